@@ -1,0 +1,1 @@
+"""Surefoot trains reinforcement-learning agents with PPO: correct, fast and without surprises."""

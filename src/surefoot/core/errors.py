@@ -1,0 +1,43 @@
+"""Every error Surefoot raises on purpose: one line that names the cause and the remedy."""
+
+from collections.abc import Sequence
+
+
+class SurefootError(Exception):
+    """Root of all typed errors; the CLI prints its message and exits with `exit_code`."""
+
+    exit_code = 2
+
+
+class ConfigError(SurefootError):
+    """One or more settings are wrong; all of them are listed at once."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        many = len(self.problems) > 1
+        head = f"{len(self.problems)} settings are wrong:\n  - " if many else ""
+        super().__init__(head + "\n  - ".join(self.problems))
+
+
+class EnvError(SurefootError):
+    """An environment broke its contract (shapes, flags, final observations, masks)."""
+
+
+class NonFiniteError(EnvError):
+    """An environment returned NaN or infinity."""
+
+
+class PolicyError(SurefootError):
+    """A policy does not fit the environment or the protocol."""
+
+
+class CheckpointError(SurefootError):
+    """A checkpoint cannot be read: damaged, foreign, or of an unknown version."""
+
+
+class CheckpointMismatchError(CheckpointError):
+    """A sound checkpoint that belongs to another network or setup."""
+
+
+class RunDirectoryError(SurefootError):
+    """The run directory cannot be used: not writable, locked, or not a run."""

@@ -1,0 +1,92 @@
+"""Preset < YAML < command line: merge raw settings, validate once, report every problem together."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from surefoot.core.config import Config, key_types, known_keys
+from surefoot.core.errors import ConfigError
+from surefoot.core.registry import nearest
+
+Raw = dict[str, Any]
+
+
+def read_yaml(path: Path) -> Raw:
+    """A YAML mapping from a file, or a typed error that names the file."""
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError([f"cannot read the config file {path}: {error.strerror}"]) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        cause = str(error).replace("\n", " ")
+        raise ConfigError([f"{path} is not valid YAML: {cause}"]) from error
+    if raw is None:
+        return {}
+    if not isinstance(raw, dict):
+        raise ConfigError([f"{path} must hold sections such as 'ppo:', not a {type(raw).__name__}"])
+    return raw
+
+
+def merge(*layers: Mapping[str, Any]) -> Raw:
+    """Later layers win, key by key within each section; `section.key` is understood too."""
+    merged: Raw = {}
+    for layer in layers:
+        for name, value in layer.items():
+            section, dot, key = name.partition(".")
+            addition = {key: value} if dot else value
+            present = merged.get(section)
+            if isinstance(present, dict) and isinstance(addition, Mapping):
+                merged[section] = {**present, **addition}
+            else:
+                merged[section] = dict(addition) if isinstance(addition, Mapping) else addition
+    return merged
+
+
+def by_name(settings: Mapping[str, Any]) -> Raw:
+    """Settings by bare key (`gamma=0.9`), by `section.key`, or as whole sections, brought to one form."""
+    homes = {key.partition(".")[2]: key for key in known_keys()}
+    layers: list[Mapping[str, Any]] = []
+    for name, value in settings.items():
+        is_section = name.partition(".")[0] in key_types()
+        layers.append({name if is_section else homes.get(name, name): value})
+    return merge(*layers)
+
+
+def build_config(*layers: Mapping[str, Any]) -> Config:
+    """The validated config, or one ConfigError that lists everything wrong with it."""
+    try:
+        config = Config.model_validate(merge(*layers))
+    except ValidationError as error:
+        raise ConfigError([_explain(dict(problem)) for problem in error.errors()]) from error
+    problems = config.cross_problems()
+    if problems:
+        raise ConfigError(problems)
+    return config
+
+
+def _explain(problem: Mapping[str, Any]) -> str:
+    location: Sequence[Any] = problem["loc"]
+    path = ".".join(str(part) for part in location)
+    if problem["type"] == "extra_forbidden":
+        return f"{path}: unknown {'section' if len(location) == 1 else 'key'}{_suggestion(path)}"
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{path}: {message[0].lower()}{message[1:]} (got {problem['input']!r})"
+
+
+def _suggestion(path: str) -> str:
+    keys = known_keys()
+    bare = path.rpartition(".")[2]
+    same_name = [key for key in keys if key.partition(".")[2] == bare]
+    if same_name:
+        return f"; did you mean '{same_name[0]}'?"
+    if "." not in path:
+        return nearest(path, key_types()) or nearest(path, (key.partition(".")[2] for key in keys))
+    return nearest(path, keys)
+
+
+def to_yaml(config: Config) -> str:
+    """The complete config, ready to run again."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)

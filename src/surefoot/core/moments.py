@@ -1,0 +1,53 @@
+"""Mergeable running moments, and means that leave out what is not valid (S5, S10)."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Count, mean and population variance of samples seen so far, in float64."""
+
+    count: Tensor
+    mean: Tensor
+    var: Tensor
+
+    @staticmethod
+    def of(samples: Tensor) -> "Moments":
+        """Moments over the first axis."""
+        samples = samples.double()
+        count = torch.tensor(float(samples.shape[0]), dtype=torch.float64)
+        if samples.shape[0] == 0:
+            zero = torch.zeros(samples.shape[1:], dtype=torch.float64)
+            return Moments(count, zero, zero)
+        return Moments(count, samples.mean(0), samples.var(0, unbiased=False))
+
+    def merge(self, other: "Moments") -> "Moments":
+        """Moments of both sets together (Chan, Golub and LeVeque 1979); the order does not matter."""
+        count = self.count + other.count
+        if count == 0:
+            return self
+        delta = other.mean - self.mean
+        mean = self.mean + delta * (other.count / count)
+        spread = delta.square() * (self.count * other.count / count)
+        return Moments(count, mean, (self.var * self.count + other.var * other.count + spread) / count)
+
+
+def masked_mean(values: Tensor, valid: Tensor) -> Tensor:
+    """Mean over the valid elements."""
+    return torch.where(valid.bool(), values, 0).sum() / valid.sum()
+
+
+def masked_std(values: Tensor, valid: Tensor) -> Tensor:
+    """Unbiased standard deviation over the valid elements (ddof 1, as torch does)."""
+    centered = torch.where(valid.bool(), values - masked_mean(values, valid), 0)
+    return (centered.square().sum() / (valid.sum() - 1)).sqrt()
+
+
+def explained_variance(predicted: Tensor, target: Tensor) -> Tensor:
+    """1 - Var(target - predicted) / Var(target); NaN when the targets are constant, so that it is logged as missing."""
+    variance = target.var(unbiased=False)
+    explained = 1 - (target - predicted).var(unbiased=False) / variance
+    return torch.where(variance > 0, explained, torch.nan)

@@ -1,0 +1,152 @@
+"""Named records with time-major axes: T steps, N rows (one agent of one env), A action elements, B samples."""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+Obs = Tensor | dict[str, Tensor]
+State = tuple[Tensor, ...]
+"""A policy's memory, one tensor [N, ...] a part; empty for policies without memory."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One finished episode, in raw rewards."""
+
+    total_reward: float
+    length: int
+
+
+@dataclass(frozen=True)
+class RolloutStats:
+    """What a rollout tells about itself: `recent` rolls over the last 100 episodes."""
+
+    num_steps: int
+    finished: tuple[Episode, ...]
+    recent: tuple[Episode, ...]
+    obs_out_of_bounds: int = 0
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """T steps of N rows. `action` is as sampled, before clipping or rescaling; `value` is in raw units."""
+
+    obs: Obs  # [T, N, ...]
+    action: Tensor  # [T, N, ...]
+    log_prob: Tensor  # [T, N]
+    value: Tensor  # [T, N]
+    reward: Tensor  # [T, N]
+    terminated: Tensor  # [T, N] bool, flag of the step itself
+    truncated: Tensor  # [T, N] bool, flag of the step itself
+    final_value: Tensor  # [T, N] V(final_obs) where the step was truncated, else 0
+    episode_start: Tensor  # [T, N] bool, true at the first step of an episode
+    valid: Tensor  # [T, N] bool, false for dead agents and reset rows
+    last_value: Tensor  # [N] V of the observation after the last step
+    action_mask: Tensor | None  # [T, N, choices] bool
+    state: State  # before the first step, [N, ...] each
+    stats: RolloutStats
+
+    @property
+    def num_steps(self) -> int:
+        """Steps that really happened: invalid rows do not count."""
+        return self.stats.num_steps
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What a rollout teaches: advantages and returns `[T, N]`, in the units the critic's values have."""
+
+    advantage: Tensor
+    returns: Tensor
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Samples for the learner, one axis B; only valid ones."""
+
+    obs: Obs
+    action: Tensor
+    log_prob: Tensor
+    value: Tensor
+    advantage: Tensor
+    returns: Tensor
+    episode_start: Tensor
+    action_mask: Tensor | None
+    state: State
+
+    def __len__(self) -> int:
+        return self.action.shape[0]
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """The values that schedules move, for one update."""
+
+    lr: float
+    clip: float
+    entropy_coef: float
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What an update did: means over its minibatches, as plain numbers."""
+
+    policy_loss: float
+    value_loss: float
+    entropy: float
+    approx_kl: float
+    clip_fraction: float
+    grad_norm: float
+    explained_variance: float
+    epochs: int
+    skipped_steps: int
+    lr: float
+    clip: float
+    entropy_coef: float
+    std: float | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is."""
+
+    step: int
+    total: int
+    iteration: int = 0
+
+    @property
+    def fraction(self) -> float:
+        """Share of the run that is behind us, 0 to 1."""
+        return min(1.0, self.step / self.total)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the budget of steps is used up."""
+        return self.step >= self.total
+
+    def advance(self, num_steps: int) -> "Progress":
+        """After one more iteration of `num_steps` steps."""
+        return Progress(self.step + num_steps, self.total, self.iteration + 1)
+
+
+@dataclass(frozen=True)
+class IterationReport:
+    """One iteration, for the hooks. `metrics` is what hooks add."""
+
+    progress: Progress
+    stats: RolloutStats
+    learned: Learned
+    rollout_s: float
+    learn_s: float
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+def float_tensor(*shape: int) -> Tensor:
+    """A zeroed float32 tensor."""
+    return torch.zeros(shape)
+
+
+def bool_tensor(*shape: int) -> Tensor:
+    """A false-filled boolean tensor."""
+    return torch.zeros(shape, dtype=torch.bool)

@@ -1,0 +1,121 @@
+"""The `local` engine: Gymnasium envs in this process, one after the other."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium as gym
+from numpy.typing import NDArray
+
+from surefoot.core.errors import EnvError, SurefootError
+from surefoot.core.philox import Stream, derived_seed
+from surefoot.envs.protocol import Slot, choices, flat_mask, new_slot
+from surefoot.envs.snapshot import load_env, save_env
+from surefoot.envs.spaces import ObsWriter, array_spec
+from surefoot.envs.steps import EnvStep, env_step
+
+GymEnv = gym.Env[Any, Any]
+
+
+class LocalVecEnv:
+    """N Gymnasium envs; row i is seeded from (seed, i), whatever N is."""
+
+    def __init__(
+        self, factories: Sequence[Callable[[], GymEnv]], seed: int, truncation_as_termination: bool = False
+    ) -> None:
+        self._envs = [self._construct(index, make) for index, make in enumerate(factories)]
+        self._seeds = [derived_seed(seed, row, Stream.ENV_SEED) for row in range(len(self._envs))]
+        self._truncation_as_termination = truncation_as_termination
+        first = self._envs[0]
+        self._writer = ObsWriter(first.observation_space)
+        self.num_rows = len(self._envs)
+        self.obs_spec = self._writer.spec
+        self.action_spec = array_spec(first.action_space, "action")
+        self._action_dtype = first.action_space.dtype
+        self._own_masks = getattr(first.unwrapped, "action_masks", None) is not None
+        _, info = self._reset_env(0, self._seeds[0])
+        has_masks = self._own_masks or "action_mask" in info
+        self.mask_size = choices(self.action_spec) if has_masks else 0
+        self.final_obs = new_slot(self.num_rows, self.obs_spec, 0).obs
+
+    def reset(self, slot: Slot) -> None:
+        """Start every env anew from its own seed."""
+        for row, seed in enumerate(self._seeds):
+            obs, info = self._reset_env(row, seed)
+            self._write(row, obs, info, slot)
+
+    def step(self, actions: NDArray[Any], slot: Slot) -> None:
+        """Step every env; one that ended is reset at once and its last observation kept in `final_obs`."""
+        # A lone choice goes as a plain int, which envs check faster than a numpy one.
+        is_choice = self.action_spec.kind == "discrete"
+        per_env = actions.tolist() if is_choice else actions.astype(self._action_dtype, copy=False)
+        for row in range(self.num_rows):
+            step = self._step_env(row, per_env[row])
+            obs, info = step.obs, step.info
+            if step.terminated or step.truncated:
+                self._writer.write(obs, self.final_obs, row, self.describe)
+                obs, info = self._reset_env(row, None)
+            self._write(row, obs, info, slot)
+            slot.reward[row] = step.reward
+            slot.terminated[row] = step.terminated
+            slot.truncated[row] = step.truncated
+        if self._truncation_as_termination:
+            slot.terminated[:] |= slot.truncated
+            slot.truncated[:] = False
+
+    def describe(self, row: int) -> str:
+        """Env index and seed."""
+        return f"env {row} (seed {self._seeds[row]})"
+
+    def save_state(self) -> dict[str, Any] | None:
+        """Snapshots of all envs, or None if one of them cannot say."""
+        snapshots = [save_env(env) for env in self._envs]
+        return None if None in snapshots else {"envs": snapshots}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Go on from snapshots."""
+        for env, snapshot in zip(self._envs, state["envs"], strict=True):
+            load_env(env, snapshot)
+
+    def close(self) -> None:
+        """Close the envs."""
+        for env in self._envs:
+            env.close()
+        self._envs = []
+
+    def _construct(self, index: int, make: Callable[[], GymEnv]) -> GymEnv:
+        try:
+            return make()
+        except SurefootError:
+            raise
+        except Exception as error:
+            raise EnvError(f"env {index} could not be made: {_brief(error)}") from error
+
+    def _reset_env(self, row: int, seed: int | None) -> tuple[Any, dict[str, Any]]:
+        try:
+            result = self._envs[row].reset(seed=seed)
+        except Exception as error:
+            raise EnvError(f"{self.describe(row)} raised in reset: {_brief(error)}") from error
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise EnvError(f"{self.describe(row)}: reset must return (obs, info)")
+        return result
+
+    def _step_env(self, row: int, action: Any) -> EnvStep:
+        try:
+            result = self._envs[row].step(action)
+        except Exception as error:
+            raise EnvError(f"{self.describe(row)} raised in step: {_brief(error)}") from error
+        return env_step(result, row, self.describe)
+
+    def _write(self, row: int, obs: Any, info: dict[str, Any], slot: Slot) -> None:
+        self._writer.write(obs, slot.obs, row, self.describe)
+        if slot.action_mask is not None:
+            unwrapped: Any = self._envs[row].unwrapped
+            mask = unwrapped.action_masks() if self._own_masks else info.get("action_mask")
+            if mask is None:
+                raise EnvError(f"{self.describe(row)} gave no 'action_mask' in its info, but did before")
+            slot.action_mask[row] = flat_mask(mask, self.mask_size, self.describe(row))
+
+
+def _brief(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+

@@ -1,0 +1,88 @@
+"""The VecEnv protocol: rows that reset in the same step and write straight into the rollout's memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.core.errors import EnvError
+from surefoot.core.specs import ArraySpec, ObsSpec
+
+ArrayTree = NDArray[Any] | dict[str, NDArray[Any]]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where one step of N rows goes: views into a rollout. Rewards and flags are of the step, obs and mask of the next."""
+
+    obs: ArrayTree  # [N, ...]
+    reward: NDArray[np.float32]  # [N]
+    terminated: Flags  # [N]
+    truncated: Flags  # [N]
+    valid: Flags  # [N] false where nothing happened: dead agents, reset rows
+    action_mask: Flags | None  # [N, choices]
+
+    @property
+    def ended(self) -> Flags:
+        """Rows whose episode ended in this step."""
+        return self.terminated | self.truncated
+
+
+class VecEnv(Protocol):
+    """N rows stepped together. An engine or an adapter implements this; a collector uses nothing else."""
+
+    num_rows: int
+    obs_spec: ObsSpec
+    action_spec: ArraySpec
+    mask_size: int
+    """Number of choices that action masks cover; 0 without masks."""
+    final_obs: ArrayTree
+    """Dense [N, ...]; after a step, holds the last observation of every row whose episode ended in it."""
+
+    def reset(self, slot: Slot) -> None:
+        """Start every row anew from its own seed; fills obs and mask."""
+
+    def step(self, actions: NDArray[Any], slot: Slot) -> None:
+        """Step every row, reset those that ended, and fill the whole slot."""
+
+    def describe(self, row: int) -> str:
+        """A row for error messages: env index and seed."""
+
+    def save_state(self) -> dict[str, Any] | None:
+        """All that is needed to go on from here bit for bit, or None if the envs cannot say."""
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state; the caller restores the observation it saved beside it."""
+
+    def close(self) -> None:
+        """Release everything; safe to call twice."""
+
+
+def new_slot(num_rows: int, obs_spec: ObsSpec, mask_size: int) -> Slot:
+    """A slot with memory of its own, for evaluation and tests."""
+    if isinstance(obs_spec, dict):
+        obs: ArrayTree = {key: part.zeros(num_rows) for key, part in obs_spec.items()}
+    else:
+        obs = obs_spec.zeros(num_rows)
+    flags = [np.zeros(num_rows, dtype=bool) for _ in range(2)]
+    mask = np.ones((num_rows, mask_size), dtype=bool) if mask_size else None
+    return Slot(obs, np.zeros(num_rows, np.float32), *flags, np.ones(num_rows, dtype=bool), mask)
+
+
+def choices(spec: ArraySpec) -> int:
+    """How many entries an action mask has for this action space; 0 where masks make no sense."""
+    if spec.kind in ("discrete", "multi_discrete"):
+        return sum(spec.sizes)
+    return spec.size if spec.kind == "multi_binary" else 0
+
+
+def flat_mask(mask: Any, size: int, who: str) -> NDArray[np.bool_]:
+    """A mask given flat or as one array a choice, checked for its length."""
+    parts: Sequence[Any] = mask if isinstance(mask, tuple | list) else (mask,)
+    flat = np.concatenate([np.asarray(part).ravel() for part in parts]).astype(bool)
+    if flat.size != size:
+        raise EnvError(f"{who} gave an action mask of {flat.size} entries; its action space has {size}")
+    return flat

@@ -1,0 +1,95 @@
+"""Saving and restoring a Gymnasium env in the middle of an episode, for those whose state is known in full.
+
+An env of your own takes part by having `save_state() -> dict` and `load_state(dict)` (numbers, strings, arrays, nested).
+Of Gymnasium's, the classic-control and the MuJoCo tasks are known here.
+"""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.envs.mujoco import MujocoEnv
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
+
+Snapshot = dict[str, Any]
+
+_WRAPPERS: dict[type, tuple[str, ...]] = {
+    TimeLimit: ("_elapsed_steps",),
+    OrderEnforcing: ("_has_reset",),
+    PassiveEnvChecker: (),
+}
+_CLASSIC: dict[str, tuple[str, ...]] = {
+    "CartPoleEnv": ("state", "steps_beyond_terminated"),
+    "AcrobotEnv": ("state",),
+    "MountainCarEnv": ("state",),
+    "Continuous_MountainCarEnv": ("state",),
+    "PendulumEnv": ("state", "last_u"),
+}
+# mjData's derived arrays that Gymnasium's tasks read before the next mj_step: they lag the state by one substep, so
+# mj_forward on the restored state would not give the same numbers.
+_DERIVED = (
+    "xpos xquat xmat xipos geom_xpos site_xpos subtree_com cinert cvel cfrc_ext qfrc_actuator actuator_force"
+    " qfrc_constraint sensordata"
+).split()
+
+
+def save_env(env: gym.Env[Any, Any]) -> Snapshot | None:
+    """The env's whole state, or None if some part of it is unknown."""
+    wrappers = []
+    while isinstance(env, gym.Wrapper):
+        if type(env) not in _WRAPPERS:
+            return None
+        wrappers.append({name: getattr(env, name) for name in _WRAPPERS[type(env)]})
+        env = env.env
+    inner = _save_inner(env)
+    if inner is None:
+        return None
+    return {"wrappers": wrappers, "inner": inner, "rng": env.np_random.bit_generator.state}
+
+
+def load_env(env: gym.Env[Any, Any], snapshot: Snapshot) -> None:
+    """Put an env of the same making into a saved state."""
+    env.reset()
+    for attributes in snapshot["wrappers"]:
+        for name, value in attributes.items():
+            setattr(env, name, value)
+        assert isinstance(env, gym.Wrapper)
+        env = env.env
+    env.np_random.bit_generator.state = snapshot["rng"]
+    _load_inner(env, snapshot["inner"])
+
+
+def _save_inner(env: gym.Env[Any, Any]) -> Snapshot | None:
+    if hasattr(env, "save_state"):
+        return {"own": env.save_state()}
+    if type(env).__module__.startswith("gymnasium.envs.classic_control"):
+        names = _CLASSIC.get(type(env).__name__)
+        return None if names is None else {name: getattr(env, name, None) for name in names}
+    if isinstance(env, MujocoEnv) and type(env).__module__.startswith("gymnasium.envs.mujoco"):
+        derived = {name: np.array(getattr(env.data, name)) for name in _DERIVED}
+        return {"integration": _mujoco_state(env), **derived}
+    return None
+
+
+def _load_inner(env: gym.Env[Any, Any], inner: Snapshot) -> None:
+    if "own" in inner:
+        env.load_state(inner["own"])  # type: ignore[attr-defined]
+    elif isinstance(env, MujocoEnv):
+        import mujoco
+
+        state = np.asarray(inner["integration"], dtype=np.float64)
+        mujoco.mj_setState(env.model, env.data, state, mujoco.mjtState.mjSTATE_INTEGRATION)
+        for name in _DERIVED:
+            getattr(env.data, name)[...] = inner[name]
+    else:
+        for name, value in inner.items():
+            setattr(env, name, value)
+
+
+def _mujoco_state(env: MujocoEnv) -> Any:
+    import mujoco
+
+    kind = mujoco.mjtState.mjSTATE_INTEGRATION
+    state = np.empty(mujoco.mj_stateSize(env.model, kind))
+    mujoco.mj_getState(env.model, env.data, state, kind)
+    return state

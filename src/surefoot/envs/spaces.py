@@ -1,0 +1,117 @@
+"""Gymnasium spaces to specs, and their observations to flat arrays."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from surefoot.core.errors import EnvError
+from surefoot.core.specs import ArraySpec, Bound, ObsSpec
+from surefoot.envs.protocol import ArrayTree
+
+SEPARATOR = "/"
+"""Between the levels of nested Dict and Tuple spaces: {"arm": {"joint": ...}} has the key "arm/joint"."""
+
+
+def obs_spec(space: spaces.Space[Any]) -> ObsSpec:
+    """The spec of an observation space; Dict and Tuple become one flat dict."""
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        return {key: array_spec(leaf, "observation") for key, leaf, _ in _leaves(space)}
+    return array_spec(space, "observation")
+
+
+def array_spec(space: spaces.Space[Any], role: str) -> ArraySpec:
+    """The spec of a single array."""
+    if isinstance(space, spaces.Box):
+        is_image = role == "observation" and space.dtype == np.uint8 and len(space.shape) in (2, 3)
+        dtype = "uint8" if is_image else "float32"
+        low, high = _bound(space.low), _bound(space.high)
+        return ArraySpec("image" if is_image else "box", space.shape, dtype, low, high)
+    if isinstance(space, spaces.Discrete):
+        return ArraySpec("discrete", (), "int64", sizes=(int(space.n),), start=(int(space.start),))
+    if isinstance(space, spaces.MultiDiscrete):
+        sizes = tuple(int(n) for n in space.nvec.ravel())
+        start = tuple(int(n) for n in np.asarray(space.start).ravel())
+        return ArraySpec("multi_discrete", space.nvec.shape, "int64", sizes=sizes, start=start)
+    if isinstance(space, spaces.MultiBinary):
+        return ArraySpec("multi_binary", tuple(space.shape), "float32", low=0.0, high=1.0)
+    raise EnvError(
+        f"{role} space {space} is not supported; use Box, Discrete, MultiDiscrete or MultiBinary"
+        + (", or Dict and Tuple of them" if role == "observation" else "")
+    )
+
+
+class ObsWriter:
+    """Copies one env's observation into row i of a batch, checking shape and dtype on the way."""
+
+    def __init__(self, space: spaces.Space[Any]) -> None:
+        self.spec = obs_spec(space)
+        self._leaves = _leaves(space) if isinstance(self.spec, dict) else []
+
+    def write(self, obs: Any, target: ArrayTree, row: int, who: Callable[[int], str]) -> None:
+        """One copy: from the env's array, which it may reuse, into ours."""
+        if isinstance(self.spec, ArraySpec):
+            assert isinstance(target, np.ndarray)
+            target[row] = _checked(obs, self.spec, "", row, who)
+            return
+        assert isinstance(target, dict)
+        for key, _, read in self._leaves:
+            try:
+                leaf = read(obs)
+            except (KeyError, IndexError, TypeError) as error:
+                raise EnvError(f"{who(row)} gave an observation without '{key}'") from error
+            target[key][row] = _checked(leaf, self.spec[key], key, row, who)
+
+
+def _checked(
+    value: Any, spec: ArraySpec, key: str, row: int, who: Callable[[int], str]
+) -> NDArray[Any] | int:
+    array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    name = f"observation '{key}'" if key else "observation"
+    if array.shape != spec.shape:
+        raise EnvError(f"{who(row)} gave an {name} of shape {array.shape}; its space says {spec.shape}")
+    if spec.sizes:
+        return _categories(array, spec, name, row, who)
+    if array.dtype.kind not in "fiub" or (spec.kind == "image" and array.dtype != np.uint8):
+        raise EnvError(f"{who(row)} gave an {name} of dtype {array.dtype}; its space says {spec.dtype}")
+    return array
+
+
+def _categories(
+    array: NDArray[Any], spec: ArraySpec, name: str, row: int, who: Callable[[int], str]
+) -> NDArray[Any]:
+    if array.dtype.kind not in "iu":
+        raise EnvError(f"{who(row)} gave an {name} of dtype {array.dtype}; its space says integers")
+    shifted = array - np.reshape(spec.start, spec.shape)
+    if (shifted < 0).any() or (shifted >= np.reshape(spec.sizes, spec.shape)).any():
+        raise EnvError(f"{who(row)} gave an {name} of {array.tolist()}, which its space does not contain")
+    return np.asarray(shifted)
+
+
+Reader = Callable[[Any], Any]
+
+
+def _leaves(
+    space: spaces.Space[Any], prefix: str = "", read: Reader = lambda obs: obs
+) -> list[tuple[str, spaces.Space[Any], Reader]]:
+    """(flat key, space, how to find it in an observation) of every leaf."""
+    if isinstance(space, spaces.Dict):
+        parts = list(space.spaces.items())
+    elif isinstance(space, spaces.Tuple):
+        parts = list(enumerate(space.spaces))
+    else:
+        return [(prefix, space, read)]
+    found = []
+    for key, part in parts:
+        name = f"{prefix}{SEPARATOR}{key}" if prefix else str(key)
+        found += _leaves(part, name, lambda obs, key=key: read(obs)[key])
+    return found
+
+
+def _bound(values: NDArray[Any]) -> Bound:
+    flat = values.astype(np.float64).ravel()
+    if flat.size and (flat == flat[0]).all():
+        return float(flat[0])
+    return tuple(float(value) for value in flat)

@@ -1,0 +1,105 @@
+"""What an env's `step` returns, brought to one form: old tuples, int flags, array rewards (checked at the border)."""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from surefoot.core.errors import EnvError, NonFiniteError
+from surefoot.core.tree import tree_items
+from surefoot.envs.protocol import ArrayTree, Flags, Slot, VecEnv
+
+
+Describe = Callable[[int], str]
+"""Names a row for error messages; only called when there is one to write."""
+
+
+class EnvStep(NamedTuple):
+    """Gymnasium's five, with plain types."""
+
+    obs: Any
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: dict[str, Any]
+
+
+def env_step(result: Any, row: int, who: Describe) -> EnvStep:
+    """Accept Gymnasium's five values, or old Gym's four where they are unambiguous."""
+    if not isinstance(result, tuple) or len(result) not in (4, 5):
+        size = len(result) if isinstance(result, tuple) else type(result).__name__
+        raise EnvError(f"{who(row)}: step must return (obs, reward, terminated, truncated, info), got {size}")
+    if len(result) == 5:
+        obs, reward, terminated, truncated, info = result
+        return EnvStep(
+            obs, _number(reward, row, who), _flag(terminated, row, who), _flag(truncated, row, who), info
+        )
+    obs, reward, done, info = result
+    # Old Gym marks a time limit in the info; without the mark, done means the episode really ended.
+    is_time_limit = _flag(info.get("TimeLimit.truncated", False), row, who)
+    is_done = _flag(done, row, who)
+    return EnvStep(
+        obs, _number(reward, row, who), is_done and not is_time_limit, is_done and is_time_limit, info
+    )
+
+
+def _flag(value: Any, row: int, who: Describe) -> bool:
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    array = np.asarray(value)
+    if array.size == 1 and array.dtype.kind in "iub" and array.item() in (0, 1):
+        return bool(array.item())
+    raise EnvError(f"{who(row)}: terminated and truncated must be booleans, got {value!r}")
+
+
+def _number(value: Any, row: int, who: Describe) -> float:
+    if isinstance(value, float | int | np.floating):
+        return float(value)
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.size != 1:
+        raise EnvError(f"{who(row)}: the reward must be one number, got {value!r}")
+    return float(array.item())
+
+
+def check_step(env: VecEnv, slot: Slot, step: int) -> None:
+    """What every step is checked for, whoever made it."""
+    check_finite(env, slot.obs, "observation", step)
+    check_finite(env, slot.reward, "reward", step)
+    if slot.truncated.any():
+        check_finite(env, env.final_obs, "final observation", step, slot.truncated)
+    if slot.action_mask is not None:
+        check_masks(env, slot.action_mask)
+
+
+def check_finite(env: VecEnv, values: ArrayTree, what: str, step: int, rows: Flags | None = None) -> None:
+    """Refuse NaN and infinity before they reach a network or a statistic, naming env, step and dimension."""
+    for key, leaf in tree_items(values):
+        # One sum screens the whole batch; only a suspicious one is searched.
+        if leaf.dtype.kind == "f" and not math.isfinite(np.add.reduce(leaf, axis=None)):
+            bad = ~np.isfinite(leaf)
+            if rows is not None:
+                bad &= rows.reshape(-1, *([1] * (leaf.ndim - 1)))
+            if bad.any():
+                row, *index = (int(i) for i in np.argwhere(bad)[0])
+                place = f"{what} '{key}'" if key else what
+                dimension = f", dimension {index if len(index) > 1 else index[0]}" if index else ""
+                raise NonFiniteError(
+                    f"{env.describe(row)} gave {leaf[row][tuple(index)]} in {place}{dimension} at step"
+                    f" {step}; fix the env, nothing was learned from this rollout"
+                )
+
+
+def check_masks(env: VecEnv, mask: Flags) -> None:
+    """Refuse rows in which every action is forbidden; masks of yes/no actions may forbid every yes."""
+    spec = env.action_spec
+    if spec.kind == "multi_binary":
+        return
+    edges = np.concatenate([[0], np.cumsum(spec.sizes)[:-1]])
+    dead = ~np.logical_or.reduceat(mask, edges, axis=1).all(axis=1)
+    if dead.any():
+        row = int(np.flatnonzero(dead)[0])
+        raise EnvError(f"{env.describe(row)} gave an action mask that forbids every action; allow at least one")

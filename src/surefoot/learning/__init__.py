@@ -1,0 +1,1 @@
+"""Learning from a rollout: advantages, losses, the learner, normalizers, schedules, the optimizer."""

@@ -1,0 +1,79 @@
+"""Generalized advantage estimation (Schulman et al. 2016), with two kinds of endings kept apart."""
+
+import torch
+from torch import Tensor
+
+from surefoot.core.config import PPOConfig
+from surefoot.core.moments import masked_mean, masked_std
+from surefoot.core.records import Rollout, Targets
+from surefoot.learning.reward_scaler import RewardScaler
+
+
+# tour: gae
+def gae(
+    rewards: Tensor,
+    values: Tensor,
+    last_values: Tensor,
+    terminated: Tensor,
+    truncated: Tensor,
+    final_values: Tensor,
+    gamma: float,
+    gae_lambda: float,
+    valid: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Advantages and returns, everything `[T, N]` but `last_values` `[N]`.
+
+    A_t = d_t + gamma lambda A_{t+1}, d_t = r_t + gamma V_next - V_t. V_next is 0 if terminated, V(final_obs) if only
+    truncated, else V(s_{t+1}); either ending cuts the trace (S2). A step that is not valid has advantage 0 (S5).
+    """
+    terminated, truncated = terminated.bool(), truncated.bool()
+    following = torch.cat((values[1:], last_values[None]))
+    bootstrap = torch.where(truncated, final_values, following).masked_fill(terminated, 0)
+    delta = rewards + gamma * bootstrap - values
+    trace = (gamma * gae_lambda) * ~(terminated | truncated)
+    if valid is not None:
+        delta, trace = torch.where(valid.bool(), delta, 0), trace * valid.bool()
+    advantages = torch.empty_like(delta)
+    carried = torch.zeros_like(last_values)
+    for t in reversed(range(len(rewards))):
+        carried = torch.addcmul(delta[t], trace[t], carried, out=advantages[t])
+    return advantages, advantages + values
+
+
+# tour: end
+
+
+def normalized(advantage: Tensor, valid: Tensor) -> Tensor:
+    """Zero mean and unit deviation over the valid elements; a lone one is left as it is."""
+    if int(valid.sum()) < 2:
+        return advantage
+    return (advantage - masked_mean(advantage, valid)) / (masked_std(advantage, valid) + 1e-8)
+
+
+class Scorer:
+    """Says what a rollout teaches."""
+
+    def __init__(self, config: PPOConfig, reward_scaler: RewardScaler | None) -> None:
+        self._config, self.reward_scaler = config, reward_scaler
+
+    # tour: score
+    def score(self, rollout: Rollout) -> Targets:
+        """Advantages, normalized over the rollout unless the config says otherwise, and returns."""
+        config = self._config
+        scaled = self.reward_scaler.scale(rollout) if self.reward_scaler else rollout.reward
+        advantage, returns = gae(
+            scaled,
+            rollout.value,
+            rollout.last_value,
+            rollout.terminated,
+            rollout.truncated,
+            rollout.final_value,
+            config.gamma,
+            config.gae_lambda,
+            rollout.valid,
+        )
+        if config.advantage_norm == "rollout":
+            advantage = normalized(advantage, rollout.valid)
+        return Targets(advantage, returns)
+
+    # tour: end

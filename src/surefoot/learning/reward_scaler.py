@@ -1,0 +1,56 @@
+"""Rewards divided by the standard deviation of the discounted return, so that values have a size nets like."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from surefoot.core.moments import Moments
+from surefoot.core.records import Rollout
+
+_EPSILON = 1e-8
+
+
+def discounted_sums(rewards: Tensor, ended: Tensor, carried: Tensor, gamma: float) -> Tensor:
+    """R_t = gamma R_{t-1} + r_t `[T, N]`, begun at `carried` and from zero after a step that ended an episode."""
+    sums = torch.empty_like(rewards)
+    for t in range(len(rewards)):
+        sums[t] = carried = gamma * carried + rewards[t]
+        carried = carried * ~ended[t]
+    return sums
+
+
+class RewardScaler:
+    """Statistics are merged once a rollout and include it."""
+
+    def __init__(self, num_rows: int, gamma: float, clip: float) -> None:
+        self._gamma, self._clip = gamma, clip
+        self._carried = torch.zeros(num_rows)
+        zero = torch.zeros((), dtype=torch.float64)
+        self._moments = Moments(zero, zero, zero)
+
+    def scale(self, rollout: Rollout) -> Tensor:
+        """Scaled rewards `[T, N]`; the bootstrap is added to them later, so it is never scaled or clipped twice."""
+        ended = rollout.terminated | rollout.truncated
+        rewards = torch.where(rollout.valid, rollout.reward, 0)
+        sums = discounted_sums(rewards, ended, self._carried, self._gamma)
+        self._carried = sums[-1] * ~ended[-1]
+        self._moments = self._moments.merge(Moments.of(sums[rollout.valid]))
+        deviation = (self._moments.var + _EPSILON).sqrt().float()
+        return (rewards / deviation).clamp(-self._clip, self._clip)
+
+    def state(self) -> dict[str, Any]:
+        """For checkpoints."""
+        moments = self._moments
+        return {
+            "carried": self._carried,
+            "count": moments.count,
+            "mean": moments.mean,
+            "var": moments.var,
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """From a checkpoint; with another number of rows the running sums start anew."""
+        if len(state["carried"]) == len(self._carried):
+            self._carried = state["carried"].clone()
+        self._moments = Moments(state["count"], state["mean"], state["var"])

@@ -1,0 +1,42 @@
+"""Critics predict returns from features, own their loss, and decode predictions to raw values; one file a kind."""
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from surefoot.core.config import NormalizeConfig, PolicyConfig
+from surefoot.core.registry import Registry
+
+
+@dataclass(frozen=True)
+class ValueTargets:
+    """What a critic learns from: raw returns, the raw values of the rollout, and how far to move from them."""
+
+    returns: Tensor  # [B]
+    old_value: Tensor  # [B]
+    clip: float | None
+
+
+class Critic(nn.Module):
+    """Base of critics."""
+
+    def __init__(self, latent_size: int, config: PolicyConfig, normalize: NormalizeConfig) -> None:
+        super().__init__()
+
+    def forward(self, latent: Tensor) -> Tensor:
+        """The critic's own prediction, in whatever form its loss takes."""
+        raise NotImplementedError
+
+    def value(self, prediction: Tensor) -> Tensor:
+        """Expected return in raw units `[B]`."""
+        raise NotImplementedError
+
+    def loss(self, prediction: Tensor, targets: ValueTargets) -> Tensor:
+        """Mean loss over the batch."""
+        raise NotImplementedError
+
+    def absorb(self, returns: Tensor) -> None:
+        """Merge the raw returns of a rollout into running statistics, if there are any."""
+
+
+critics: Registry[Critic] = Registry("critic", "surefoot.policies.critics")

@@ -1,0 +1,82 @@
+"""Action distributions: a head turns features into a batch of distributions; one file a kind.
+
+A `Distribution` is a value: it samples from given noise, so that who draws the noise (a counter, a native thread) does
+not matter. A `DistributionHead` owns the parameters and knows how raw actions become what the env takes.
+"""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from surefoot.core.config import PolicyConfig
+from surefoot.core.registry import Registry
+from surefoot.core.specs import ArraySpec
+
+
+class Distribution(ABC):
+    """A batch of distributions over raw actions."""
+
+    @abstractmethod
+    def sample(self, noise: Tensor) -> Tensor:
+        """Raw actions from the head's noise `[B, noise_size]`."""
+
+    @abstractmethod
+    def mode(self) -> Tensor:
+        """The action taken when acting deterministically."""
+
+    @abstractmethod
+    def log_prob(self, action: Tensor) -> Tensor:
+        """Log-density or log-probability of raw actions, summed over the action's elements: `[B]`."""
+
+    @abstractmethod
+    def entropy(self) -> Tensor:
+        """Entropy `[B]`."""
+
+    def mean_std(self) -> Tensor | None:
+        """Mean standard deviation, for kinds that have one."""
+        return None
+
+
+class DistributionHead(nn.Module):
+    """Features `[B, latent_size]` to a Distribution."""
+
+    noise_size: int
+    """Uniform numbers one row's sample takes."""
+    action_shape: tuple[int, ...]
+    """Shape of one raw action: flat, or empty for a single choice."""
+    action_dtype: torch.dtype
+
+    def __init__(self, latent_size: int, spec: ArraySpec, config: PolicyConfig) -> None:
+        super().__init__()
+        self.env_shape = spec.shape
+
+    def forward(self, latent: Tensor, action_mask: Tensor | None = None) -> Distribution:
+        """The distributions; actions that `action_mask` forbids get probability 0."""
+        raise NotImplementedError
+
+    def noise(self, uniforms: Tensor) -> Tensor:
+        """Uniforms `[..., noise_size]` in [0, 1) to the noise that `sample` takes, for a whole rollout at once."""
+        return uniforms
+
+    def to_env(self, action: Tensor) -> Tensor:
+        """Raw actions to the env's range and shape."""
+        raise NotImplementedError
+
+
+distributions: Registry[DistributionHead] = Registry(
+    "distribution", "surefoot.policies.distributions"
+)
+
+_AUTOMATIC = {
+    "box": "gaussian",
+    "discrete": "categorical",
+    "multi_discrete": "multi_discrete",
+    "multi_binary": "bernoulli",
+}
+
+
+def build_head(latent_size: int, spec: ArraySpec, config: PolicyConfig) -> DistributionHead:
+    """The configured head; `auto` picks by the kind of action space."""
+    kind = _AUTOMATIC[spec.kind] if config.distribution == "auto" else config.distribution
+    return distributions[kind](latent_size, spec, config)

@@ -1,0 +1,61 @@
+"""Independent yes/no choices; a masked one is always no."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from surefoot.core.config import PolicyConfig
+from surefoot.core.errors import PolicyError
+from surefoot.core.specs import ArraySpec
+from surefoot.policies.distributions import Distribution, DistributionHead, distributions
+from surefoot.policies.networks import orthogonal_
+
+_NEVER = -1e4
+"""Logit of a forbidden yes: its probability is exactly 0 in float32, and the gradient stays finite."""
+
+
+@dataclass(frozen=True)
+class Bernoulli(Distribution):
+    """Logits `[B, A]` of saying yes; raw actions are 0 or 1."""
+
+    logits: Tensor
+
+    def sample(self, noise: Tensor) -> Tensor:
+        return (noise < self.logits.sigmoid()).to(torch.int64)
+
+    def mode(self) -> Tensor:
+        return (self.logits > 0).to(torch.int64)
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        signed = torch.where(action.bool(), self.logits, -self.logits)
+        return functional.logsigmoid(signed).sum(-1)
+
+    def entropy(self) -> Tensor:
+        probability = self.logits.sigmoid()
+        return (functional.softplus(self.logits) - probability * self.logits).sum(-1)
+
+
+@distributions.register("bernoulli")
+class BernoulliHead(DistributionHead):
+    """Logits from features."""
+
+    def __init__(self, latent_size: int, spec: ArraySpec, config: PolicyConfig) -> None:
+        super().__init__(latent_size, spec, config)
+        if spec.kind != "multi_binary":
+            raise PolicyError(
+                f"bernoulli needs a MultiBinary action, not {spec.kind}; set policy.distribution to auto"
+            )
+        self.action_shape, self.action_dtype = (spec.size,), torch.int64
+        self.noise_size = spec.size
+        self.logits = nn.Linear(latent_size, spec.size)
+        if config.orthogonal_init:
+            orthogonal_(self.logits, 0.01)
+
+    def forward(self, latent: Tensor, action_mask: Tensor | None = None) -> Bernoulli:
+        logits = self.logits(latent)
+        return Bernoulli(logits if action_mask is None else logits.masked_fill(~action_mask, _NEVER))
+
+    def to_env(self, action: Tensor) -> Tensor:
+        return action.view(-1, *self.env_shape)

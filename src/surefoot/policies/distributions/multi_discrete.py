@@ -1,0 +1,72 @@
+"""Several independent choices at once, padded to one table so that they are computed together."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from surefoot.core.config import PolicyConfig
+from surefoot.core.errors import PolicyError
+from surefoot.core.specs import ArraySpec
+from surefoot.policies.distributions import Distribution, DistributionHead, distributions
+from surefoot.policies.distributions.categorical import inverse_cdf, masked_log_softmax
+from surefoot.policies.networks import orthogonal_
+
+
+@dataclass(frozen=True)
+class MultiCategorical(Distribution):
+    """Log-probabilities `[B, A, most choices]`."""
+
+    log_probs: Tensor
+
+    def sample(self, noise: Tensor) -> Tensor:
+        return inverse_cdf(self.log_probs, noise)
+
+    def mode(self) -> Tensor:
+        return self.log_probs.argmax(-1)
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        return self.log_probs.gather(-1, action.unsqueeze(-1)).squeeze(-1).sum(-1)
+
+    def entropy(self) -> Tensor:
+        return -(self.log_probs.exp() * self.log_probs).sum((-1, -2))
+
+
+@distributions.register("multi_discrete")
+class MultiDiscreteHead(DistributionHead):
+    """Masks and logits come concatenated, `sum(sizes)` long, and are laid into the padded table."""
+
+    start: Tensor
+    present: Tensor
+
+    def __init__(self, latent_size: int, spec: ArraySpec, config: PolicyConfig) -> None:
+        super().__init__(latent_size, spec, config)
+        if spec.kind != "multi_discrete":
+            raise PolicyError(
+                f"multi_discrete needs a MultiDiscrete action, not {spec.kind}; set policy.distribution to auto"
+            )
+        self.action_shape, self.action_dtype = (spec.size,), torch.int64
+        self.noise_size = spec.size
+        sizes = torch.tensor(spec.sizes)
+        self.register_buffer(
+            "present", torch.arange(max(spec.sizes)) < sizes[:, None], persistent=False
+        )
+        self.register_buffer(
+            "start", torch.tensor(spec.start), persistent=False
+        )
+        self.logits = nn.Linear(latent_size, sum(spec.sizes))
+        if config.orthogonal_init:
+            orthogonal_(self.logits, 0.01)
+
+    def forward(self, latent: Tensor, action_mask: Tensor | None = None) -> MultiCategorical:
+        logits = self.logits(latent)
+        table = logits.new_zeros(logits.shape[0], *self.present.shape)
+        table[:, self.present] = logits
+        allowed = self.present.expand(table.shape)
+        if action_mask is not None:
+            allowed = torch.zeros_like(table, dtype=torch.bool)
+            allowed[:, self.present] = action_mask
+        return MultiCategorical(masked_log_softmax(table, allowed))
+
+    def to_env(self, action: Tensor) -> Tensor:
+        return (action + self.start).view(-1, *self.env_shape)

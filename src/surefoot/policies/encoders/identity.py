@@ -1,0 +1,29 @@
+"""The observation itself, flattened."""
+
+from torch import Tensor
+
+from surefoot.core.config import EncoderConfig, PolicyConfig
+from surefoot.core.errors import PolicyError
+from surefoot.core.records import Obs
+from surefoot.core.specs import ArraySpec, ObsSpec
+from surefoot.policies.encoders import Encoder, encoders
+
+
+def single(spec: ObsSpec, kind: str) -> ArraySpec:
+    """The spec of a lone observation; a dict needs the dict encoder."""
+    if isinstance(spec, dict):
+        raise PolicyError(f"the {kind} encoder takes one array, not a dict; set policy.encoder to dict")
+    return spec
+
+
+@encoders.register("identity")
+class IdentityEncoder(Encoder):
+    """Features = the elements of the observation."""
+
+    def __init__(self, spec: ObsSpec, config: EncoderConfig, policy: PolicyConfig) -> None:
+        super().__init__(spec, config, policy)
+        self.output_size = single(spec, "identity").size
+
+    def forward(self, obs: Obs) -> Tensor:
+        assert isinstance(obs, Tensor)
+        return obs.flatten(1)

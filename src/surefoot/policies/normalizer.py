@@ -1,0 +1,55 @@
+"""Running normalization whose statistics are frozen until they are told to absorb new samples (S10)."""
+
+import torch
+from torch import Tensor, nn
+
+from surefoot.core.moments import Moments
+
+_EPSILON = 1e-8
+
+
+class RunningNormalizer(nn.Module):
+    """(x - mean) / std with the moments of everything absorbed so far; mean 0 and std 1 before that."""
+
+    count: Tensor
+    mean: Tensor
+    var: Tensor
+    shift: Tensor
+    scale: Tensor
+
+    def __init__(self, shape: tuple[int, ...] = (), clip: float | None = None) -> None:
+        super().__init__()
+        self.clip = clip
+        self.register_buffer("count", torch.zeros((), dtype=torch.float64))
+        self.register_buffer("mean", torch.zeros(shape, dtype=torch.float64))
+        self.register_buffer("var", torch.ones(shape, dtype=torch.float64))
+        # What the hot path reads; derived from the moments, so not part of a checkpoint.
+        self.register_buffer("shift", torch.zeros(shape), persistent=False)
+        self.register_buffer("scale", torch.ones(shape), persistent=False)
+
+    def forward(self, values: Tensor) -> Tensor:
+        normalized = (values - self.shift) / self.scale
+        return normalized if self.clip is None else normalized.clamp(-self.clip, self.clip)
+
+    def decode(self, normalized: Tensor) -> Tensor:
+        """Back to raw units (without the clip)."""
+        return normalized * self.scale + self.shift
+
+    @torch.no_grad()
+    def absorb(self, samples: Tensor) -> None:
+        """Merge samples `[B, ...]` into the statistics."""
+        merged = Moments(self.count, self.mean, self.var).merge(Moments.of(samples))
+        self.count.copy_(merged.count)
+        self.mean.copy_(merged.mean)
+        self.var.copy_(merged.var)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Bring what the hot path reads in line with the moments."""
+        self.shift.copy_(self.mean)
+        self.scale.copy_((self.var + _EPSILON).sqrt())
+
+    def _load_from_state_dict(self, *args: object, **kwargs: object) -> None:
+        super()._load_from_state_dict(*args, **kwargs)  # type: ignore[arg-type]
+        if self.count > 0:
+            self.refresh()

@@ -1,0 +1,66 @@
+"""Raw observations to float tensors: one-hot for discrete, 0..1 for images, running normalization for boxes."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from surefoot.core.config import NormalizeConfig
+from surefoot.core.records import Obs
+from surefoot.core.specs import ArraySpec, ObsSpec
+from surefoot.core.tree import tree_items, tree_map
+from surefoot.policies.normalizer import RunningNormalizer
+
+
+def prepared_spec(spec: ArraySpec) -> ArraySpec:
+    """What one observation looks like after `Preprocess`: always float32."""
+    if spec.kind in ("discrete", "multi_discrete"):
+        return ArraySpec("box", (sum(spec.sizes),), "float32")
+    return replace(spec, dtype="float32", kind="image" if spec.kind == "image" else "box")
+
+
+class Preprocess(nn.Module):
+    """The border between what an env gives and what networks take."""
+
+    def __init__(self, spec: ObsSpec, config: NormalizeConfig) -> None:
+        super().__init__()
+        self._raw_spec = spec
+        self.spec: ObsSpec = tree_map(prepared_spec, spec)
+        self.normalizers = nn.ModuleDict(
+            {
+                _module_name(key): RunningNormalizer(part.shape, config.obs_clip)
+                for key, part in tree_items(spec)
+                if config.obs and part.kind == "box"
+            }
+        )
+
+    def forward(self, obs: Obs) -> Obs:
+        if isinstance(self._raw_spec, ArraySpec):
+            return self._prepare("", self._raw_spec, obs)
+        return {key: self._prepare(key, part, obs[key]) for key, part in self._raw_spec.items()}
+
+    @torch.no_grad()
+    def absorb(self, obs: Obs) -> None:
+        """Merge valid observations `[B, ...]` into the running statistics."""
+        for key, leaf in tree_items(obs):
+            name = _module_name(key)
+            if name in self.normalizers:
+                self.normalizers[name].absorb(leaf)
+
+    def _prepare(self, key: str, spec: ArraySpec, leaf: Tensor) -> Tensor:
+        if spec.kind == "discrete":
+            return functional.one_hot(leaf, spec.sizes[0]).float()
+        if spec.kind == "multi_discrete":
+            parts = leaf.flatten(1).unbind(1)
+            hot = [functional.one_hot(part, n) for part, n in zip(parts, spec.sizes, strict=True)]
+            return torch.cat(hot, dim=1).float()
+        if spec.kind == "image":
+            return leaf.float() / 255
+        name = _module_name(key)
+        normalizer = self.normalizers[name] if name in self.normalizers else None
+        return leaf.float() if normalizer is None else normalizer(leaf)
+
+
+def _module_name(key: str) -> str:
+    return (key or "obs").replace(".", "/")

@@ -1,0 +1,1 @@
+"""Collecting experience: collectors fill rollouts, minibatches serve them to the learner."""

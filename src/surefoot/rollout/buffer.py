@@ -1,0 +1,114 @@
+"""The memory of one rollout, allocated once: torch tensors that envs write into through numpy views."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from surefoot.core.records import Obs, Rollout, State
+from surefoot.core.tree import tree_map
+from surefoot.envs.protocol import Slot, VecEnv
+from surefoot.policies.distributions import DistributionHead
+from surefoot.policies.policy import PolicyOutput
+from surefoot.rollout.episodes import EpisodeTracker
+
+
+class RolloutBuffer:
+    """T steps of N rows; observations and masks have one slot more, for what follows the last step."""
+
+    def __init__(self, num_steps: int, env: VecEnv, head: DistributionHead) -> None:
+        steps, rows = num_steps, env.num_rows
+        self.obs: Any = tree_map(lambda spec: torch.as_tensor(spec.zeros(steps + 1, rows)), env.obs_spec)
+        self.action = torch.zeros(steps, rows, *head.action_shape, dtype=head.action_dtype)
+        self.log_prob, self.value, self.reward, self.final_value = (
+            torch.zeros(steps, rows) for _ in range(4)
+        )
+        self.terminated, self.truncated = (
+            torch.zeros(steps, rows, dtype=torch.bool) for _ in range(2)
+        )
+        self.valid = torch.ones(steps, rows, dtype=torch.bool)
+        self.episode_start = torch.ones(steps + 1, rows, dtype=torch.bool)
+        self.action_mask = (
+            torch.ones(steps + 1, rows, env.mask_size, dtype=torch.bool) if env.mask_size else None
+        )
+        self._start = self.episode_start.numpy()
+        self.slots = [self._slot(step) for step in range(steps)]
+
+    @property
+    def opening(self) -> Slot:
+        """Where envs put the observation that the next rollout begins with."""
+        return self.slots[-1]
+
+    def inputs_at(self, step: int, state: State) -> tuple[Obs, State, Tensor, Tensor | None]:
+        """What the policy acts on at a step; -1 is after the last."""
+        obs: Obs = tree_map(lambda leaf: leaf[step], self.obs)
+        mask = None if self.action_mask is None else self.action_mask[step]
+        return obs, state, self.episode_start[step], mask
+
+    def record(self, step: int, action: Tensor, output: PolicyOutput) -> None:
+        """Keep what the policy did at a step that the env has just made."""
+        self.action[step] = action
+        self.log_prob[step] = output.distribution.log_prob(action)
+        self.value[step] = output.value
+        slot, start = self.slots[step], self._start
+        # A row that only reset, or is dead, has not started yet.
+        np.logical_and(start[step], ~slot.valid, out=start[step + 1])
+        start[step + 1] |= slot.ended
+
+    def carry_over(self) -> None:
+        """What followed the last step is where the next rollout begins."""
+        tree_map(lambda leaf: leaf[0].copy_(leaf[-1]), self.obs)
+        self.episode_start[0].copy_(self.episode_start[-1])
+        if self.action_mask is not None:
+            self.action_mask[0].copy_(self.action_mask[-1])
+
+    def rollout(self, last_value: Tensor, state: State, episodes: EpisodeTracker) -> Rollout:
+        """The finished rollout: views of this memory, good until the next collection."""
+        stats = episodes.absorb(self.obs, self.reward, self.terminated | self.truncated, self.valid)
+        return Rollout(
+            obs=tree_map(lambda leaf: leaf[:-1], self.obs),
+            action=self.action,
+            log_prob=self.log_prob,
+            value=self.value,
+            reward=self.reward,
+            terminated=self.terminated,
+            truncated=self.truncated,
+            final_value=self.final_value,
+            episode_start=self.episode_start[:-1],
+            valid=self.valid,
+            last_value=last_value,
+            action_mask=None if self.action_mask is None else self.action_mask[:-1],
+            state=state,
+            stats=stats,
+        )
+
+    def opening_state(self) -> dict[str, Any]:
+        """For checkpoints: what the next rollout begins with."""
+        return {
+            "obs": tree_map(lambda leaf: leaf[-1].clone(), self.obs),
+            "episode_start": self.episode_start[-1].clone(),
+            "action_mask": None if self.action_mask is None else self.action_mask[-1].clone(),
+        }
+
+    def fits(self, opening: dict[str, Any]) -> bool:
+        """Whether a saved opening has as many rows as we do."""
+        return len(opening["episode_start"]) == self.episode_start.shape[1]
+
+    def load_opening(self, opening: dict[str, Any]) -> None:
+        """From a checkpoint."""
+        tree_map(lambda leaf, saved: leaf[-1].copy_(saved), self.obs, opening["obs"])
+        self.episode_start[-1].copy_(opening["episode_start"])
+        if self.action_mask is not None:
+            self.action_mask[-1].copy_(opening["action_mask"])
+
+    def _slot(self, step: int) -> Slot:
+        following = step + 1
+        return Slot(
+            obs=tree_map(lambda leaf: leaf[following].numpy(), self.obs),
+            reward=self.reward[step].numpy(),
+            terminated=self.terminated[step].numpy(),
+            truncated=self.truncated[step].numpy(),
+            valid=self.valid[step].numpy(),
+            action_mask=None if self.action_mask is None else self.action_mask[following].numpy(),
+        )

@@ -1,0 +1,78 @@
+"""Episode statistics, read off whole rollouts."""
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from surefoot.core.records import Episode, Obs, RolloutStats
+from surefoot.core.specs import ObsSpec
+from surefoot.core.tree import tree_items
+from surefoot.envs.protocol import VecEnv
+
+WINDOW = 100
+"""Episodes that rolling statistics cover."""
+
+
+class EpisodeTracker:
+    """Follows each row's running episode across rollouts, in raw rewards and valid steps."""
+
+    def __init__(self, env: VecEnv) -> None:
+        self._obs_spec = env.obs_spec
+        self._reward = np.zeros(env.num_rows)
+        self._length = np.zeros(env.num_rows, dtype=np.int64)
+        self._recent: deque[Episode] = deque(maxlen=WINDOW)
+
+    def absorb(self, obs: Obs, reward: Tensor, ended: Tensor, valid: Tensor) -> RolloutStats:
+        """The statistics of one more rollout, `[T, N]` each; episodes come in the order in which they ended."""
+        is_valid = valid.numpy()
+        rewards = np.where(is_valid, reward.numpy(), 0.0)
+        ends = ended.numpy()
+        finished: list[Episode] = []
+        begin = 0
+        for step in np.flatnonzero(ends.any(axis=1)):
+            self._advance(rewards[begin : step + 1], is_valid[begin : step + 1])
+            for row in np.flatnonzero(ends[step]):
+                finished.append(Episode(float(self._reward[row]), int(self._length[row])))
+                self._reward[row], self._length[row] = 0.0, 0
+            begin = int(step) + 1
+        self._advance(rewards[begin:], is_valid[begin:])
+        self._recent.extend(finished)
+        outside = count_out_of_bounds(obs, self._obs_spec)
+        return RolloutStats(int(is_valid.sum()), tuple(finished), tuple(self._recent), outside)
+
+    def _advance(self, rewards: NDArray[np.float64], valid: NDArray[np.bool_]) -> None:
+        self._reward += rewards.sum(axis=0)
+        self._length += valid.sum(axis=0)
+
+    def state(self) -> dict[str, Any]:
+        """For checkpoints."""
+        return {
+            "reward": self._reward.copy(),
+            "length": self._length.copy(),
+            "recent": [[episode.total_reward, episode.length] for episode in self._recent],
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """From a checkpoint."""
+        self._recent = deque((Episode(*pair) for pair in state["recent"]), maxlen=WINDOW)
+        if len(state["reward"]) == len(self._reward):
+            self._reward, self._length = np.array(state["reward"]), np.array(state["length"])
+
+    def forget_running(self) -> None:
+        """The rows' episodes were cut off: their envs start anew."""
+        self._reward[:], self._length[:] = 0.0, 0
+
+
+def count_out_of_bounds(obs: Obs, spec: ObsSpec) -> int:
+    """Elements outside their Box; discrete kinds are checked one by one when they are read."""
+    count = 0
+    for (_, leaf), (_, part) in zip(tree_items(obs), tree_items(spec), strict=True):
+        if part.kind == "box":
+            low, high = (torch.as_tensor(bound, dtype=torch.float32) for bound in part.bounds())
+            if torch.isfinite(low).any() or torch.isfinite(high).any():
+                count += int(((leaf < low) | (leaf > high)).sum())
+    return count

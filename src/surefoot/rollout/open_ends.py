@@ -1,0 +1,45 @@
+"""Episodes that a time limit cut off: their final observations, valued in one batch when the rollout is over (S3)."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from surefoot.core.records import Obs, State
+from surefoot.core.tree import tree_map
+from surefoot.envs.protocol import ArrayTree, Flags
+from surefoot.policies.policy import Policy
+
+
+@dataclass
+class OpenEnds:
+    """(step, row) of each, with its observation and the memory the row had then (S6)."""
+
+    _steps: list[Tensor] = field(default_factory=list)
+    _rows: list[Tensor] = field(default_factory=list)
+    _obs: list[Obs] = field(default_factory=list)
+    _states: list[State] = field(default_factory=list)
+
+    def keep(self, step: int, where: Flags, final_obs: ArrayTree, state: State) -> None:
+        """Copy what the flagged rows left: the env reuses its final observations."""
+        rows = np.flatnonzero(where)
+        if rows.size == 0:
+            return
+        index = torch.from_numpy(rows)
+        self._steps.append(torch.full_like(index, step))
+        self._rows.append(index)
+        self._obs.append(tree_map(lambda leaf: torch.from_numpy(leaf[rows]), final_obs))
+        self._states.append(tuple(part[index] for part in state))
+
+    def value_into(self, final_value: Tensor, policy: Policy) -> None:
+        """Write V(final_obs) to `[T, N]` where episodes were cut off, 0 elsewhere."""
+        final_value.zero_()
+        if not self._steps:
+            return
+        obs: Obs = tree_map(lambda *leaves: torch.cat(leaves), *self._obs)
+        state = tuple(torch.cat(parts) for parts in zip(*self._states, strict=True))
+        rows = torch.cat(self._rows)
+        # The final observation belongs to the old episode: the carried state, and no episode start.
+        output = policy(obs, state, torch.zeros_like(rows, dtype=torch.bool))
+        final_value[torch.cat(self._steps), rows] = output.value
