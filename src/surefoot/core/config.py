@@ -32,9 +32,7 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_from_commas)]
 class Section(BaseModel):
     """Frozen, refuses unknown keys, refuses NaN and infinity."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
 
 
 class EnvConfig(Section):
@@ -42,9 +40,7 @@ class EnvConfig(Section):
 
     id: str = Field("CartPole-v1", description="Gymnasium id, or module:id")
     kwargs: dict[str, Any] = Field({}, description="arguments of the env's constructor")
-    max_episode_steps: Count | None = Field(
-        None, description="time limit instead of the env's own"
-    )
+    max_episode_steps: Count | None = Field(None, description="time limit instead of the env's own")
     truncation_as_termination: bool = Field(
         False, description="treat a time limit as the end of the world; only for envs without final observations"
     )

@@ -36,8 +36,8 @@ class Moments:
 
 
 def masked_mean(values: Tensor, valid: Tensor) -> Tensor:
-    """Mean over the valid elements."""
-    return torch.where(valid.bool(), values, 0).sum() / valid.sum()
+    """Mean over the valid elements, summed in float64 so that the mean of equal numbers is exactly that number."""
+    return (torch.where(valid.bool(), values, 0).sum(dtype=torch.float64) / valid.sum()).to(values.dtype)
 
 
 def masked_std(values: Tensor, valid: Tensor) -> Tensor:
@@ -48,6 +48,7 @@ def masked_std(values: Tensor, valid: Tensor) -> Tensor:
 
 def explained_variance(predicted: Tensor, target: Tensor) -> Tensor:
     """1 - Var(target - predicted) / Var(target); NaN when the targets are constant, so that it is logged as missing."""
+    predicted, target = predicted.double(), target.double()
     variance = target.var(unbiased=False)
     explained = 1 - (target - predicted).var(unbiased=False) / variance
     return torch.where(variance > 0, explained, torch.nan)

@@ -29,6 +29,7 @@ class Stream(enum.IntEnum):
     WEIGHTS = 3
     EVALUATION = 4
     BOOTSTRAP = 5
+    PREDICTION = 6
 
 
 def philox(counter: Sequence[ArrayLike], key: tuple[int, int]) -> tuple[Words, Words, Words, Words]:
@@ -60,9 +61,7 @@ def words(seed: int, steps: ArrayLike, rows: ArrayLike, count: int, stream: Stre
     return drawn.reshape(*drawn.shape[:2], 4 * num_draws)[..., :count]
 
 
-def uniforms(
-    seed: int, steps: ArrayLike, rows: ArrayLike, count: int, stream: Stream
-) -> NDArray[np.float32]:
+def uniforms(seed: int, steps: ArrayLike, rows: ArrayLike, count: int, stream: Stream) -> NDArray[np.float32]:
     """Uniforms in [0, 1) with 24 bits, exact in float32: `[steps, rows, count]`."""
     top24 = words(seed, steps, rows, count, stream) >> np.uint64(8)
     return (top24.astype(np.float64) * 2.0**-24).astype(np.float32)

@@ -39,10 +39,7 @@ class Registry(Generic[T]):
         self._load()
         if name not in self._entries:
             raise ConfigError(
-                [
-                    f"there is no {self.kind} '{name}'{nearest(name, self._entries)}"
-                    f" (known: {', '.join(self.names())})"
-                ]
+                [f"there is no {self.kind} '{name}'{nearest(name, self._entries)} (known: {', '.join(self.names())})"]
             )
         return self._entries[name]
 

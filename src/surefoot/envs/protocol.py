@@ -16,7 +16,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Slot:
-    """Where one step of N rows goes: views into a rollout. Rewards and flags are of the step, obs and mask of the next."""
+    """Where one step of N rows goes: views into a rollout. Reward and flags are of the step, obs and mask of the next."""
 
     obs: ArrayTree  # [N, ...]
     reward: NDArray[np.float32]  # [N]
@@ -67,9 +67,15 @@ def new_slot(num_rows: int, obs_spec: ObsSpec, mask_size: int) -> Slot:
         obs: ArrayTree = {key: part.zeros(num_rows) for key, part in obs_spec.items()}
     else:
         obs = obs_spec.zeros(num_rows)
-    flags = [np.zeros(num_rows, dtype=bool) for _ in range(2)]
     mask = np.ones((num_rows, mask_size), dtype=bool) if mask_size else None
-    return Slot(obs, np.zeros(num_rows, np.float32), *flags, np.ones(num_rows, dtype=bool), mask)
+    return Slot(
+        obs=obs,
+        reward=np.zeros(num_rows, np.float32),
+        terminated=np.zeros(num_rows, dtype=bool),
+        truncated=np.zeros(num_rows, dtype=bool),
+        valid=np.ones(num_rows, dtype=bool),
+        action_mask=mask,
+    )
 
 
 def choices(spec: ArraySpec) -> int:

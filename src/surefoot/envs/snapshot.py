@@ -27,10 +27,7 @@ _CLASSIC: dict[str, tuple[str, ...]] = {
 }
 # mjData's derived arrays that Gymnasium's tasks read before the next mj_step: they lag the state by one substep, so
 # mj_forward on the restored state would not give the same numbers.
-_DERIVED = (
-    "xpos xquat xmat xipos geom_xpos site_xpos subtree_com cinert cvel cfrc_ext qfrc_actuator actuator_force"
-    " qfrc_constraint sensordata"
-).split()
+_DERIVED = ["xpos", "xquat", "xmat", "xipos", "geom_xpos", "site_xpos", "subtree_com", "cinert", "cvel", "cfrc_ext", "qfrc_actuator", "actuator_force", "qfrc_constraint", "sensordata"]
 
 
 def save_env(env: gym.Env[Any, Any]) -> Snapshot | None:

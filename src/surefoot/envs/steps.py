@@ -10,7 +10,6 @@ from surefoot.core.errors import EnvError, NonFiniteError
 from surefoot.core.tree import tree_items
 from surefoot.envs.protocol import ArrayTree, Flags, Slot, VecEnv
 
-
 Describe = Callable[[int], str]
 """Names a row for error messages; only called when there is one to write."""
 

@@ -30,7 +30,7 @@ def gae(
     following = torch.cat((values[1:], last_values[None]))
     bootstrap = torch.where(truncated, final_values, following).masked_fill(terminated, 0)
     delta = rewards + gamma * bootstrap - values
-    trace = (gamma * gae_lambda) * ~(terminated | truncated)
+    trace = torch.full_like(delta, gamma * gae_lambda).masked_fill(terminated | truncated, 0)
     if valid is not None:
         delta, trace = torch.where(valid.bool(), delta, 0), trace * valid.bool()
     advantages = torch.empty_like(delta)

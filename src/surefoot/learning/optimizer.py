@@ -26,7 +26,7 @@ class GradientStep:
         self._flat = nn.Parameter(torch.cat([p.detach().flatten() for p in self._named.values()]))
         self._gradient = torch.zeros_like(self._flat)
         self._flat.grad = self._gradient
-        self._views = {name: slice_ for name, slice_ in _slices(self._named)}
+        self._views = dict(_slices(self._named))
         for name, parameter in self._named.items():
             parameter.data = self._flat.detach()[self._views[name]].view(parameter.shape)
             parameter.grad = self._gradient[self._views[name]].view(parameter.shape)
@@ -89,8 +89,7 @@ class GradientStep:
             self._optimizer.state.clear()
             return
         self._optimizer.state[self._flat] = {"step": state["step"].clone()} | {
-            kind: torch.cat([state[kind][name].flatten() for name in self._named])
-            for kind in ("exp_avg", "exp_avg_sq")
+            kind: torch.cat([state[kind][name].flatten() for name in self._named]) for kind in ("exp_avg", "exp_avg_sq")
         }
 
 

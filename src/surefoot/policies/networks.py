@@ -31,6 +31,7 @@ class MLP(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         for layer in self.layers:
+            assert isinstance(layer, nn.Linear)
             features = self._activation(functional.linear(features, layer.weight, layer.bias))
         return features
 

@@ -50,6 +50,6 @@ class RunningNormalizer(nn.Module):
         self.scale.copy_((self.var + _EPSILON).sqrt())
 
     def _load_from_state_dict(self, *args: object, **kwargs: object) -> None:
-        super()._load_from_state_dict(*args, **kwargs)  # type: ignore[arg-type]
+        super()._load_from_state_dict(*args, **kwargs)
         if self.count > 0:
             self.refresh()

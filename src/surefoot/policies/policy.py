@@ -42,9 +42,7 @@ class Policy(nn.Module):
     head: DistributionHead
     critic: Critic
 
-    def forward(
-        self, obs: Obs, state: State, episode_start: Tensor, action_mask: Tensor | None = None
-    ) -> PolicyOutput:
+    def forward(self, obs: Obs, state: State, episode_start: Tensor, action_mask: Tensor | None = None) -> PolicyOutput:
         """Distribution, value and next state of a batch of raw observations."""
         raise NotImplementedError
 
@@ -94,9 +92,7 @@ class ActorCritic(Policy):
         critic_size = (self.critic_body or self.actor_body).output_size
         self.critic = critics[config.critic](critic_size, config, normalize)
 
-    def forward(
-        self, obs: Obs, state: State, episode_start: Tensor, action_mask: Tensor | None = None
-    ) -> PolicyOutput:
+    def forward(self, obs: Obs, state: State, episode_start: Tensor, action_mask: Tensor | None = None) -> PolicyOutput:
         prepared = self.preprocess(obs)
         with self._autocast():
             actor_latent = self.actor_body(prepared)

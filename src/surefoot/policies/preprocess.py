@@ -37,7 +37,9 @@ class Preprocess(nn.Module):
 
     def forward(self, obs: Obs) -> Obs:
         if isinstance(self._raw_spec, ArraySpec):
+            assert isinstance(obs, Tensor)
             return self._prepare("", self._raw_spec, obs)
+        assert isinstance(obs, dict)
         return {key: self._prepare(key, part, obs[key]) for key, part in self._raw_spec.items()}
 
     @torch.no_grad()
@@ -46,7 +48,9 @@ class Preprocess(nn.Module):
         for key, leaf in tree_items(obs):
             name = _module_name(key)
             if name in self.normalizers:
-                self.normalizers[name].absorb(leaf)
+                normalizer = self.normalizers[name]
+                assert isinstance(normalizer, RunningNormalizer)
+                normalizer.absorb(leaf)
 
     def _prepare(self, key: str, spec: ArraySpec, leaf: Tensor) -> Tensor:
         if spec.kind == "discrete":
@@ -58,8 +62,8 @@ class Preprocess(nn.Module):
         if spec.kind == "image":
             return leaf.float() / 255
         name = _module_name(key)
-        normalizer = self.normalizers[name] if name in self.normalizers else None
-        return leaf.float() if normalizer is None else normalizer(leaf)
+        normalized: Tensor = self.normalizers[name](leaf) if name in self.normalizers else leaf.float()
+        return normalized
 
 
 def _module_name(key: str) -> str:

@@ -65,9 +65,10 @@ class RolloutBuffer:
 
     def rollout(self, last_value: Tensor, state: State, episodes: EpisodeTracker) -> Rollout:
         """The finished rollout: views of this memory, good until the next collection."""
-        stats = episodes.absorb(self.obs, self.reward, self.terminated | self.truncated, self.valid)
+        obs: Obs = tree_map(lambda leaf: leaf[:-1], self.obs)
+        stats = episodes.absorb(obs, self.reward, self.terminated | self.truncated, self.valid)
         return Rollout(
-            obs=tree_map(lambda leaf: leaf[:-1], self.obs),
+            obs=obs,
             action=self.action,
             log_prob=self.log_prob,
             value=self.value,

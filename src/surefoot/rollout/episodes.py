@@ -29,7 +29,7 @@ class EpisodeTracker:
     def absorb(self, obs: Obs, reward: Tensor, ended: Tensor, valid: Tensor) -> RolloutStats:
         """The statistics of one more rollout, `[T, N]` each; episodes come in the order in which they ended."""
         is_valid = valid.numpy()
-        rewards = np.where(is_valid, reward.numpy(), 0.0)
+        rewards = np.where(is_valid, reward.numpy().astype(np.float64), 0.0)
         ends = ended.numpy()
         finished: list[Episode] = []
         begin = 0
@@ -41,7 +41,7 @@ class EpisodeTracker:
             begin = int(step) + 1
         self._advance(rewards[begin:], is_valid[begin:])
         self._recent.extend(finished)
-        outside = count_out_of_bounds(obs, self._obs_spec)
+        outside = count_out_of_bounds(obs, valid, self._obs_spec)
         return RolloutStats(int(is_valid.sum()), tuple(finished), tuple(self._recent), outside)
 
     def _advance(self, rewards: NDArray[np.float64], valid: NDArray[np.bool_]) -> None:
@@ -67,12 +67,12 @@ class EpisodeTracker:
         self._reward[:], self._length[:] = 0.0, 0
 
 
-def count_out_of_bounds(obs: Obs, spec: ObsSpec) -> int:
-    """Elements outside their Box; discrete kinds are checked one by one when they are read."""
+def count_out_of_bounds(obs: Obs, valid: Tensor, spec: ObsSpec) -> int:
+    """Elements outside their Box in valid steps; discrete kinds are checked one by one when they are read."""
     count = 0
     for (_, leaf), (_, part) in zip(tree_items(obs), tree_items(spec), strict=True):
-        if part.kind == "box":
+        if part.kind in ("box", "multi_binary"):
             low, high = (torch.as_tensor(bound, dtype=torch.float32) for bound in part.bounds())
             if torch.isfinite(low).any() or torch.isfinite(high).any():
-                count += int(((leaf < low) | (leaf > high)).sum())
+                count += int(((leaf < low) | (leaf > high))[valid].sum())
     return count

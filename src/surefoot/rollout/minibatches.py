@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from operator import itemgetter
 from typing import Any
 
 from torch import Tensor
@@ -32,11 +33,10 @@ def flatten(rollout: Rollout, targets: Targets) -> Batch:
 
 
 def minibatches(batch: Batch, size: int, order: Tensor | None = None) -> Iterator[Batch]:
-    """Every sample once, `size` at a time, the last one perhaps smaller; shuffled once so that each is a plain slice."""
-    shuffled = batch if order is None else map_batch(lambda leaf: leaf[order], batch)
+    """Every sample once, `size` at a time, the last perhaps fewer; shuffled once, so that each is a plain slice."""
+    shuffled = batch if order is None else map_batch(itemgetter(order), batch)
     for begin in range(0, len(batch), size):
-        piece = slice(begin, begin + size)
-        yield map_batch(lambda leaf, piece=piece: leaf[piece], shuffled)
+        yield map_batch(itemgetter(slice(begin, begin + size)), shuffled)
 
 
 def map_batch(function: Callable[[Tensor], Tensor], batch: Batch) -> Batch:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from surefoot.core.philox import Stream, uniforms
-from surefoot.core.records import Rollout
+from surefoot.core.records import Rollout, State
 from surefoot.envs.protocol import Slot, VecEnv
 from surefoot.envs.steps import check_step
 from surefoot.policies.policy import Policy
@@ -24,6 +24,7 @@ class StepwiseCollector:
         self._buffer = RolloutBuffer(num_steps, env, policy.head)
         self._episodes = EpisodeTracker(env)
         self._step = 0
+        self._state: State = ()
         self._restart(policy)
 
     # tour: collect

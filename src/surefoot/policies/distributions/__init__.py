@@ -64,9 +64,7 @@ class DistributionHead(nn.Module):
         raise NotImplementedError
 
 
-distributions: Registry[DistributionHead] = Registry(
-    "distribution", "surefoot.policies.distributions"
-)
+distributions: Registry[DistributionHead] = Registry("distribution", "surefoot.policies.distributions")
 
 _AUTOMATIC = {
     "box": "gaussian",

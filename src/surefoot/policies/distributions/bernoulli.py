@@ -44,9 +44,7 @@ class BernoulliHead(DistributionHead):
     def __init__(self, latent_size: int, spec: ArraySpec, config: PolicyConfig) -> None:
         super().__init__(latent_size, spec, config)
         if spec.kind != "multi_binary":
-            raise PolicyError(
-                f"bernoulli needs a MultiBinary action, not {spec.kind}; set policy.distribution to auto"
-            )
+            raise PolicyError(f"bernoulli needs a MultiBinary action, not {spec.kind}; set policy.distribution to auto")
         self.action_shape, self.action_dtype = (spec.size,), torch.int64
         self.noise_size = spec.size
         self.logits = nn.Linear(latent_size, spec.size)

@@ -85,9 +85,7 @@ class BetaHead(DistributionHead):
     def __init__(self, latent_size: int, spec: ArraySpec, config: PolicyConfig) -> None:
         super().__init__(latent_size, spec, config)
         if spec.kind != "box" or not spec.is_bounded:
-            raise PolicyError(
-                "beta needs a Box action with finite bounds; set policy.distribution to gaussian"
-            )
+            raise PolicyError("beta needs a Box action with finite bounds; set policy.distribution to gaussian")
         self.action_shape, self.action_dtype = (spec.size,), torch.float32
         # Per element two gammas, each with a normal and a uniform an attempt.
         self.noise_size = spec.size * 2 * 2 * _ATTEMPTS

@@ -54,9 +54,7 @@ class CategoricalHead(DistributionHead):
     def __init__(self, latent_size: int, spec: ArraySpec, config: PolicyConfig) -> None:
         super().__init__(latent_size, spec, config)
         if spec.kind != "discrete":
-            raise PolicyError(
-                f"categorical needs a Discrete action, not {spec.kind}; set policy.distribution to auto"
-            )
+            raise PolicyError(f"categorical needs a Discrete action, not {spec.kind}; set policy.distribution to auto")
         self.action_shape, self.action_dtype = (), torch.int64
         self._start = spec.start[0]
         self.logits = nn.Linear(latent_size, spec.sizes[0])

@@ -51,9 +51,7 @@ class GaussianHead(DistributionHead):
     def __init__(self, latent_size: int, spec: ArraySpec, config: PolicyConfig) -> None:
         super().__init__(latent_size, spec, config)
         if spec.kind != "box":
-            raise PolicyError(
-                f"a Gaussian needs a Box action, not {spec.kind}; set policy.distribution to auto"
-            )
+            raise PolicyError(f"a Gaussian needs a Box action, not {spec.kind}; set policy.distribution to auto")
         self.action_shape, self.action_dtype = (spec.size,), torch.float32
         self.noise_size = spec.size + spec.size % 2
         self.mean = nn.Linear(latent_size, spec.size)
@@ -94,9 +92,7 @@ def initial_log_excess(size: int, config: PolicyConfig) -> Tensor:
     for key, value in config.log_std_groups.items():
         start, stop = (int(part) for part in key.split(":"))
         if stop > size:
-            raise ConfigError(
-                [f"policy.log_std_groups: '{key}' reaches past the action's {size} elements"]
-            )
+            raise ConfigError([f"policy.log_std_groups: '{key}' reaches past the action's {size} elements"])
         log_std[start:stop] = value
     if bool((log_std.exp() <= config.std_floor).any()):
         raise ConfigError(

@@ -48,12 +48,8 @@ class MultiDiscreteHead(DistributionHead):
         self.action_shape, self.action_dtype = (spec.size,), torch.int64
         self.noise_size = spec.size
         sizes = torch.tensor(spec.sizes)
-        self.register_buffer(
-            "present", torch.arange(max(spec.sizes)) < sizes[:, None], persistent=False
-        )
-        self.register_buffer(
-            "start", torch.tensor(spec.start), persistent=False
-        )
+        self.register_buffer("present", torch.arange(max(spec.sizes)) < sizes[:, None], persistent=False)
+        self.register_buffer("start", torch.tensor(spec.start), persistent=False)
         self.logits = nn.Linear(latent_size, sum(spec.sizes))
         if config.orthogonal_init:
             orthogonal_(self.logits, 0.01)

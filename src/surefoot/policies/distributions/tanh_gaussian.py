@@ -45,9 +45,7 @@ class TanhGaussianHead(GaussianHead):
     def __init__(self, latent_size: int, spec: ArraySpec, config: PolicyConfig) -> None:
         super().__init__(latent_size, spec, config)
         if not spec.is_bounded:
-            raise PolicyError(
-                "tanh_gaussian needs finite action bounds; set policy.distribution to gaussian"
-            )
+            raise PolicyError("tanh_gaussian needs finite action bounds; set policy.distribution to gaussian")
 
     def forward(self, latent: Tensor, action_mask: Tensor | None = None) -> TanhGaussian:
         base = super().forward(latent)

@@ -3,8 +3,8 @@
 from torch import Tensor, nn
 
 from surefoot.core.config import EncoderConfig, PolicyConfig
-from surefoot.core.registry import Registry
 from surefoot.core.records import Obs
+from surefoot.core.registry import Registry
 from surefoot.core.specs import ArraySpec, ObsSpec
 
 

@@ -27,9 +27,7 @@ class ConvEncoder(Encoder):
         self._channels_last = len(shape) == 3 and shape[2] < shape[0]
         channels, *size = shape if len(shape) == 3 and not self._channels_last else _last_first(shape)
         layers: list[nn.Module] = []
-        for width, kernel, stride in zip(
-            config.channels, config.kernels, config.strides, strict=True
-        ):
+        for width, kernel, stride in zip(config.channels, config.kernels, config.strides, strict=True):
             layers += [nn.Conv2d(channels, width, kernel, stride), nn.ReLU()]
             size = [(length - kernel) // stride + 1 for length in size]
             channels = width

@@ -22,15 +22,13 @@ class DictEncoder(Encoder):
         for key in policy.encoders:
             if key not in spec and key not in policy.critic_obs:
                 known = ", ".join(spec)
-                raise ConfigError(
-                    [f"policy.encoders.{key}: no such observation{nearest(key, spec)} (known: {known})"]
-                )
+                raise ConfigError([f"policy.encoders.{key}: no such observation{nearest(key, spec)} (known: {known})"])
         self.keys = list(spec)
-        self.parts = nn.ModuleList(
-            build_encoder(part, policy.encoders.get(key, EncoderConfig()), policy)
-            for key, part in spec.items()
-        )
-        self.output_size = sum(int(part.output_size) for part in self.parts)
+        parts = [
+            build_encoder(part, policy.encoders.get(key, EncoderConfig()), policy) for key, part in spec.items()
+        ]
+        self.output_size = sum(part.output_size for part in parts)
+        self.parts = nn.ModuleList(parts)
 
     def forward(self, obs: Obs) -> Tensor:
         assert isinstance(obs, dict)

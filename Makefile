@@ -1,0 +1,40 @@
+# Two commands on a fresh machine: `make train` and `make test`. Everything lives in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: train test check format learn bench clean
+
+train: $(READY)
+	$(BIN)/surefoot train
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# Minutes to hours: learning over several seeds, written to benchmarks/results.
+learn: $(READY)
+	$(BIN)/python -m benchmarks.learning
+
+# Side by side with Stable-Baselines3 in one run, written to benchmarks/results.
+bench: $(READY)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[peers]'
+	$(BIN)/python -m benchmarks.against_sb3
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

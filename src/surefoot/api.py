@@ -1,0 +1,203 @@
+"""PPO: the Python surface, with the names people know."""
+
+import signal
+from collections.abc import Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from surefoot.compose import Run, Specs, build_env, build_policy, build_trainer, saved_setup
+from surefoot.core.config import Config
+from surefoot.core.errors import EnvError
+from surefoot.core.layers import Raw, build_config, by_name
+from surefoot.core.philox import Stream, uniforms
+from surefoot.core.records import State
+from surefoot.core.tree import tree_first, tree_map
+from surefoot.envs.batching import as_batch
+from surefoot.envs.make import EnvSource, fixed_rows
+from surefoot.envs.protocol import VecEnv
+from surefoot.evaluation.evaluate import Evaluation, evaluate
+from surefoot.policies.policy import EncoderFactory, Policy
+from surefoot.presets import load_preset, preset_names
+from surefoot.training.checkpoint import check_shapes, read_checkpoint, write_checkpoint
+from surefoot.training.hooks import Hook
+from surefoot.training.run_directory import RunDirectory
+from surefoot.training.trainer import Trainer
+
+Pathlike = str | Path
+
+
+class PPO:
+    """An agent: `PPO("HalfCheetah-v5", seed=1).learn(1_000_000)`.
+
+    `env` is a preset, a Gymnasium id, an env, a factory of envs or a Gymnasium vector env; any config key can be given
+    by name (`gamma=0.98`), as `section.key`, or as a whole section (`ppo={"gamma": 0.98}`). `encoder` and `policy` take
+    your own modules: an encoder is a module or a function from the observation's spec to one, a policy a `Policy`.
+    """
+
+    def __init__(
+        self,
+        env: EnvSource,
+        *,
+        policy: Policy | dict[str, Any] | None = None,
+        encoder: nn.Module | EncoderFactory | str | dict[str, Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        if isinstance(policy, dict):
+            settings["policy"], policy = policy, None
+        if isinstance(encoder, str | dict):
+            settings["encoder"], encoder = encoder, None
+        source, layer = _source_settings(env)
+        config = build_config({"log": {"console": "off"}}, layer, by_name(settings))
+        vec_env = build_env(config, source)
+        specs = Specs(vec_env.obs_spec, vec_env.action_spec)
+        own = policy or build_policy(config, specs, _factory(encoder))
+        self._begin(config, specs, own, source, vec_env, None)
+
+    def _begin(
+        self,
+        config: Config,
+        specs: Specs,
+        policy: Policy,
+        source: EnvSource | None,
+        env: VecEnv | None,
+        saved: dict[str, Any] | None,
+    ) -> None:
+        self.config, self.specs, self.policy = config, specs, policy
+        self._source, self._env, self._saved = source, env, saved
+        self._trainer: Trainer | None = None
+        self._predictions = 0
+
+    def learn(self, steps: int | None = None, *, run_dir: Pathlike | None = None, hooks: Sequence[Hook] = ()) -> "PPO":
+        """Train for so many more steps (the config's if not said); with `run_dir`, all that a run leaves goes there."""
+        trainer = self._started()
+        total = trainer.progress.step + (steps or self.config.train.steps)
+        self.config = build_config(self.config.model_dump(mode="json"), {"train.steps": total})
+        trainer.set_total(total)
+        if run_dir is None:
+            self._train(None, hooks)
+        else:
+            with RunDirectory(Path(run_dir)) as directory:
+                directory.write_config(self.config)
+                self._train(directory, hooks)
+        return self
+
+    def predict(
+        self,
+        obs: Any,
+        state: State | None = None,
+        episode_start: NDArray[np.bool_] | bool | None = None,
+        deterministic: bool = True,
+        action_mask: NDArray[np.bool_] | None = None,
+    ) -> tuple[Any, State]:
+        """The action for an observation, or actions for a batch of them, ready for the env; and the next state."""
+        batch, is_single = as_batch(obs, self.specs.obs)
+        rows = len(tree_first(batch))
+        state = self.policy.initial_state(rows) if state is None else state
+        start = np.zeros(rows, dtype=bool) if episode_start is None else np.reshape(episode_start, rows)
+        mask = None if action_mask is None else torch.from_numpy(np.reshape(action_mask, (rows, -1)).astype(bool))
+        with torch.no_grad():
+            tensors = tree_map(torch.from_numpy, batch)
+            output = self.policy(tensors, state, torch.from_numpy(start), mask)
+            if deterministic:
+                action = output.distribution.mode()
+            else:
+                action = output.distribution.sample(self._noise(rows))
+            env_action = self.policy.head.to_env(action).numpy()
+        return (env_action[0] if is_single else env_action), output.state
+
+    def evaluate(
+        self, episodes: int = 10, *, seed: int = 0, deterministic: bool = True, env: EnvSource | None = None
+    ) -> Evaluation:
+        """Mean reward, spread and confidence interval over whole episodes from fixed seeds."""
+        source = self._source if env is None else env
+        if source is not None and env is None and fixed_rows(source) is not None:
+            raise EnvError("this agent's env cannot be made again for evaluation; pass one: evaluate(env=...)")
+        vec_env = build_env(self.config, source, seed, rows=min(episodes, 8))
+        try:
+            return evaluate(self.policy, vec_env, episodes, seed, deterministic)
+        finally:
+            if env is None:
+                vec_env.close()
+
+    def save(self, path: Pathlike) -> None:
+        """Write a checkpoint: enough to act, and to go on learning."""
+        if self._trainer is None and self._saved is not None:
+            write_checkpoint(Path(path), self._saved)
+        else:
+            write_checkpoint(Path(path), self._run(None).state())
+
+    @classmethod
+    def load(
+        cls,
+        path: Pathlike,
+        env: EnvSource | None = None,
+        *,
+        policy: Policy | None = None,
+        encoder: nn.Module | EncoderFactory | None = None,
+    ) -> "PPO":
+        """An agent from a checkpoint, ready to act; own modules, and own envs to learn on, have to be given again."""
+        state = read_checkpoint(Path(path))
+        config, specs = saved_setup(state, Path(path))
+        source, layer = (None, {}) if env is None else _source_settings(env)
+        own = policy or build_policy(config, specs, _factory(encoder))
+        check_shapes(own, state["policy"], "policy")
+        own.load_state_dict(state["policy"])
+        agent = cls.__new__(cls)
+        agent._begin(build_config(config.model_dump(mode="json"), layer), specs, own, source, None, state)
+        return agent
+
+    def close(self) -> None:
+        """Close the envs; predicting and saving still work."""
+        if self._env is not None:
+            self._env.close()
+
+    def _started(self) -> Trainer:
+        """The trainer, built on first use: acting needs none."""
+        if self._trainer is None:
+            self._env = self._env or build_env(self.config, self._source)
+            if Specs(self._env.obs_spec, self._env.action_spec) != self.specs:
+                raise EnvError("this env has other observation or action spaces than the agent was trained with")
+            self._trainer = build_trainer(self.config, self._env, self.policy)
+            if self._saved is not None:
+                self._run(None).load_state(self._saved)
+        return self._trainer
+
+    def _run(self, directory: RunDirectory | None) -> Run:
+        return Run(self._started(), self.config, self.specs, self._source, directory)
+
+    def _train(self, directory: RunDirectory | None, hooks: Sequence[Hook]) -> None:
+        _, exit_code = self._run(directory).train(hooks)
+        # The iteration is finished and saved; now the interruption goes where the caller expects it.
+        if exit_code == 128 + signal.SIGINT:
+            raise KeyboardInterrupt
+        if exit_code:
+            raise SystemExit(exit_code)
+
+    def _noise(self, rows: int) -> Tensor:
+        self._predictions += 1
+        count = self.policy.head.noise_size
+        drawn = uniforms(self.config.train.seed, [self._predictions], np.arange(rows), count, Stream.PREDICTION)
+        return self.policy.head.noise(torch.from_numpy(drawn))[0]
+
+
+def _source_settings(env: EnvSource) -> tuple[EnvSource | None, Raw]:
+    """What to make envs from (None: the config says), and the settings that follow from it."""
+    if isinstance(env, str):
+        return None, load_preset(env) if env in preset_names() else {"env": {"id": env}}
+    rows, spec = fixed_rows(env), getattr(env, "spec", None)
+    name = getattr(spec, "id", None) or getattr(env, "__name__", type(env).__name__)
+    return env, {"env": {"id": name}} | ({} if rows is None else {"rollout": {"num_envs": rows}})
+
+
+def _factory(encoder: nn.Module | EncoderFactory | None) -> EncoderFactory | None:
+    """Actor and critic each get an encoder of their own, so a module is copied."""
+    if isinstance(encoder, nn.Module):
+        module = encoder
+        return lambda spec: deepcopy(module)
+    return encoder

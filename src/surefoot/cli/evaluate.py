@@ -1,0 +1,75 @@
+"""`surefoot evaluate RUN|MODEL ...`"""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from surefoot.cli.arguments import parse
+from surefoot.core.errors import CheckpointError
+
+
+def main(arguments: list[str]) -> int:
+    """Parse, then evaluate."""
+    return parse(evaluate_model, "evaluate", arguments)
+
+
+def evaluate_model(
+    model: Annotated[Path, tyro.conf.Positional],
+    /,
+    episodes: int = 10,
+    seed: int = 0,
+    stochastic: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    env: str | None = None,
+) -> int:
+    """Score a run (its best policy, or its newest if none is marked best) or a model file over whole episodes.
+
+    Args:
+        model: a run directory or a .safetensors file
+        episodes: how many
+        seed: seed of the episodes; the same seed gives the same episodes
+        stochastic: sample actions instead of taking the most likely ones
+        json: print JSON for machines
+        env: a Gymnasium id to use instead of the one the policy was trained on
+    """
+    from surefoot.api import PPO
+    from surefoot.core.errors import ConfigError
+
+    if episodes < 1:
+        raise ConfigError([f"--episodes: must be at least 1 (got {episodes})"])
+    path = _model_file(model)
+    agent = PPO.load(path, env)
+    if model.is_file() and env is None and ":" in agent.config.env.id:
+        raise CheckpointError(
+            f"{model} asks to import '{agent.config.env.id}'; if you trust it, say so with --env {agent.config.env.id}"
+        )
+    evaluation = agent.evaluate(episodes, seed=seed, deterministic=not stochastic)
+    _print(evaluation.to_json(), json, path)
+    return 0
+
+
+def _model_file(model: Path) -> Path:
+    if not model.is_dir():
+        return model
+    from surefoot.training.run_directory import RunDirectory
+
+    run = RunDirectory(model)
+    if run.best.exists():
+        return run.best
+    if not run.saved():
+        raise CheckpointError(f"{model} holds no checkpoint yet")
+    return run.saved()[0]
+
+
+def _print(result: dict[str, Any], as_json: bool, path: Path) -> None:
+    if as_json:
+        print(json.dumps({"model": str(path), **result}))
+        return
+    low, high = result["confidence_interval"]
+    print(f"model           {path}")
+    print(f"mean reward     {result['mean_reward']:.2f} ± {result['std_reward']:.2f}")
+    print(f"95 % interval   {low:.2f} to {high:.2f} (bootstrap, of the mean)")
+    print(f"mean length     {result['mean_ep_length']:.1f}")
+    print(f"episodes        {result['episodes']}")

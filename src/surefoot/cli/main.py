@@ -1,0 +1,62 @@
+"""`surefoot COMMAND ...`: finds the command, prints typed errors as one message, sets the exit code."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from surefoot.core.errors import SurefootError
+from surefoot.core.registry import nearest
+
+COMMANDS = {
+    "train": "train a preset or any Gymnasium environment",
+    "resume": "go on with a run, exactly where it stopped",
+    "evaluate": "score a run or a model file",
+    "envs": "list environments",
+    "presets": "list presets, or show one",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; 0 when all went well, 2 for a typed error, 130 or 143 after a signal."""
+    rest = list(sys.argv[1:] if arguments is None else arguments)
+    is_debug = "--debug" in rest
+    rest = [argument for argument in rest if argument != "--debug"]
+    if not rest or rest[0] in ("-h", "--help"):
+        print(_usage())
+        return 0 if rest else 2
+    if rest[0] == "--version":
+        from surefoot import __version__
+
+        print(f"surefoot {__version__}")
+        return 0
+    try:
+        return _dispatch(rest[0], rest[1:])
+    except SurefootError as error:
+        if is_debug:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+
+
+def _dispatch(command: str, arguments: list[str]) -> int:
+    if command not in COMMANDS:
+        raise SurefootError(f"there is no command '{command}'{nearest(command, COMMANDS)} (see surefoot --help)")
+    module = importlib.import_module(f"surefoot.cli.{command}")
+    code: int = module.main(arguments)
+    return code
+
+
+def _usage() -> str:
+    lines = [
+        "surefoot: PPO training that is correct, fast and without surprises",
+        "",
+        "usage: surefoot COMMAND ...",
+        "",
+    ]
+    lines += [f"  {name:10s} {text}" for name, text in COMMANDS.items()]
+    return "\n".join([*lines, "", "surefoot COMMAND --help says more; --debug shows tracebacks"])

@@ -1,0 +1,27 @@
+"""`surefoot presets`"""
+
+from typing import Annotated
+
+import tyro
+
+from surefoot.cli.arguments import parse
+from surefoot.presets import describe_preset, preset_names, preset_text
+
+
+def main(arguments: list[str]) -> int:
+    """Parse, then list or show."""
+    return parse(list_presets, "presets", arguments)
+
+
+def list_presets(name: Annotated[str | None, tyro.conf.Positional] = None, /) -> int:
+    """List the presets, or show the settings of one.
+
+    Args:
+        name: the preset to show
+    """
+    if name is not None:
+        print(preset_text(name), end="")
+        return 0
+    for preset in preset_names():
+        print(f"{preset:28s} {describe_preset(preset)}")
+    return 0

@@ -1,0 +1,61 @@
+"""`surefoot resume RUN ...`"""
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
+from surefoot.core.errors import RunDirectoryError
+from surefoot.core.layers import Raw, build_config, merge, read_yaml
+
+
+def main(arguments: list[str]) -> int:
+    """Parse, then resume."""
+    rest, settings = split_settings(arguments)
+
+    def resume(run: Annotated[Path, tyro.conf.Positional], /, steps: int | None = None) -> int:
+        """Go on with a run from its newest good checkpoint; settings that may change are applied.
+
+        Args:
+            run: the run's directory
+            steps: environment steps in all, if the run is to be longer than planned
+        """
+        return go_on(run, merge(settings, {} if steps is None else {"train.steps": steps}))
+
+    try:
+        return parse(resume, "resume", rest)
+    finally:
+        if wants_help(rest):
+            print_settings()
+
+
+def go_on(path: Path, changes: Raw) -> int:
+    """Rebuild the run from its config and its newest good checkpoint."""
+    from surefoot.cli.running import finish
+    from surefoot.compose import Run, build_env, build_policy, build_trainer, resumed_config, saved_setup
+    from surefoot.training.run_directory import RunDirectory
+
+    directory = RunDirectory(path)
+    if not directory.holds_run:
+        raise RunDirectoryError(f"{path} is not a run directory: it has no config.yaml")
+    with directory:
+        checkpoint, state = directory.newest()
+        saved, specs = saved_setup(state, checkpoint)
+        # The file may have been edited since: what it says counts as asked for, like the command line.
+        written = build_config(read_yaml(directory.config_file)).model_dump(mode="json")
+        config = resumed_config(saved, merge(written, changes))
+        if state["progress"]["step"] >= config.train.steps:
+            raise RunDirectoryError(
+                f"{path} has done its {config.train.steps} steps already; give a larger total with --steps"
+            )
+        env = build_env(config)
+        trainer = build_trainer(config, env, build_policy(config, specs))
+        run = Run(trainer, config, specs, None, directory)
+        run.load_state(state)
+        directory.write_config(config)
+        print(f"resuming {path} from {checkpoint.name}", flush=True)
+        try:
+            return finish(run)
+        finally:
+            env.close()

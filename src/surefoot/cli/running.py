@@ -1,0 +1,35 @@
+"""What `train` and `resume` share: run to the end, then say how it went and where everything is."""
+
+from surefoot.compose import Run
+from surefoot.evaluation.evaluate import Evaluation
+
+
+def finish(run: Run) -> int:
+    """Train and report; the exit code."""
+    evaluation, code = run.train()
+    directory = run.directory
+    assert directory is not None
+    step = run.trainer.progress.step
+    if code:
+        print(f"stopped at step {step}; 'surefoot resume {directory.path}' goes on from there")
+        return code
+    print(f"trained {step} steps")
+    if evaluation is not None:
+        print(f"evaluated {describe(evaluation)}")
+    print(f"run       {directory.path}  (config.yaml, metrics.jsonl, log.txt, TensorBoard events)")
+    newest = directory.saved()
+    if newest:
+        print(f"newest    {newest[0]}")
+    if directory.best.exists():
+        print(f"best      {directory.best}")
+    print(f"next      surefoot evaluate {directory.path} · tensorboard --logdir {directory.path.parent}")
+    return 0
+
+
+def describe(evaluation: Evaluation) -> str:
+    """One line for people."""
+    low, high = evaluation.interval()
+    return (
+        f"{evaluation.mean_reward:.1f} ± {evaluation.std_reward:.1f} over {len(evaluation.rewards)} episodes"
+        f" (95 % interval of the mean {low:.1f} to {high:.1f}), length {evaluation.mean_ep_length:.0f}"
+    )

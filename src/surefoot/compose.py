@@ -1,0 +1,207 @@
+"""The only file that wires a config into objects."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from surefoot.core.config import Config
+from surefoot.core.errors import CheckpointError, ConfigError
+from surefoot.core.layers import Raw, build_config
+from surefoot.core.philox import Stream, derived_seed
+from surefoot.core.specs import ArraySpec, ObsSpec, spec_from_json, spec_to_json
+from surefoot.envs.make import EnvSource, fixed_rows, make_vec_env
+from surefoot.envs.protocol import VecEnv
+from surefoot.evaluation.evaluate import Evaluation, evaluate
+from surefoot.evaluation.hook import EvaluateAndKeepBest
+from surefoot.learning.advantage import Scorer
+from surefoot.learning.learner import Learner
+from surefoot.learning.optimizer import GradientStep
+from surefoot.learning.reward_scaler import RewardScaler
+from surefoot.learning.schedules import Schedules
+from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
+from surefoot.rollout.stepwise import StepwiseCollector
+from surefoot.telemetry.console import build_console
+from surefoot.telemetry.sinks import JsonlSink, Sink, SinkGroup, TensorBoardSink
+from surefoot.training.hooks import Hook
+from surefoot.training.reporting import Report
+from surefoot.training.run_directory import RunDirectory
+from surefoot.training.saving import SaveCheckpoints
+from surefoot.training.signals import StopSignal
+from surefoot.training.trainer import Trainer
+
+_log = logging.getLogger("surefoot")
+
+EVALUATION_ROWS = 8
+"""Envs that an evaluation steps side by side."""
+FIXED_ON_RESUME = ("env", "policy", "normalize", "train.seed")
+"""What a resumed run cannot change: it decides what the saved numbers mean."""
+
+
+@dataclass(frozen=True)
+class Specs:
+    """What a policy is built for."""
+
+    obs: ObsSpec
+    action: ArraySpec
+
+
+def build_policy(config: Config, specs: Specs, encoder: EncoderFactory | None = None) -> Policy:
+    """The configured policy; its weights depend on the seed alone, and torch's own generator is left as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derived_seed(config.train.seed, 0, Stream.WEIGHTS))
+        return ActorCritic(specs.obs, specs.action, config.policy, config.normalize, encoder)
+
+
+def build_env(config: Config, source: EnvSource | None = None, seed: int | None = None, rows: int = 0) -> VecEnv:
+    """The training envs, or others like them with another seed and number."""
+    return make_vec_env(
+        config.env.id if source is None else source,
+        config.env,
+        rows or config.rollout.num_envs,
+        config.train.seed if seed is None else seed,
+    )
+
+
+def build_trainer(config: Config, env: VecEnv, policy: Policy) -> Trainer:
+    """Everything that learns, around an env and a policy."""
+    if config.train.threads:
+        torch.set_num_threads(config.train.threads)
+    seed, ppo = config.train.seed, config.ppo
+    gradient = GradientStep(policy, config.optimizer, ppo.max_grad_norm)
+    scaler = RewardScaler(env.num_rows, ppo.gamma, config.normalize.reward_clip) if config.normalize.reward else None
+    return Trainer(
+        policy=policy,
+        collector=StepwiseCollector(env, policy, config.rollout.num_steps, seed),
+        scorer=Scorer(ppo, scaler),
+        learner=Learner(policy, gradient, ppo, config.normalize, seed),
+        schedules=Schedules(ppo, config.optimizer),
+        total_steps=config.train.steps,
+    )
+
+
+def evaluator(config: Config, policy: Policy, source: EnvSource | None) -> Callable[[], Evaluation] | None:
+    """Evaluates the policy on envs of its own; None if the source is an env that cannot be made again."""
+    episodes = config.train.eval_episodes
+    if episodes == 0 or (source is not None and fixed_rows(source) is not None):
+        return None
+    seed = derived_seed(config.train.seed, 0, Stream.EVALUATION)
+
+    def run() -> Evaluation:
+        env = build_env(config, source, seed, min(episodes, EVALUATION_ROWS))
+        try:
+            return evaluate(policy, env, episodes, seed)
+        finally:
+            env.close()
+
+    return run
+
+
+def saved_setup(state: Mapping[str, Any], path: Path) -> tuple[Config, Specs]:
+    """The config and specs inside a checkpoint."""
+    try:
+        obs, action = spec_from_json(state["obs_spec"]), spec_from_json(state["action_spec"])
+        config = build_config(state["config"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} lacks {error}: it is no policy") from error
+    assert isinstance(action, ArraySpec)
+    return config, Specs(obs, action)
+
+
+def resumed_config(saved: Config, changes: Raw) -> Config:
+    """The config to go on with: what may change is applied, the rest is refused, all at once."""
+    wanted = build_config(saved.model_dump(mode="json"), changes)
+    problems = []
+    for fixed in FIXED_ON_RESUME:
+        section, _, only = fixed.partition(".")
+        old, new = getattr(saved, section), getattr(wanted, section)
+        for key in [only] if only else list(type(old).model_fields):
+            if getattr(old, key) != getattr(new, key):
+                problems.append(
+                    f"{section}.{key}: cannot change on resume (the run has {getattr(old, key)!r}, asked for"
+                    f" {getattr(new, key)!r}); start a new run for that"
+                )
+    if problems:
+        raise ConfigError(problems)
+    return wanted
+
+
+class Run:
+    """A trainer with everything that watches it, optionally in a run directory."""
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        config: Config,
+        specs: Specs,
+        source: EnvSource | None = None,
+        directory: RunDirectory | None = None,
+    ) -> None:
+        self.trainer, self.config, self.specs = trainer, config, specs
+        self.directory = directory
+        evaluation = evaluator(config, trainer.policy, source)
+        self.evaluation = None if evaluation is None else self._keep_best(evaluation)
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint, and say so if that cannot be bit for bit."""
+        is_exact = self.trainer.load_state(dict(state))
+        if self.evaluation is not None:
+            self.evaluation.best = state.get("best_score")
+        if not is_exact:
+            _log.warning(
+                "resumed at step %d with new episodes: these envs cannot restore their state, so the run goes on"
+                " from the same weights, optimizer and statistics, but not bit for bit",
+                self.trainer.progress.step,
+            )
+
+    def train(self, hooks: Sequence[Hook] = ()) -> tuple[Evaluation | None, int]:
+        """Train to the end or to a signal, then save; the last evaluation, and the exit code."""
+        trainer, train = self.trainer, self.config.train
+        start = trainer.progress.step
+        sinks = SinkGroup(self._sinks(start))
+        attached: list[Hook] = [*hooks]
+        if self.evaluation is not None:
+            attached.append(self.evaluation)
+        attached.append(Report(sinks, self.config.log.log_every))
+        saving = None
+        if self.directory is not None:
+            saving = SaveCheckpoints(self.directory, self.state, train.checkpoint_every, train.keep_checkpoints, start)
+            attached.append(saving)
+        try:
+            with StopSignal() as stop:
+                trainer.train(attached, stop.is_requested)
+                if saving is not None:
+                    saving.save(trainer.progress.step)
+        finally:
+            sinks.close()
+        return (None if self.evaluation is None else self.evaluation.last), stop.exit_code
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint of this run holds: what is needed to go on, and what is needed to act."""
+        return {
+            "config": self.config.model_dump(mode="json"),
+            "obs_spec": spec_to_json(self.specs.obs),
+            "action_spec": spec_to_json(self.specs.action),
+            "best_score": None if self.evaluation is None else self.evaluation.best,
+            **self.trainer.state(),
+        }
+
+    def _keep_best(self, evaluation: Callable[[], Evaluation]) -> EvaluateAndKeepBest:
+        best_file = None if self.directory is None else self.directory.best
+        every, start = self.config.train.eval_every, self.trainer.progress.step
+        return EvaluateAndKeepBest(evaluation, self.state, every, start, best_file)
+
+    def _sinks(self, start: int) -> list[Sink]:
+        config = self.config
+        place = "" if self.directory is None else f" · {self.directory.path}"
+        title = f"{config.env.id} · seed {config.train.seed}{place}"
+        console = build_console(config.log.console, title, config.train.steps, start)
+        sinks: list[Sink] = [] if console is None else [console]
+        if self.directory is not None:
+            sinks.append(JsonlSink(self.directory.metrics_file))
+            if config.log.tensorboard:
+                sinks.append(TensorBoardSink(self.directory.path))
+        return sinks

@@ -1,0 +1,111 @@
+"""Evaluation: whole episodes from fixed seeds, deterministic or sampled, with a confidence interval."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from surefoot.core.errors import EnvError
+from surefoot.core.philox import Stream, uniforms, words
+from surefoot.core.records import Obs
+from surefoot.core.tree import tree_map
+from surefoot.envs.protocol import VecEnv, new_slot
+from surefoot.envs.steps import check_step
+from surefoot.policies.policy import Policy
+
+PATIENCE = 100_000
+"""Steps without one episode ending after which evaluation gives up."""
+_RESAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Rewards and lengths of the episodes, and what they say."""
+
+    rewards: tuple[float, ...]
+    lengths: tuple[int, ...]
+
+    @property
+    def mean_reward(self) -> float:
+        """Mean of the episodes' total rewards."""
+        return float(np.mean(self.rewards))
+
+    @property
+    def std_reward(self) -> float:
+        """Standard deviation between episodes."""
+        return float(np.std(self.rewards))
+
+    @property
+    def mean_ep_length(self) -> float:
+        """Mean length of the episodes."""
+        return float(np.mean(self.lengths))
+
+    def interval(self) -> tuple[float, float]:
+        """95 % bootstrap interval of the mean reward."""
+        count = len(self.rewards)
+        drawn = words(0, np.arange(_RESAMPLES), [0], count, Stream.BOOTSTRAP)[:, 0] % np.uint64(count)
+        means = np.asarray(self.rewards)[drawn.astype(np.int64)].mean(axis=1)
+        low, high = np.percentile(means, [2.5, 97.5])
+        return float(low), float(high)
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "mean_reward": self.mean_reward,
+            "std_reward": self.std_reward,
+            "mean_ep_length": self.mean_ep_length,
+            "episodes": len(self.rewards),
+            "confidence_interval": list(self.interval()),
+            "rewards": list(self.rewards),
+            "lengths": list(self.lengths),
+        }
+
+
+@torch.no_grad()
+def evaluate(policy: Policy, env: VecEnv, episodes: int, seed: int, deterministic: bool = True) -> Evaluation:
+    """Run `episodes` episodes. Each row plays its fair share, so that short episodes are not overcounted."""
+    rows = env.num_rows
+    shares = np.array([episodes // rows + (row < episodes % rows) for row in range(rows)])
+    slot = new_slot(rows, env.obs_spec, env.mask_size)
+    env.reset(slot)
+    check_step(env, slot, 0)
+    state, start = policy.initial_state(rows), torch.ones(rows, dtype=torch.bool)
+    reward, length = np.zeros(rows), np.zeros(rows, dtype=np.int64)
+    finished: list[tuple[int, float, int]] = []
+    step = quiet_since = 0
+    while (shares > 0).any():
+        output = policy(_tensors(slot.obs), state, start, _mask(slot.action_mask))
+        state = output.state
+        if deterministic:
+            action = output.distribution.mode()
+        else:
+            drawn = uniforms(seed, [step], np.arange(rows), policy.head.noise_size, Stream.EVALUATION)
+            action = output.distribution.sample(policy.head.noise(torch.from_numpy(drawn))[0])
+        env.step(policy.head.to_env(action).numpy(), slot)
+        step += 1
+        check_step(env, slot, step)
+        reward += np.where(slot.valid, slot.reward, 0)
+        length += slot.valid
+        for row in np.flatnonzero(slot.ended):
+            if shares[row] > 0:
+                finished.append((int(row), float(reward[row]), int(length[row])))
+                shares[row] -= 1
+            reward[row], length[row] = 0.0, 0
+            quiet_since = step
+        if step - quiet_since > PATIENCE:
+            raise EnvError(f"no episode ended within {PATIENCE} steps; set env.max_episode_steps to evaluate this env")
+        start = torch.from_numpy(slot.ended | (start.numpy() & ~slot.valid))
+    finished.sort(key=lambda episode: episode[0])
+    return Evaluation(tuple(item[1] for item in finished), tuple(item[2] for item in finished))
+
+
+def _tensors(obs: Any) -> Obs:
+    tensors: Obs = tree_map(torch.from_numpy, obs)
+    return tensors
+
+
+def _mask(mask: NDArray[np.bool_] | None) -> Tensor | None:
+    return None if mask is None else torch.from_numpy(mask)

@@ -1,0 +1,58 @@
+"""Evaluation during training: the score goes to the metrics, the best policy to a file."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from surefoot.core.errors import EnvError
+from surefoot.core.records import IterationReport
+from surefoot.evaluation.evaluate import Evaluation
+from surefoot.telemetry import names
+from surefoot.training.checkpoint import write_checkpoint
+from surefoot.training.hooks import Every
+
+_log = logging.getLogger("surefoot")
+
+
+class EvaluateAndKeepBest:
+    """Evaluates every so many steps and at the end."""
+
+    def __init__(
+        self,
+        evaluate: Callable[[], Evaluation],
+        state: Callable[[], dict[str, Any]],
+        every: int,
+        start: int,
+        best_file: Path | None,
+        best: float | None = None,
+    ) -> None:
+        self._evaluate, self._state = evaluate, state
+        self._every = Every(every, start)
+        self._best_file = best_file
+        self.best = best
+        self.last: Evaluation | None = None
+
+    def after_iteration(self, report: IterationReport) -> None:
+        """Evaluate if it is time; an env that cannot be evaluated costs a warning, not the run."""
+        if not (self._every.is_due(report.progress.step) or report.progress.is_done):
+            return
+        try:
+            self.last = evaluation = self._evaluate()
+        except EnvError as error:
+            _log.warning("evaluation failed: %s", error)
+            return
+        report.metrics[names.EVAL_REWARD] = evaluation.mean_reward
+        report.metrics[names.EVAL_REWARD_STD] = evaluation.std_reward
+        report.metrics[names.EVAL_LENGTH] = evaluation.mean_ep_length
+        if self.best is None or evaluation.mean_reward > self.best:
+            self.best = evaluation.mean_reward
+            self._keep()
+
+    def _keep(self) -> None:
+        if self._best_file is None:
+            return
+        try:
+            write_checkpoint(self._best_file, self._state())
+        except OSError as error:
+            _log.warning("best policy not saved: %s", error.strerror)

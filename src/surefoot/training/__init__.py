@@ -1,0 +1,1 @@
+"""Runs: the trainer, what attaches to it, checkpoints and the run directory."""

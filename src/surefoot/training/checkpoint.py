@@ -1,0 +1,160 @@
+"""Checkpoint files: one .safetensors file, everything but tensors as JSON in its metadata, no pickle anywhere.
+
+Written to a temporary file in the same folder, synced, renamed, folder synced: a reader sees the old file or the new
+one. Read with a bounded header, a version and a checksum, so that a damaged or hostile file is refused.
+"""
+
+import hashlib
+import json
+import os
+import stat
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from surefoot.core.errors import CheckpointError, CheckpointMismatchError
+from surefoot.training.migrations import FORMAT_VERSION, migrate
+
+TEMPORARY_SUFFIX = ".tmp"
+_FORMAT = "surefoot"
+_MAX_HEADER_BYTES = 16 * 2**20
+_TENSOR, _ARRAY, _SCALAR = "__tensor__", "__array__", "__scalar__"
+
+
+def write_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
+    """Write a nested state of tensors, arrays and JSON values; raises OSError and leaves the old file alone."""
+    tensors: dict[str, Tensor] = {}
+    text = json.dumps(_pack(state, "", tensors))
+    metadata = {
+        "format": _FORMAT,
+        "version": str(FORMAT_VERSION),
+        "state": text,
+        "checksum": _checksum(text, tensors),
+    }
+    data = safetensors.torch.save(tensors, metadata)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """The state of a checkpoint, or a typed error that says what is wrong with the file."""
+    metadata = _read_metadata(path)
+    version = int(metadata.get("version", "0"))
+    if version > FORMAT_VERSION:
+        raise CheckpointError(
+            f"{path} has format version {version}, newer than this Surefoot reads ({FORMAT_VERSION}); upgrade Surefoot"
+        )
+    try:
+        tensors = safetensors.torch.load(path.read_bytes())
+    except (safetensors.SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from error
+    text = metadata.get("state", "")
+    if metadata.get("checksum") != _checksum(text, tensors):
+        raise CheckpointError(f"{path} is damaged: its checksum does not match")
+    state = _unpack(json.loads(text), tensors)
+    assert isinstance(state, dict)
+    return migrate(state, version)
+
+
+def check_shapes(module: torch.nn.Module, state: Mapping[str, Tensor], what: str) -> None:
+    """Refuse missing, unknown or differently shaped tensors, listing them."""
+    ours = {name: tuple(value.shape) for name, value in module.state_dict().items()}
+    theirs = {name: tuple(value.shape) for name, value in state.items()}
+    differences = [f"no {name}" for name in ours if name not in theirs]
+    differences += [f"unknown {name}" for name in theirs if name not in ours]
+    differences += [
+        f"{name} is {theirs[name]}, not {shape}"
+        for name, shape in ours.items()
+        if name in theirs and theirs[name] != shape
+    ]
+    if differences:
+        raise CheckpointMismatchError(f"the checkpoint does not fit this {what}: {'; '.join(differences)}")
+
+
+def _read_metadata(path: Path) -> dict[str, str]:
+    """Only the header, after checks that need no trust in it."""
+    foreign = CheckpointError(f"{path} is not a Surefoot checkpoint; give a .safetensors file that Surefoot wrote")
+    try:
+        info = path.lstat()
+        if not stat.S_ISREG(info.st_mode):
+            raise CheckpointError(f"{path} is not a regular file; links are not followed")
+        with path.open("rb") as file:
+            start = file.read(8)
+            length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
+            if not 2 <= length <= _MAX_HEADER_BYTES:
+                raise foreign
+            if length > info.st_size - 8:
+                raise CheckpointError(f"{path} is damaged: it is cut off")
+            header = json.loads(file.read(length))
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{path} does not exist") from error
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise foreign from error
+    metadata = header.get("__metadata__") if isinstance(header, dict) else None
+    if not isinstance(metadata, dict) or metadata.get("format") != _FORMAT:
+        raise foreign
+    if not str(metadata.get("version")).isdigit():
+        raise CheckpointError(f"{path} is damaged: it has no version")
+    return metadata
+
+
+def _pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
+    """JSON with references in place of tensors, which are collected under their dotted name."""
+    if isinstance(value, Mapping):
+        return {str(key): _pack(part, f"{name}.{key}" if name else str(key), tensors) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_pack(part, f"{name}.{index}", tensors) for index, part in enumerate(value)]
+    if isinstance(value, Tensor):
+        tensors[name] = value.detach().contiguous().clone()
+        return {_TENSOR: name}
+    if isinstance(value, np.ndarray | np.generic):
+        tensors[name] = torch.from_numpy(np.array(value))
+        return {_ARRAY if isinstance(value, np.ndarray) else _SCALAR: name}
+    return value
+
+
+def _unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+    if isinstance(value, list):
+        return [_unpack(part, tensors) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        ((kind, name),) = value.items()
+        if kind in (_TENSOR, _ARRAY, _SCALAR):
+            tensor = tensors[name]
+            return tensor if kind == _TENSOR else tensor.numpy() if kind == _ARRAY else tensor.numpy()[()]
+    return {key: _unpack(part, tensors) for key, part in value.items()}
+
+
+def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data if tensor.numel() else b"")
+    return digest.hexdigest()
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,112 @@
+"""A run's folder: config, metrics, checkpoints, log, and a lock against a second process."""
+
+import fcntl
+import logging
+import os
+import re
+from pathlib import Path
+from typing import IO, Any
+
+from surefoot.core.config import Config
+from surefoot.core.errors import CheckpointError, RunDirectoryError
+from surefoot.core.layers import to_yaml
+from surefoot.training.checkpoint import TEMPORARY_SUFFIX, read_checkpoint, write_checkpoint
+
+_log = logging.getLogger("surefoot")
+_PATTERN = re.compile(r"step_(\d+)\.safetensors")
+
+
+class RunDirectory:
+    """Use as a context manager: the lock is held, and the log file open, inside."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config_file = path / "config.yaml"
+        self.metrics_file = path / "metrics.jsonl"
+        self.log_file = path / "log.txt"
+        self.best = path / "best.safetensors"
+        self.checkpoints = path / "checkpoints"
+        self._lock: IO[str] | None = None
+        self._handler: logging.Handler | None = None
+
+    @staticmethod
+    def unused(parent: Path, name: str) -> "RunDirectory":
+        """The first of name, name-2, name-3, ... that does not exist yet."""
+        stem = re.sub(r"[^\w.+-]+", "_", name)
+        candidate, number = parent / stem, 1
+        while candidate.exists():
+            number += 1
+            candidate = parent / f"{stem}-{number}"
+        return RunDirectory(candidate)
+
+    @property
+    def holds_run(self) -> bool:
+        """Whether a run has been started here."""
+        return self.config_file.exists()
+
+    def __enter__(self) -> "RunDirectory":
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            lock = (self.path / "lock").open("a+", encoding="utf-8")
+        except OSError as error:
+            raise RunDirectoryError(
+                f"the run directory {self.path} cannot be written ({error.strerror}); choose another with --run-dir"
+            ) from error
+        try:
+            # The kernel drops this lock when its process dies, so a stale one needs no cleaning.
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            lock.seek(0)
+            holder = lock.read().strip() or "unknown"
+            lock.close()
+            raise RunDirectoryError(
+                f"the run directory {self.path} is in use by process {holder}; stop it or choose another with --run-dir"
+            ) from error
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        self._lock = lock
+        self._remove_leftovers()
+        self._handler = logging.FileHandler(self.log_file, encoding="utf-8")
+        self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        _log.addHandler(self._handler)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._handler is not None:
+            _log.removeHandler(self._handler)
+            self._handler.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    def write_config(self, config: Config) -> None:
+        """The complete config, ready to run again."""
+        self.config_file.write_text(to_yaml(config), encoding="utf-8")
+
+    def save(self, step: int, state: dict[str, Any], keep: int) -> None:
+        """Add a periodic checkpoint and drop the oldest beyond `keep`."""
+        write_checkpoint(self.checkpoints / f"step_{step:012d}.safetensors", state)
+        for old in self.saved()[keep:]:
+            old.unlink()
+
+    def saved(self) -> list[Path]:
+        """Periodic checkpoints, newest first."""
+        found = [path for path in self.checkpoints.glob("step_*.safetensors") if _PATTERN.fullmatch(path.name)]
+        return sorted(found, reverse=True)
+
+    def newest(self) -> tuple[Path, dict[str, Any]]:
+        """The newest checkpoint that can be read; never silently nothing."""
+        candidates = self.saved()
+        for path in candidates:
+            try:
+                return path, read_checkpoint(path)
+            except CheckpointError as error:
+                _log.warning("%s; trying the one before it", error)
+        if candidates:
+            raise CheckpointError(f"none of the {len(candidates)} checkpoints in {self.checkpoints} can be read")
+        raise CheckpointError(f"{self.checkpoints} holds no checkpoint to go on from")
+
+    def _remove_leftovers(self) -> None:
+        for folder in (self.path, self.checkpoints):
+            for leftover in folder.glob(f".*{TEMPORARY_SUFFIX}"):
+                leftover.unlink(missing_ok=True)

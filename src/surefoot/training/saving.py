@@ -1,0 +1,44 @@
+"""Periodic checkpoints: a full disk costs a warning, not the run."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from surefoot.core.records import IterationReport
+from surefoot.training.hooks import Every
+from surefoot.training.run_directory import RunDirectory
+
+_log = logging.getLogger("surefoot")
+
+
+class SaveCheckpoints:
+    """Saves every so many steps, retries after a failure, and always saves at the end."""
+
+    def __init__(
+        self, run: RunDirectory, state: Callable[[], dict[str, Any]], every: int, keep: int, start: int
+    ) -> None:
+        self._run, self._state, self._keep = run, state, keep
+        self._every = Every(every, start)
+        self._has_failed = False
+        self._saved_step: int | None = None
+
+    def after_iteration(self, report: IterationReport) -> None:
+        """Save if it is time, or if the last save failed."""
+        if self._every.is_due(report.progress.step) or self._has_failed:
+            self.save(report.progress.step)
+
+    def save(self, step: int) -> bool:
+        """Save now, unless this step is saved already; False if the disk refused."""
+        if step == self._saved_step:
+            return True
+        try:
+            self._run.save(step, self._state(), self._keep)
+        except OSError as error:
+            if not self._has_failed:
+                _log.warning("checkpoint at step %d not saved (%s); training goes on, will retry", step, error.strerror)
+            self._has_failed = True
+            return False
+        if self._has_failed:
+            _log.warning("checkpoint at step %d saved after all", step)
+        self._has_failed, self._saved_step = False, step
+        return True

@@ -1,0 +1,44 @@
+"""SIGINT and SIGTERM: the first asks the run to finish its iteration and save, the second ends it at once."""
+
+import logging
+import os
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+_log = logging.getLogger("surefoot")
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StopSignal:
+    """Use as a context manager around a run; outside the main thread it never fires."""
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> "StopSignal":
+        if threading.current_thread() is threading.main_thread():
+            self._previous = {number: signal.signal(number, self._handle) for number in _SIGNALS}
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def is_requested(self) -> bool:
+        """Whether the run should stop after this iteration."""
+        return self.received is not None
+
+    @property
+    def exit_code(self) -> int:
+        """130 after SIGINT, 143 after SIGTERM, as shells expect."""
+        return 0 if self.received is None else 128 + self.received
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.received is not None:
+            os._exit(128 + number)
+        self.received = number
+        name = signal.Signals(number).name
+        _log.warning("%s: finishing this iteration, then saving; send it again to stop at once", name)
