@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from surefoot import __version__
 from surefoot.core.config import Config
 from surefoot.core.errors import CheckpointError, ConfigError
 from surefoot.core.layers import Raw, build_config
@@ -28,6 +29,7 @@ from surefoot.telemetry.console import build_console
 from surefoot.telemetry.sinks import JsonlSink, Sink, SinkGroup, TensorBoardSink
 from surefoot.training.hooks import Hook
 from surefoot.training.reporting import Report
+from surefoot.training.restore import restore_trainer, trainer_state
 from surefoot.training.run_directory import RunDirectory
 from surefoot.training.saving import SaveCheckpoints
 from surefoot.training.signals import StopSignal
@@ -147,7 +149,7 @@ class Run:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint, and say so if that cannot be bit for bit."""
-        is_exact = self.trainer.load_state(dict(state))
+        is_exact = restore_trainer(self.trainer, dict(state))
         if self.evaluation is not None:
             self.evaluation.best = state.get("best_score")
         if not is_exact:
@@ -161,6 +163,7 @@ class Run:
         """Train to the end or to a signal, then save; the last evaluation, and the exit code."""
         trainer, train = self.trainer, self.config.train
         start = trainer.progress.step
+        self._log_beginning(start)
         sinks = SinkGroup(self._sinks(start))
         attached: list[Hook] = [*hooks]
         if self.evaluation is not None:
@@ -186,8 +189,20 @@ class Run:
             "obs_spec": spec_to_json(self.specs.obs),
             "action_spec": spec_to_json(self.specs.action),
             "best_score": None if self.evaluation is None else self.evaluation.best,
-            **self.trainer.state(),
+            **trainer_state(self.trainer),
         }
+
+    def _log_beginning(self, start: int) -> None:
+        config = self.config
+        _log.info(
+            "surefoot %s, torch %s: %s, seed %d, from step %d to %d",
+            *(__version__, torch.__version__, config.env.id, config.train.seed, start, config.train.steps),
+        )
+        if self.directory is not None and not self.trainer.collector.rows.can_save_envs():
+            _log.info(
+                "these envs cannot save their state: a resumed run goes on from the same weights, optimizer, statistics"
+                " and counters with new episodes, not bit for bit"
+            )
 
     def _keep_best(self, evaluation: Callable[[], Evaluation]) -> EvaluateAndKeepBest:
         best_file = None if self.directory is None else self.directory.best

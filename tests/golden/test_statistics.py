@@ -75,13 +75,21 @@ def test_normalizer_is_frozen_until_told_and_survives_saving(case: Case):
 
 
 @golden("normaliser_eval")
-def test_final_observations_see_the_same_statistics_and_rewards_stay_raw(case: Case):
+def test_every_observation_takes_the_same_way_through_preprocess(case: Case):
     assert case.expect["terminal_obs_normalised_with_same_stats"]
-    assert case.expect["rewards_returned_raw"]
-    # Every observation takes the one way through the policy's Preprocess, whenever it was made; rewards do not.
-    prepare = Preprocess(ArraySpec("box", (1,), "float32"), NormalizeConfig(obs=True, reward=True))
+    prepare = Preprocess(ArraySpec("box", (1,), "float32"), NormalizeConfig(obs=True))
     prepare.absorb(torch.arange(1.0, 7.0).unsqueeze(1))
-    assert prepare(torch.tensor([[5.0]])).item() == pytest.approx(case.expect["norm_5"], abs=1e-6)
+    final_obs = torch.tensor([[5.0]])
+    assert prepare(final_obs).item() == pytest.approx(case.expect["norm_5"], abs=1e-6)
+
+
+@golden("normaliser_eval")
+def test_scaling_leaves_the_rewards_of_the_rollout_raw(case: Case):
+    assert case.expect["rewards_returned_raw"]
+    rollout = one_row([3.0, -1.0, 2.0])
+    scaled = RewardScaler(1, 0.9, clip=10.0).scale(rollout)
+    assert rollout.reward.squeeze(1).tolist() == [3.0, -1.0, 2.0]
+    assert not torch.equal(scaled, rollout.reward)
 
 
 @golden("explained_variance")

@@ -46,6 +46,13 @@ def masked_std(values: Tensor, valid: Tensor) -> Tensor:
     return (centered.square().sum() / (valid.sum() - 1)).sqrt()
 
 
+def normalized(values: Tensor, valid: Tensor) -> Tensor:
+    """Zero mean and unit deviation over the valid elements; a lone one is left as it is."""
+    if int(valid.sum()) < 2:
+        return values
+    return (values - masked_mean(values, valid)) / (masked_std(values, valid) + 1e-8)
+
+
 def explained_variance(predicted: Tensor, target: Tensor) -> Tensor:
     """1 - Var(target - predicted) / Var(target); NaN when the targets are constant, so that it is logged as missing."""
     predicted, target = predicted.double(), target.double()

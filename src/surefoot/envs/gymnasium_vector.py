@@ -17,8 +17,8 @@ AnyVectorEnv = VectorEnv[Any, Any, Any]
 class GymnasiumVectorEnv:
     """Adapts a `gymnasium.vector.VectorEnv`.
 
-    SAME_STEP takes the final observations from the infos, DISABLED resets ended rows itself, and NEXT_STEP marks the step
-    that only resets as invalid: its action is ignored, so it must not count anywhere.
+    SAME_STEP takes the final observations from the infos, DISABLED resets ended rows itself, and NEXT_STEP marks the
+    step that only resets as invalid: its action is ignored, so it must not count anywhere.
     """
 
     def __init__(self, env: AnyVectorEnv, seed: int, truncation_as_termination: bool = False) -> None:
@@ -30,19 +30,20 @@ class GymnasiumVectorEnv:
             )
         self._env, self._mode = env, mode
         self._truncation_as_termination = truncation_as_termination
-        self._seeds = [derived_seed(seed, row, Stream.ENV_SEED) for row in range(env.num_envs)]
+        # Typed as Any: Gymnasium takes one seed an env, though its annotation says one int.
+        self._seeds: Any = [derived_seed(seed, row, Stream.ENV_SEED) for row in range(env.num_envs)]
         self._writer = ObsWriter(env.single_observation_space)
         self.num_rows = env.num_envs
         self.obs_spec = self._writer.spec
         self.action_spec = array_spec(env.single_action_space, "action")
-        _, infos = env.reset(seed=list(self._seeds))
+        _, infos = env.reset(seed=self._seeds)
         self.mask_size = choices(self.action_spec) if "action_mask" in infos else 0
         self.final_obs = new_slot(self.num_rows, self.obs_spec, 0).obs
         self._resetting: Flags = np.zeros(self.num_rows, dtype=bool)
 
     def reset(self, slot: Slot) -> None:
         """Start every env anew from its own seed."""
-        obs, infos = self._env.reset(seed=list(self._seeds))
+        obs, infos = self._env.reset(seed=self._seeds)
         self._resetting[:] = False
         self._write(obs, infos, slot)
 

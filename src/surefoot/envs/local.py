@@ -31,7 +31,7 @@ class LocalVecEnv:
         self.obs_spec = self._writer.spec
         self.action_spec = array_spec(first.action_space, "action")
         self._action_dtype = first.action_space.dtype
-        self._own_masks = getattr(first.unwrapped, "action_masks", None) is not None
+        self._own_masks = first.has_wrapper_attr("action_masks")
         _, info = self._reset_env(0, self._seeds[0])
         has_masks = self._own_masks or "action_mask" in info
         self.mask_size = choices(self.action_spec) if has_masks else 0
@@ -58,6 +58,7 @@ class LocalVecEnv:
             slot.reward[row] = step.reward
             slot.terminated[row] = step.terminated
             slot.truncated[row] = step.truncated
+        slot.valid[:] = True
         if self._truncation_as_termination:
             slot.terminated[:] |= slot.truncated
             slot.truncated[:] = False
@@ -95,7 +96,7 @@ class LocalVecEnv:
             result = self._envs[row].reset(seed=seed)
         except Exception as error:
             raise EnvError(f"{self.describe(row)} raised in reset: {_brief(error)}") from error
-        if not isinstance(result, tuple) or len(result) != 2:
+        if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], dict):
             raise EnvError(f"{self.describe(row)}: reset must return (obs, info)")
         return result
 
@@ -109,8 +110,8 @@ class LocalVecEnv:
     def _write(self, row: int, obs: Any, info: dict[str, Any], slot: Slot) -> None:
         self._writer.write(obs, slot.obs, row, self.describe)
         if slot.action_mask is not None:
-            unwrapped: Any = self._envs[row].unwrapped
-            mask = unwrapped.action_masks() if self._own_masks else info.get("action_mask")
+            env = self._envs[row]
+            mask = env.get_wrapper_attr("action_masks")() if self._own_masks else info.get("action_mask")
             if mask is None:
                 raise EnvError(f"{self.describe(row)} gave no 'action_mask' in its info, but did before")
             slot.action_mask[row] = flat_mask(mask, self.mask_size, self.describe(row))
@@ -118,4 +119,3 @@ class LocalVecEnv:
 
 def _brief(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
-

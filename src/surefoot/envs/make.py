@@ -40,9 +40,7 @@ def make_vec_env(source: EnvSource, config: EnvConfig, num_envs: int, seed: int)
 def gymnasium_factory(config: EnvConfig) -> Factory:
     """Makes the configured Gymnasium env; refuses an unknown id at once, with the nearest known one."""
     if ":" not in config.id and config.id not in gym.registry:
-        hint = nearest(config.id, gym.registry) or nearest(
-            config.id.lower(), (known.lower() for known in gym.registry)
-        )
+        hint = nearest(config.id, gym.registry) or nearest(config.id.lower(), (known.lower() for known in gym.registry))
         raise EnvError(f"there is no environment '{config.id}'{hint} ('surefoot envs' lists them)")
 
     def make() -> GymEnv:

@@ -16,7 +16,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Slot:
-    """Where one step of N rows goes: views into a rollout. Reward and flags are of the step, obs and mask of the next."""
+    """Where one step of N rows goes, in a rollout: reward and flags of the step, obs and mask of the next."""
 
     obs: ArrayTree  # [N, ...]
     reward: NDArray[np.float32]  # [N]

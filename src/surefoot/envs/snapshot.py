@@ -1,6 +1,6 @@
 """Saving and restoring a Gymnasium env in the middle of an episode, for those whose state is known in full.
 
-An env of your own takes part by having `save_state() -> dict` and `load_state(dict)` (numbers, strings, arrays, nested).
+An env of your own takes part by having `save_state() -> dict` (numbers, strings, arrays, nested) and `load_state(dict)`.
 Of Gymnasium's, the classic-control and the MuJoCo tasks are known here.
 """
 
@@ -27,7 +27,22 @@ _CLASSIC: dict[str, tuple[str, ...]] = {
 }
 # mjData's derived arrays that Gymnasium's tasks read before the next mj_step: they lag the state by one substep, so
 # mj_forward on the restored state would not give the same numbers.
-_DERIVED = ["xpos", "xquat", "xmat", "xipos", "geom_xpos", "site_xpos", "subtree_com", "cinert", "cvel", "cfrc_ext", "qfrc_actuator", "actuator_force", "qfrc_constraint", "sensordata"]
+_DERIVED = [
+    "xpos",
+    "xquat",
+    "xmat",
+    "xipos",
+    "geom_xpos",
+    "site_xpos",
+    "subtree_com",
+    "cinert",
+    "cvel",
+    "cfrc_ext",
+    "qfrc_actuator",
+    "actuator_force",
+    "qfrc_constraint",
+    "sensordata",
+]
 
 
 def save_env(env: gym.Env[Any, Any]) -> Snapshot | None:

@@ -65,9 +65,7 @@ class ObsWriter:
             target[key][row] = _checked(leaf, self.spec[key], key, row, who)
 
 
-def _checked(
-    value: Any, spec: ArraySpec, key: str, row: int, who: Callable[[int], str]
-) -> NDArray[Any] | int:
+def _checked(value: Any, spec: ArraySpec, key: str, row: int, who: Callable[[int], str]) -> NDArray[Any] | int:
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
     name = f"observation '{key}'" if key else "observation"
     if array.shape != spec.shape:
@@ -79,9 +77,7 @@ def _checked(
     return array
 
 
-def _categories(
-    array: NDArray[Any], spec: ArraySpec, name: str, row: int, who: Callable[[int], str]
-) -> NDArray[Any]:
+def _categories(array: NDArray[Any], spec: ArraySpec, name: str, row: int, who: Callable[[int], str]) -> NDArray[Any]:
     if array.dtype.kind not in "iu":
         raise EnvError(f"{who(row)} gave an {name} of dtype {array.dtype}; its space says integers")
     shifted = array - np.reshape(spec.start, spec.shape)
@@ -98,7 +94,7 @@ def _leaves(
 ) -> list[tuple[str, spaces.Space[Any], Reader]]:
     """(flat key, space, how to find it in an observation) of every leaf."""
     if isinstance(space, spaces.Dict):
-        parts = list(space.spaces.items())
+        parts: list[tuple[Any, spaces.Space[Any]]] = list(space.spaces.items())
     elif isinstance(space, spaces.Tuple):
         parts = list(enumerate(space.spaces))
     else:
@@ -106,8 +102,12 @@ def _leaves(
     found = []
     for key, part in parts:
         name = f"{prefix}{SEPARATOR}{key}" if prefix else str(key)
-        found += _leaves(part, name, lambda obs, key=key: read(obs)[key])
+        found += _leaves(part, name, _part_reader(read, key))
     return found
+
+
+def _part_reader(read: Reader, key: Any) -> Reader:
+    return lambda obs: read(obs)[key]
 
 
 def _bound(values: NDArray[Any]) -> Bound:

@@ -1,6 +1,5 @@
 """What an env's `step` returns, brought to one form: old tuples, int flags, array rewards (checked at the border)."""
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -29,18 +28,16 @@ def env_step(result: Any, row: int, who: Describe) -> EnvStep:
     if not isinstance(result, tuple) or len(result) not in (4, 5):
         size = len(result) if isinstance(result, tuple) else type(result).__name__
         raise EnvError(f"{who(row)}: step must return (obs, reward, terminated, truncated, info), got {size}")
+    if not isinstance(result[-1], dict):
+        raise EnvError(f"{who(row)}: step must return its info as a dict, got {result[-1]!r}")
     if len(result) == 5:
         obs, reward, terminated, truncated, info = result
-        return EnvStep(
-            obs, _number(reward, row, who), _flag(terminated, row, who), _flag(truncated, row, who), info
-        )
+        return EnvStep(obs, _number(reward, row, who), _flag(terminated, row, who), _flag(truncated, row, who), info)
     obs, reward, done, info = result
     # Old Gym marks a time limit in the info; without the mark, done means the episode really ended.
     is_time_limit = _flag(info.get("TimeLimit.truncated", False), row, who)
     is_done = _flag(done, row, who)
-    return EnvStep(
-        obs, _number(reward, row, who), is_done and not is_time_limit, is_done and is_time_limit, info
-    )
+    return EnvStep(obs, _number(reward, row, who), is_done and not is_time_limit, is_done and is_time_limit, info)
 
 
 def _flag(value: Any, row: int, who: Describe) -> bool:
@@ -56,10 +53,10 @@ def _number(value: Any, row: int, who: Describe) -> float:
     if isinstance(value, float | int | np.floating):
         return float(value)
     try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        array = np.asarray(value)
+    except ValueError:  # lists of uneven length
         array = np.empty(0)
-    if array.size != 1:
+    if array.size != 1 or array.dtype.kind not in "fiub":
         raise EnvError(f"{who(row)}: the reward must be one number, got {value!r}")
     return float(array.item())
 
@@ -71,15 +68,17 @@ def check_step(env: VecEnv, slot: Slot, step: int) -> None:
     if slot.truncated.any():
         check_finite(env, env.final_obs, "final observation", step, slot.truncated)
     if slot.action_mask is not None:
-        check_masks(env, slot.action_mask)
+        check_masks(env, slot.action_mask, step)
 
 
 def check_finite(env: VecEnv, values: ArrayTree, what: str, step: int, rows: Flags | None = None) -> None:
     """Refuse NaN and infinity before they reach a network or a statistic, naming env, step and dimension."""
     for key, leaf in tree_items(values):
-        # One sum screens the whole batch; only a suspicious one is searched.
-        if leaf.dtype.kind == "f" and not math.isfinite(np.add.reduce(leaf, axis=None)):
-            bad = ~np.isfinite(leaf)
+        if leaf.dtype.kind != "f":
+            continue
+        is_finite = np.isfinite(leaf)
+        if not np.logical_and.reduce(is_finite, axis=None):
+            bad = ~is_finite
             if rows is not None:
                 bad &= rows.reshape(-1, *([1] * (leaf.ndim - 1)))
             if bad.any():
@@ -92,7 +91,7 @@ def check_finite(env: VecEnv, values: ArrayTree, what: str, step: int, rows: Fla
                 )
 
 
-def check_masks(env: VecEnv, mask: Flags) -> None:
+def check_masks(env: VecEnv, mask: Flags, step: int) -> None:
     """Refuse rows in which every action is forbidden; masks of yes/no actions may forbid every yes."""
     spec = env.action_spec
     if spec.kind == "multi_binary":
@@ -101,4 +100,6 @@ def check_masks(env: VecEnv, mask: Flags) -> None:
     dead = ~np.logical_or.reduceat(mask, edges, axis=1).all(axis=1)
     if dead.any():
         row = int(np.flatnonzero(dead)[0])
-        raise EnvError(f"{env.describe(row)} gave an action mask that forbids every action; allow at least one")
+        raise EnvError(
+            f"{env.describe(row)} gave an action mask that forbids every action at step {step}; allow at least one"
+        )

@@ -42,6 +42,7 @@ class EvaluateAndKeepBest:
         except EnvError as error:
             _log.warning("evaluation failed: %s", error)
             return
+        _log.info("evaluation at step %d: mean reward %.3f", report.progress.step, evaluation.mean_reward)
         report.metrics[names.EVAL_REWARD] = evaluation.mean_reward
         report.metrics[names.EVAL_REWARD_STD] = evaluation.std_reward
         report.metrics[names.EVAL_LENGTH] = evaluation.mean_ep_length

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from surefoot.core.config import PPOConfig
-from surefoot.core.moments import masked_mean, masked_std
+from surefoot.core.moments import normalized
 from surefoot.core.records import Rollout, Targets
 from surefoot.learning.reward_scaler import RewardScaler
 
@@ -43,13 +43,6 @@ def gae(
 # tour: end
 
 
-def normalized(advantage: Tensor, valid: Tensor) -> Tensor:
-    """Zero mean and unit deviation over the valid elements; a lone one is left as it is."""
-    if int(valid.sum()) < 2:
-        return advantage
-    return (advantage - masked_mean(advantage, valid)) / (masked_std(advantage, valid) + 1e-8)
-
-
 class Scorer:
     """Says what a rollout teaches."""
 
@@ -60,18 +53,10 @@ class Scorer:
     def score(self, rollout: Rollout) -> Targets:
         """Advantages, normalized over the rollout unless the config says otherwise, and returns."""
         config = self._config
-        scaled = self.reward_scaler.scale(rollout) if self.reward_scaler else rollout.reward
-        advantage, returns = gae(
-            scaled,
-            rollout.value,
-            rollout.last_value,
-            rollout.terminated,
-            rollout.truncated,
-            rollout.final_value,
-            config.gamma,
-            config.gae_lambda,
-            rollout.valid,
-        )
+        reward = self.reward_scaler.scale(rollout) if self.reward_scaler else rollout.reward
+        endings = (rollout.terminated, rollout.truncated, rollout.final_value)
+        discounts = (config.gamma, config.gae_lambda)
+        advantage, returns = gae(reward, rollout.value, rollout.last_value, *endings, *discounts, rollout.valid)
         if config.advantage_norm == "rollout":
             advantage = normalized(advantage, rollout.valid)
         return Targets(advantage, returns)

@@ -21,17 +21,11 @@ class RolloutBuffer:
         steps, rows = num_steps, env.num_rows
         self.obs: Any = tree_map(lambda spec: torch.as_tensor(spec.zeros(steps + 1, rows)), env.obs_spec)
         self.action = torch.zeros(steps, rows, *head.action_shape, dtype=head.action_dtype)
-        self.log_prob, self.value, self.reward, self.final_value = (
-            torch.zeros(steps, rows) for _ in range(4)
-        )
-        self.terminated, self.truncated = (
-            torch.zeros(steps, rows, dtype=torch.bool) for _ in range(2)
-        )
+        self.log_prob, self.value, self.reward, self.final_value = (torch.zeros(steps, rows) for _ in range(4))
+        self.terminated, self.truncated = (torch.zeros(steps, rows, dtype=torch.bool) for _ in range(2))
         self.valid = torch.ones(steps, rows, dtype=torch.bool)
         self.episode_start = torch.ones(steps + 1, rows, dtype=torch.bool)
-        self.action_mask = (
-            torch.ones(steps + 1, rows, env.mask_size, dtype=torch.bool) if env.mask_size else None
-        )
+        self.action_mask = torch.ones(steps + 1, rows, env.mask_size, dtype=torch.bool) if env.mask_size else None
         self._start = self.episode_start.numpy()
         self.slots = [self._slot(step) for step in range(steps)]
 

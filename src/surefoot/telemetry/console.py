@@ -132,6 +132,7 @@ class LiveConsole:
         # forked workers do not mix.
         self._live = Live(console=self._console, auto_refresh=False, get_renderable=self._panel)
         self._live.start(refresh=True)
+        self._console.show_cursor(True)  # a run that is killed could not give a hidden cursor back
         self._handler = RichHandler(console=self._console, show_path=False, log_time_format="%X")
         _log.addHandler(self._handler)
 
@@ -158,7 +159,7 @@ class LiveConsole:
         pace = Pace(self._step, self._total_steps, self._start_step, self._clock() - self._began)
         title = Text(self._title, style="bold not dim")
         title.truncate(inside - 2, overflow="ellipsis")
-        trend = Text.assemble(("return ", "dim"), (sparkline(self._returns, inside - 7), "green"))
+        trend = Text.assemble(("return ", "dim"), (sparkline(self._returns, inside - 7), "green"), no_wrap=True)
         content = Group(_progress(pace, inside), "", _table(self._shown, inside), "", trend)
         return Panel(content, title=title, title_align="left", width=width, border_style="dim")
 

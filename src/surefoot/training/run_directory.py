@@ -70,6 +70,7 @@ class RunDirectory:
         self._handler = logging.FileHandler(self.log_file, encoding="utf-8")
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         _log.addHandler(self._handler)
+        _log.setLevel(logging.INFO)
         return self
 
     def __exit__(self, *exception: object) -> None:

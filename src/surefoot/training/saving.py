@@ -40,5 +40,6 @@ class SaveCheckpoints:
             return False
         if self._has_failed:
             _log.warning("checkpoint at step %d saved after all", step)
+        _log.info("checkpoint at step %d", step)
         self._has_failed, self._saved_step = False, step
         return True

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from surefoot.core.records import IterationReport, Progress
 from surefoot.learning.advantage import Scorer
@@ -11,7 +10,6 @@ from surefoot.learning.learner import Learner
 from surefoot.learning.schedules import Schedules
 from surefoot.policies.policy import Policy
 from surefoot.rollout.stepwise import StepwiseCollector
-from surefoot.training.checkpoint import check_shapes
 from surefoot.training.hooks import Hook
 
 
@@ -57,32 +55,3 @@ class Trainer:
         return IterationReport(self.progress, rollout.stats, learned, rollout_s, learn_s)
 
     # tour: end
-
-    def state(self) -> dict[str, Any]:
-        """All that a checkpoint needs to go on bit for bit (S15)."""
-        scaler = self.scorer.reward_scaler
-        return {
-            "policy": dict(self.policy.state_dict()),
-            "optimizer": self.learner.gradient.state(),
-            "update": self.learner.update,
-            "schedules": self.schedules.state(),
-            "reward_scaler": None if scaler is None else scaler.state(),
-            "collector": self.collector.state(),
-            "progress": {"step": self.progress.step, "iteration": self.progress.iteration},
-        }
-
-    def load_state(self, state: dict[str, Any]) -> bool:
-        """Go on from a checkpoint; checks that all of it fits before touching anything.
-
-        False if the envs could not be put back where they were and start new episodes instead.
-        """
-        check_shapes(self.policy, state["policy"], "policy")
-        self.learner.gradient.check_state(state["optimizer"])
-        self.policy.load_state_dict(state["policy"])
-        self.learner.gradient.load_state(state["optimizer"])
-        self.learner.update = state["update"]
-        self.schedules.load_state(state["schedules"])
-        if self.scorer.reward_scaler is not None and state["reward_scaler"] is not None:
-            self.scorer.reward_scaler.load_state(state["reward_scaler"])
-        self.progress = Progress(total=self.progress.total, **state["progress"])
-        return self.collector.load_state(state["collector"], self.policy)

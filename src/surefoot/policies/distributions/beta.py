@@ -46,7 +46,9 @@ class Beta(Distribution):
         return (first / (first + second)).clamp(_EDGE, 1 - _EDGE)
 
     def mode(self) -> Tensor:
-        return ((self.alpha - 1) / (self.alpha + self.beta - 2)).clamp(_EDGE, 1 - _EDGE)
+        peak = (self.alpha - 1) / (self.alpha + self.beta - 2)
+        # Both concentrations can round to 1: the uniform has no peak, so take its middle.
+        return peak.nan_to_num(0.5).clamp(_EDGE, 1 - _EDGE)
 
     def mean(self) -> Tensor:
         """Expected raw action."""

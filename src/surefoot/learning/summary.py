@@ -1,0 +1,47 @@
+"""From what an update watched to plain numbers."""
+
+from dataclasses import fields
+
+import torch
+from torch import Tensor
+
+from surefoot.core.moments import explained_variance
+from surefoot.core.records import Batch, Knobs, Learned
+from surefoot.learning.losses import Losses
+from surefoot.policies.policy import Policy
+
+WATCHED = tuple(item.name for item in fields(Losses) if item.name != "total")
+KL = WATCHED.index("approx_kl")
+
+
+def watched(losses: Losses) -> Tensor:
+    """All that is watched of one batch, as one tensor."""
+    return torch.stack([getattr(losses, name).detach() for name in WATCHED])
+
+
+def summarize(epochs: list[Tensor], batch: Batch, policy: Policy, knobs: Knobs, num_minibatches: int) -> Learned:
+    """Means over the epochs; but the KL of the last one, which is where the policy ended up."""
+    means = torch.stack(epochs).mean(0).tolist()
+    named = dict(zip((*WATCHED, "grad_norm", "skipped"), means, strict=True))
+    return Learned(
+        policy_loss=named["policy"],
+        value_loss=named["value"],
+        entropy=named["entropy"],
+        approx_kl=float(epochs[-1][KL]),
+        clip_fraction=named["clip_fraction"],
+        grad_norm=named["grad_norm"],
+        explained_variance=float(explained_variance(batch.value, batch.returns)),
+        epochs=len(epochs),
+        skipped_steps=round(named["skipped"] * len(epochs) * num_minibatches),
+        lr=knobs.lr,
+        clip=knobs.clip,
+        entropy_coef=knobs.entropy_coef,
+        std=_mean_std(batch, policy),
+    )
+
+
+@torch.no_grad()
+def _mean_std(batch: Batch, policy: Policy) -> float | None:
+    output = policy(batch.obs, batch.state, batch.episode_start, batch.action_mask)
+    std = output.distribution.mean_std()
+    return None if std is None else float(std)
