@@ -2,10 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
+from surefoot.core.version import VERSION
+
 if TYPE_CHECKING:
     from surefoot.api import PPO
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = ["PPO", "__version__"]
 
 

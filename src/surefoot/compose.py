@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from surefoot import __version__
 from surefoot.core.config import Config
 from surefoot.core.errors import CheckpointError, ConfigError
 from surefoot.core.layers import Raw, build_config
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.specs import ArraySpec, ObsSpec, spec_from_json, spec_to_json
+from surefoot.core.version import VERSION
 from surefoot.envs.make import EnvSource, fixed_rows, make_vec_env
 from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.evaluate import Evaluation, evaluate
@@ -27,6 +27,7 @@ from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.telemetry.console import build_console
 from surefoot.telemetry.sinks import JsonlSink, Sink, SinkGroup, TensorBoardSink
+from surefoot.training.checkpoint import check_savable
 from surefoot.training.hooks import Hook
 from surefoot.training.reporting import Report
 from surefoot.training.restore import restore_trainer, trainer_state
@@ -151,7 +152,7 @@ class Run:
         """Go on from a checkpoint, and say so if that cannot be bit for bit."""
         is_exact = restore_trainer(self.trainer, dict(state))
         if self.evaluation is not None:
-            self.evaluation.best = state.get("best_score")
+            self.evaluation.go_on_from(self.trainer.progress.step)
         if not is_exact:
             _log.warning(
                 "resumed at step %d with new episodes: these envs cannot restore their state, so the run goes on"
@@ -164,6 +165,8 @@ class Run:
         trainer, train = self.trainer, self.config.train
         start = trainer.progress.step
         self._log_beginning(start)
+        if self.directory is not None:
+            check_savable(self.state())
         sinks = SinkGroup(self._sinks(start))
         attached: list[Hook] = [*hooks]
         if self.evaluation is not None:
@@ -177,7 +180,7 @@ class Run:
             with StopSignal() as stop:
                 trainer.train(attached, stop.is_requested)
                 if saving is not None:
-                    saving.save(trainer.progress.step)
+                    saving.finish(trainer.progress.step)
         finally:
             sinks.close()
         return (None if self.evaluation is None else self.evaluation.last), stop.exit_code
@@ -196,7 +199,7 @@ class Run:
         config = self.config
         _log.info(
             "surefoot %s, torch %s: %s, seed %d, from step %d to %d",
-            *(__version__, torch.__version__, config.env.id, config.train.seed, start, config.train.steps),
+            *(VERSION, torch.__version__, config.env.id, config.train.seed, start, config.train.steps),
         )
         if self.directory is not None and not self.trainer.collector.rows.can_save_envs():
             _log.info(
@@ -207,16 +210,17 @@ class Run:
     def _keep_best(self, evaluation: Callable[[], Evaluation]) -> EvaluateAndKeepBest:
         best_file = None if self.directory is None else self.directory.best
         every, start = self.config.train.eval_every, self.trainer.progress.step
-        return EvaluateAndKeepBest(evaluation, self.state, every, start, best_file)
+        best = None if self.directory is None else self.directory.best_score()
+        return EvaluateAndKeepBest(evaluation, self.state, every, start, best_file, best)
 
     def _sinks(self, start: int) -> list[Sink]:
-        config = self.config
-        place = "" if self.directory is None else f" · {self.directory.path}"
-        title = f"{config.env.id} · seed {config.train.seed}{place}"
-        console = build_console(config.log.console, title, config.train.steps, start)
-        sinks: list[Sink] = [] if console is None else [console]
+        config, sinks = self.config, list[Sink]()
         if self.directory is not None:
             sinks.append(JsonlSink(self.directory.metrics_file))
             if config.log.tensorboard:
                 sinks.append(TensorBoardSink(self.directory.path))
-        return sinks
+        # Last, so that nothing can fail while a live display holds the terminal.
+        place = "" if self.directory is None else f" · {self.directory.path}"
+        title = f"{config.env.id} · seed {config.train.seed}{place}"
+        console = build_console(config.log.console, title, config.train.steps, start)
+        return sinks if console is None else [*sinks, console]

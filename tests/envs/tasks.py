@@ -63,7 +63,8 @@ FORMS: dict[str, Form] = {
     "discrete": Form(spaces.Discrete(1000), lambda place: np.int64(_tag(place))),
     "shifted discrete": Form(spaces.Discrete(1000, start=-7), lambda place: _tag(place) - 7),
     "multi_discrete": Form(
-        spaces.MultiDiscrete([5, 90, 90], start=[0, 1, -2]), lambda place: np.array(place[:3]) + [0, 1, -2]
+        spaces.MultiDiscrete([5, 90, 90], start=[0, 1, -2]),
+        lambda place: _array(place.index, place.episode + 1, place.step - 2, dtype=np.int64),
     ),
     "multi_binary": Form(
         spaces.MultiBinary(17), lambda place: np.array([place.code >> bit & 1 for bit in range(17)], np.int8)

@@ -4,6 +4,13 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
+
+from surefoot.core.philox import Stream, derived_seed
+from surefoot.core.tree import tree_items
+from surefoot.envs.local import LocalVecEnv
+from surefoot.envs.protocol import Slot, VecEnv, new_slot
+from surefoot.envs.spaces import ObsWriter
+from surefoot.envs.steps import check_step
 from tests.envs.tasks import (
     ACTIONS,
     ENDLESS,
@@ -17,13 +24,6 @@ from tests.envs.tasks import (
     factories,
     opened,
 )
-
-from surefoot.core.philox import Stream, derived_seed
-from surefoot.core.tree import tree_items
-from surefoot.envs.local import LocalVecEnv
-from surefoot.envs.protocol import Slot, VecEnv, new_slot
-from surefoot.envs.spaces import ObsWriter
-from surefoot.envs.steps import check_step
 
 
 def copied(slot: Slot) -> dict[str, np.ndarray]:
@@ -139,7 +139,9 @@ def test_other_ways_to_answer_mean_the_same(kind):
             np.testing.assert_array_equal(value, other_step[name], err_msg=name)
 
 
-@pytest.mark.parametrize("actions", ["discrete", "multi_discrete", "shifted multi_discrete", "multi_binary", "binary grid"])
+@pytest.mark.parametrize(
+    "actions", ["discrete", "multi_discrete", "shifted multi_discrete", "multi_binary", "binary grid"]
+)
 @pytest.mark.parametrize("way", ["info", "method", "method of a wrapped env"])
 def test_masks_are_those_of_the_observation_beside_them(actions, way):
     def make(index: int):

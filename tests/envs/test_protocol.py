@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from gymnasium import spaces
-from tests.envs.tasks import ACTIONS, FORMS
 
 from surefoot.core.errors import EnvError
 from surefoot.core.tree import tree_items
 from surefoot.envs.protocol import choices, flat_mask, new_slot
 from surefoot.envs.spaces import array_spec, obs_spec
+from tests.envs.tasks import ACTIONS, FORMS
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.envs.tasks import counters, opened
 
 from surefoot.core.errors import EnvError, NonFiniteError
 from surefoot.envs.steps import EnvStep, check_finite, check_masks, env_step
+from tests.envs.tasks import counters, opened
 
 
 def who(row: int) -> str:
@@ -63,7 +63,9 @@ def test_other_rewards_are_refused(reward):
 
 @pytest.mark.parametrize("result", [(), ("obs", 0.0, False), ("obs", 0.0, False, False, {}, 1), "obs", None])
 def test_other_tuples_are_refused(result):
-    with pytest.raises(EnvError, match=r"env 3 \(seed 9\): step must return \(obs, reward, terminated, truncated, info\)"):
+    with pytest.raises(
+        EnvError, match=r"env 3 \(seed 9\): step must return \(obs, reward, terminated, truncated, info\)"
+    ):
         env_step(result, 3, who)
 
 
@@ -84,7 +86,7 @@ def test_the_first_bad_element_is_named(bad):
 
 def test_opposite_infinities_do_not_cancel():
     env = counters(3)
-    with pytest.raises(NonFiniteError, match="env 0 .* gave inf in reward at step 1"):
+    with pytest.raises(NonFiniteError, match=r"env 0 .* gave inf in reward at step 1"):
         check_finite(env, np.array([np.inf, -np.inf, 0], dtype=np.float32), "reward", 1)
 
 

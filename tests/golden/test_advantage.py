@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from surefoot.core.moments import masked_mean, masked_std
-from surefoot.learning.advantage import gae, normalized
+from surefoot.core.moments import masked_mean, masked_std, normalized
+from surefoot.learning.advantage import gae
 from surefoot.learning.reward_scaler import RewardScaler
 
 from .cases import CASES, Case, column, float64, golden

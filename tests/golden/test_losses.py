@@ -7,9 +7,10 @@ from torch import Tensor, nn
 
 from surefoot.core.config import NormalizeConfig, OptimizerConfig, PolicyConfig, PPOConfig
 from surefoot.core.records import Batch, Knobs
-from surefoot.learning.learner import _WATCHED, Learner
+from surefoot.learning.learner import Learner
 from surefoot.learning.losses import approx_kl, clipped_surrogate, ppo_losses
 from surefoot.learning.optimizer import GradientStep
+from surefoot.learning.summary import WATCHED
 from surefoot.policies.critics import ValueTargets
 from surefoot.policies.critics.scalar import ScalarCritic, clipped_value_loss
 from surefoot.policies.distributions import Distribution
@@ -157,7 +158,7 @@ def accumulated_loss(advantage: Tensor, micro_batch_size: int | None) -> tuple[T
     batch = replace(sample_batch(advantage, torch.zeros_like(advantage)), action=action)
     log_prob = policy(batch.obs, (), batch.episode_start).distribution.log_prob(action).detach()
     watched = learner._step(replace(batch, log_prob=log_prob), Knobs(1e-3, 0.2, 0.0))
-    return watched[_WATCHED.index("policy")], policy.mean.grad.clone()
+    return watched[WATCHED.index("policy")], policy.mean.grad.clone()
 
 
 @golden("grad_accum_mean_of_means")

@@ -1,5 +1,7 @@
 """An action space for every registered distribution; a new one needs a line here to be tested by the laws."""
 
+import functools
+
 import numpy as np
 import torch
 
@@ -37,8 +39,12 @@ def latents(count: int, seed: int = 0) -> torch.Tensor:
 
 def drawn_noise(head: DistributionHead, count: int, seed: int = 0) -> torch.Tensor:
     """The noise of `count` steps of one row, from the counters a rollout uses."""
-    drawn = uniforms(seed, np.arange(count), [0], head.noise_size, Stream.ACTION)
-    return head.noise(torch.from_numpy(drawn))[:, 0]
+    return head.noise(_uniforms(seed, count, head.noise_size))[:, 0]
+
+
+@functools.lru_cache(maxsize=8)
+def _uniforms(seed: int, count: int, size: int) -> torch.Tensor:
+    return torch.from_numpy(uniforms(seed, np.arange(count), [0], size, Stream.ACTION))
 
 
 def choices_of(name: str) -> torch.Tensor:

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from surefoot.learning.advantage import gae, normalized
+from surefoot.core.moments import normalized
+from surefoot.learning.advantage import gae
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,7 @@ class KnownPolicy(Policy):
         self._num_choices = action_spec.sizes[0]
         self._value, self._choose = value, choose
 
-    def forward(
-        self, obs: Obs, state: State, episode_start: Tensor, action_mask: Tensor | None = None
-    ) -> PolicyOutput:
+    def forward(self, obs: Obs, state: State, episode_start: Tensor, action_mask: Tensor | None = None) -> PolicyOutput:
         assert isinstance(obs, Tensor)
         logits = torch.zeros(len(obs), self._num_choices)
         if self._choose is not None:
@@ -52,9 +50,7 @@ class KnownPolicy(Policy):
 class CountingPolicy(KnownPolicy):
     """Remembers how many steps of the episode it has seen, this one included; that is also its value."""
 
-    def forward(
-        self, obs: Obs, state: State, episode_start: Tensor, action_mask: Tensor | None = None
-    ) -> PolicyOutput:
+    def forward(self, obs: Obs, state: State, episode_start: Tensor, action_mask: Tensor | None = None) -> PolicyOutput:
         output = super().forward(obs, (), episode_start, action_mask)
         count = torch.where(episode_start, 0.0, state[0]) + 1
         return PolicyOutput(output.distribution, count, count, (count,))

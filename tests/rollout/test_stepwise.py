@@ -1,9 +1,9 @@
 """Rollouts of counters: what was stored where, S1 to S6 and S13."""
 
+from itertools import pairwise
+
 import torch
 from gymnasium import spaces
-from tests.envs.tasks import ENDLESS, CounterEnv, ReusingEnv, counters, factories
-from tests.rollout.known_policies import CountingPolicy, KnownPolicy, code_value
 
 from surefoot.core.config import EnvConfig, NormalizeConfig, PolicyConfig
 from surefoot.core.records import Episode, Rollout
@@ -12,11 +12,15 @@ from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import VecEnv
 from surefoot.policies.policy import ActorCritic, Policy
 from surefoot.rollout.stepwise import StepwiseCollector
+from tests.envs.tasks import ENDLESS, CounterEnv, ReusingEnv, counters, factories
+from tests.rollout.known_policies import CountingPolicy, KnownPolicy, code_value
 
 T, F = True, False
 
 
-def collector(env: VecEnv, num_steps: int, seed: int = 5, policy: Policy | None = None) -> tuple[StepwiseCollector, Policy]:
+def collector(
+    env: VecEnv, num_steps: int, seed: int = 5, policy: Policy | None = None
+) -> tuple[StepwiseCollector, Policy]:
     policy = policy or KnownPolicy(env.action_spec)
     return StepwiseCollector(env, policy, num_steps, seed), policy
 
@@ -95,9 +99,19 @@ def test_rollouts_join_without_a_seam():
     whole = whole_collector.collect(policy)
     parts_collector, policy = collector(counters(3), num_steps=2)
     parts = [copied(parts_collector.collect(policy)) for _ in range(5)]
-    for name in ("obs", "action", "reward", "value", "terminated", "truncated", "final_value", "episode_start", "valid"):
+    for name in (
+        "obs",
+        "action",
+        "reward",
+        "value",
+        "terminated",
+        "truncated",
+        "final_value",
+        "episode_start",
+        "valid",
+    ):
         assert torch.equal(getattr(whole, name), torch.cat([part[name] for part in parts])), name
-    for part, following in zip(parts, parts[1:], strict=False):
+    for part, following in pairwise(parts):
         assert torch.equal(part["last_value"], following["value"][0])
     assert torch.equal(parts[-1]["last_value"], whole.last_value)
 
@@ -158,9 +172,13 @@ def test_memory_is_carried_to_the_final_observation_and_across_rollouts():
 
 def test_a_row_does_not_depend_on_how_many_rows_there_are():
     """Env seeds and policy noise are a function of the row, not of the number of rows (S13)."""
-    few_collector, policy = collector(counters(2), num_steps=20, policy=KnownPolicy(counters(1).action_spec, choose=None))
+    few_collector, policy = collector(
+        counters(2), num_steps=20, policy=KnownPolicy(counters(1).action_spec, choose=None)
+    )
     few = few_collector.collect(policy)
-    many_collector, policy = collector(counters(7), num_steps=20, policy=KnownPolicy(counters(1).action_spec, choose=None))
+    many_collector, policy = collector(
+        counters(7), num_steps=20, policy=KnownPolicy(counters(1).action_spec, choose=None)
+    )
     many = many_collector.collect(policy)
     assert len(few.action.unique()) == 4, "the noise must matter for this test to say anything"
     for name in ("obs", "action", "log_prob", "reward", "value", "final_value"):
@@ -170,7 +188,7 @@ def test_a_row_does_not_depend_on_how_many_rows_there_are():
 def test_a_row_of_a_real_task_does_not_depend_on_how_many_rows_there_are():
     rollouts = []
     for rows in (2, 5):
-        env = make_vec_env("Pendulum-v1", EnvConfig(id="Pendulum-v1", max_episode_steps=15), rows, seed=11)
+        env = make_vec_env("Pendulum-v1", EnvConfig(max_episode_steps=15), rows, seed=11)
         collect, policy = collector(env, num_steps=40, policy=actor_critic(env))
         rollouts.append(copied(collect.collect(policy)))
     for name in ("obs", "action", "log_prob", "reward", "value", "final_value"):
@@ -181,7 +199,7 @@ def test_a_row_of_a_real_task_does_not_depend_on_how_many_rows_there_are():
 def test_same_seed_same_rollouts_bit_for_bit():
     rollouts = []
     for seed in (8, 8, 9):
-        env = make_vec_env("Pendulum-v1", EnvConfig(id="Pendulum-v1", max_episode_steps=15), 3, seed=11)
+        env = make_vec_env("Pendulum-v1", EnvConfig(max_episode_steps=15), 3, seed=11)
         collect, policy = collector(env, num_steps=20, seed=seed, policy=actor_critic(env))
         rollouts.append([copied(collect.collect(policy)) for _ in range(2)])
     first, again, other = rollouts

@@ -53,6 +53,11 @@ def wants_help(arguments: list[str]) -> bool:
 
 
 def _value(name: str, text: str) -> Any:
+    """Lists and mappings are YAML; the rest stays text, read by the key's type (`off` is no boolean here)."""
+    if text.lower() in ("null", "none"):
+        return None
+    if not text.startswith(("[", "{")):
+        return text
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:

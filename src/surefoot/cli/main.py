@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from surefoot.core.errors import SurefootError
 from surefoot.core.registry import nearest
+from surefoot.core.version import VERSION
 
 COMMANDS = {
     "train": "train a preset or any Gymnasium environment",
@@ -25,9 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(_usage())
         return 0 if rest else 2
     if rest[0] == "--version":
-        from surefoot import __version__
-
-        print(f"surefoot {__version__}")
+        print(f"surefoot {VERSION}")
         return 0
     try:
         return _dispatch(rest[0], rest[1:])

@@ -54,7 +54,9 @@ def go_on(path: Path, changes: Raw) -> int:
         run = Run(trainer, config, specs, None, directory)
         run.load_state(state)
         directory.write_config(config)
-        print(f"resuming {path} from {checkpoint.name}", flush=True)
+        skipped = directory.saved().index(checkpoint)
+        note = f" ({skipped} newer cannot be read, see log.txt)" if skipped else ""
+        print(f"resuming {path} from {checkpoint.name}{note}", flush=True)
         try:
             return finish(run)
         finally:

@@ -10,6 +10,7 @@ Schedule = Literal["constant", "linear", "cosine"]
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
+Decay = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -20,6 +21,11 @@ def _from_commas(value: Any) -> Any:
     return [value] if isinstance(value, int) else value
 
 
+def _off_is_a_word(value: Any) -> Any:
+    """YAML reads `off` as false."""
+    return "off" if value is False else value
+
+
 def _from_kind(value: Any) -> Any:
     """`encoder: conv` is short for `encoder: {kind: conv}`."""
     return {"kind": value} if isinstance(value, str) else value
@@ -27,12 +33,15 @@ def _from_kind(value: Any) -> Any:
 
 Sizes = Annotated[tuple[Count, ...], BeforeValidator(_from_commas)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_from_commas)]
+Decays = Annotated[tuple[Decay, Decay], BeforeValidator(_from_commas)]
 
 
 class Section(BaseModel):
-    """Frozen, refuses unknown keys, refuses NaN and infinity."""
+    """Frozen, refuses unknown keys, refuses NaN and infinity (but in env.kwargs, where they are written as such)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants", validate_default=True
+    )
 
 
 class EnvConfig(Section):
@@ -150,7 +159,7 @@ class OptimizerConfig(Section):
     schedule_floor: Fraction = Field(0.1, description="where cosine schedules end, as a share")
     desired_kl: Positive = Field(0.01, description="KL that kl_adaptive aims at")
     adam_eps: Positive = Field(1e-5, description="epsilon of Adam")
-    betas: tuple[Fraction, Fraction] = Field((0.9, 0.999), description="Adam's decay rates")
+    betas: Decays = Field((0.9, 0.999), description="Adam's decay rates")
     weight_decay: NonNegative = Field(0.0, description="decoupled with adamw, L2 with adam")
 
 
@@ -182,7 +191,7 @@ class TrainConfig(Section):
 class LogConfig(Section):
     """What is written and shown."""
 
-    console: Literal["auto", "live", "plain", "off"] = Field(
+    console: Annotated[Literal["auto", "live", "plain", "off"], BeforeValidator(_off_is_a_word)] = Field(
         "auto", description="auto: live on a terminal, plain lines elsewhere"
     )
     tensorboard: bool = Field(True, description="write TensorBoard events")
@@ -217,9 +226,9 @@ class Config(Section):
 
 
 def nearest_divisor(number: int, wanted: int) -> int:
-    """The divisor of `number` closest to `wanted` by ratio."""
-    divisors = [d for d in range(1, number + 1) if number % d == 0]
-    return min(divisors, key=lambda d: abs(math.log(d / wanted)))
+    """The divisor of `number` closest to `wanted` by ratio, of those up to a million and their counterparts."""
+    small = [d for d in range(1, min(math.isqrt(number), 1_000_000) + 1) if number % d == 0]
+    return min((*small, *(number // d for d in small)), key=lambda d: abs(math.log(d) - math.log(wanted)))
 
 
 def key_types() -> dict[str, type[Section]]:

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from surefoot.core.config import Config, key_types, known_keys
+from surefoot.core.config import Config, EncoderConfig, key_types, known_keys
 from surefoot.core.errors import ConfigError
 from surefoot.core.registry import nearest
 
@@ -35,7 +35,7 @@ def merge(*layers: Mapping[str, Any]) -> Raw:
     merged: Raw = {}
     for layer in layers:
         for name, value in layer.items():
-            section, dot, key = name.partition(".")
+            section, dot, key = str(name).partition(".")
             addition = {key: value} if dot else value
             present = merged.get(section)
             if isinstance(present, dict) and isinstance(addition, Mapping):
@@ -57,28 +57,44 @@ def by_name(settings: Mapping[str, Any]) -> Raw:
 
 def build_config(*layers: Mapping[str, Any]) -> Config:
     """The validated config, or one ConfigError that lists everything wrong with it."""
+    merged = merge(*layers)
     try:
-        config = Config.model_validate(merge(*layers))
+        config = Config.model_validate(merged)
     except ValidationError as error:
-        raise ConfigError([_explain(dict(problem)) for problem in error.errors()]) from error
+        problems = [_explain(dict(problem)) for problem in error.errors()]
+        raise ConfigError(problems + _problems_of_the_rest(merged, error)) from error
     problems = config.cross_problems()
     if problems:
         raise ConfigError(problems)
     return config
 
 
+def _problems_of_the_rest(merged: Raw, error: ValidationError) -> list[str]:
+    """What is wrong between keys that are fine by themselves, while others are not."""
+    bad = {".".join(str(part) for part in problem["loc"][:2]) for problem in error.errors()}
+    sound = {
+        section: {key: value for key, value in keys.items() if f"{section}.{key}" not in bad}
+        for section, keys in merged.items()
+        if section not in bad
+    }
+    problems = Config.model_validate(sound).cross_problems()
+    return [problem for problem in problems if not any(key in problem for key in bad)]
+
+
 def _explain(problem: Mapping[str, Any]) -> str:
     location: Sequence[Any] = problem["loc"]
     path = ".".join(str(part) for part in location)
     if problem["type"] == "extra_forbidden":
-        return f"{path}: unknown {'section' if len(location) == 1 else 'key'}{_suggestion(path)}"
+        return f"{path}: unknown {'section' if len(location) == 1 else 'key'}{_suggestion(path, location)}"
     message = problem["msg"].removeprefix("Value error, ")
     return f"{path}: {message[0].lower()}{message[1:]} (got {problem['input']!r})"
 
 
-def _suggestion(path: str) -> str:
+def _suggestion(path: str, location: Sequence[Any]) -> str:
     keys = known_keys()
     bare = path.rpartition(".")[2]
+    if len(location) > 2:  # inside an encoder, the only section within a section
+        return nearest(bare, EncoderConfig.model_fields)
     same_name = [key for key in keys if key.partition(".")[2] == bare]
     if same_name:
         return f"; did you mean '{same_name[0]}'?"

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from numpy.typing import NDArray
 
 from surefoot.core.errors import EnvError
@@ -28,36 +28,38 @@ class GymnasiumVectorEnv:
                 f"{type(env).__name__} does not say how it resets; set metadata['autoreset_mode'] to one of"
                 f" {', '.join('AutoresetMode.' + known.name for known in AutoresetMode)}"
             )
-        self._env, self._mode = env, mode
+        self._env: Any = env
+        self._mode = mode
         self._truncation_as_termination = truncation_as_termination
-        # Typed as Any: Gymnasium takes one seed an env, though its annotation says one int.
-        self._seeds: Any = [derived_seed(seed, row, Stream.ENV_SEED) for row in range(env.num_envs)]
+        seeds = [derived_seed(seed, row, Stream.ENV_SEED) for row in range(env.num_envs)]
+        # Vector envs of another make have one generator for all rows, so they take one seed.
+        self._seed = seeds if isinstance(env.unwrapped, SyncVectorEnv | AsyncVectorEnv) else seeds[0]
         self._writer = ObsWriter(env.single_observation_space)
         self.num_rows = env.num_envs
         self.obs_spec = self._writer.spec
         self.action_spec = array_spec(env.single_action_space, "action")
-        _, infos = env.reset(seed=self._seeds)
+        _, infos = self._reset_envs(seed=self._seed)
         self.mask_size = choices(self.action_spec) if "action_mask" in infos else 0
         self.final_obs = new_slot(self.num_rows, self.obs_spec, 0).obs
         self._resetting: Flags = np.zeros(self.num_rows, dtype=bool)
 
     def reset(self, slot: Slot) -> None:
         """Start every env anew from its own seed."""
-        obs, infos = self._env.reset(seed=self._seeds)
+        obs, infos = self._reset_envs(seed=self._seed)
         self._resetting[:] = False
-        self._write(obs, infos, slot)
+        self._write_obs(obs, slot)
+        self._write_masks(infos, slot, np.ones(self.num_rows, dtype=bool))
 
     def step(self, actions: NDArray[Any], slot: Slot) -> None:
         """Step the vector env and fill the slot as if it reset in the same step."""
-        obs, reward, terminated, truncated, infos = self._env.step(
-            actions.astype(self._env.single_action_space.dtype, copy=False)
-        )
+        obs, reward, terminated, truncated, infos = self._step_envs(actions)
         slot.reward[:], slot.terminated[:], slot.truncated[:] = reward, terminated, truncated
         slot.valid[:] = ~self._resetting
         if self._truncation_as_termination:
             slot.terminated[:] |= slot.truncated
             slot.truncated[:] = False
         ended = slot.ended
+        has_told_mask = np.ones(self.num_rows, dtype=bool)
         if self._mode is AutoresetMode.NEXT_STEP:
             # A row that ended shows its final observation now and resets in the next step.
             self._keep_final(obs, ended)
@@ -66,12 +68,16 @@ class GymnasiumVectorEnv:
             self._keep_reported_final(infos, slot)
         elif ended.any():
             self._keep_final(obs, ended)
-            obs, infos = self._env.reset(options={"reset_mask": ended.copy()})
-        self._write(obs, infos, slot)
+            # This returns everybody's observations, but the infos of the rows that it resets.
+            obs, reset_infos = self._reset_envs(options={"reset_mask": ended.copy()})
+            self._write_masks(reset_infos, slot, ended)
+            has_told_mask = ~ended
+        self._write_obs(obs, slot)
+        self._write_masks(infos, slot, has_told_mask)
 
     def describe(self, row: int) -> str:
         """Env index and seed."""
-        return f"env {row} (seed {self._seeds[row]})"
+        return f"env {row} (seed {self._seed[row] if isinstance(self._seed, list) else self._seed})"
 
     def save_state(self) -> dict[str, Any] | None:
         """A foreign vector env cannot say what state it is in."""
@@ -85,17 +91,36 @@ class GymnasiumVectorEnv:
         """Close the vector env."""
         self._env.close()
 
-    def _write(self, obs: Any, infos: dict[str, Any], slot: Slot) -> None:
+    def _reset_envs(self, **how: Any) -> tuple[Any, dict[str, Any]]:
+        try:
+            obs, infos = self._env.reset(**how)
+        except Exception as error:
+            raise EnvError(f"the vector env raised in reset: {type(error).__name__}: {error}") from error
+        return obs, infos
+
+    def _step_envs(self, actions: NDArray[Any]) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        try:
+            obs, reward, terminated, truncated, infos = self._env.step(
+                actions.astype(self._env.single_action_space.dtype, copy=False)
+            )
+        except Exception as error:
+            raise EnvError(f"the vector env raised in step: {type(error).__name__}: {error}") from error
+        return obs, reward, terminated, truncated, infos
+
+    def _write_obs(self, obs: Any, slot: Slot) -> None:
         for row in range(self.num_rows):
             self._writer.write(_row(obs, row), slot.obs, row, self.describe)
+
+    def _write_masks(self, infos: dict[str, Any], slot: Slot, rows: Flags) -> None:
         if slot.action_mask is None:
             return
-        if "action_mask" not in infos:
-            raise EnvError("the vector env gave no 'action_mask' in its infos, but did before")
-        for row in range(self.num_rows):
-            mask = _row(infos["action_mask"], row)
-            slot.action_mask[row] = flat_mask(mask, self.mask_size, self.describe(row))
         slot.action_mask[self._resetting] = True  # their next action is ignored
+        masks = infos.get("action_mask")
+        for row in map(int, np.flatnonzero(rows & ~self._resetting)):
+            mask = None if masks is None else _row(masks, row)
+            if mask is None:
+                raise EnvError(f"{self.describe(row)} gave no 'action_mask' in its infos, but did before")
+            slot.action_mask[row] = flat_mask(mask, self.mask_size, self.describe(row))
 
     def _keep_final(self, obs: Any, ended: Flags) -> None:
         for row in np.flatnonzero(ended):
@@ -104,7 +129,7 @@ class GymnasiumVectorEnv:
     def _keep_reported_final(self, infos: dict[str, Any], slot: Slot) -> None:
         reported = infos.get("final_obs")
         for row in np.flatnonzero(slot.ended):
-            final = None if reported is None else reported[row]
+            final = None if reported is None else _row(reported, int(row))
             if final is not None:
                 self._writer.write(final, self.final_obs, int(row), self.describe)
             elif slot.truncated[row]:

@@ -1,6 +1,10 @@
 """From what a user has (an id, an env, a factory, a vector env) to a VecEnv."""
 
-from collections.abc import Callable
+import difflib
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import gymnasium as gym
@@ -8,10 +12,11 @@ from gymnasium.vector import VectorEnv
 
 from surefoot.core.config import EnvConfig
 from surefoot.core.errors import EnvError
-from surefoot.core.registry import nearest
 from surefoot.envs.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.local import GymEnv, LocalVecEnv
 from surefoot.envs.protocol import VecEnv
+
+_log = logging.getLogger("surefoot")
 
 Factory = Callable[[], GymEnv]
 EnvSource = str | GymEnv | Factory | VectorEnv[Any, Any, Any]
@@ -32,26 +37,58 @@ def make_vec_env(source: EnvSource, config: EnvConfig, num_envs: int, seed: int)
         existing = source
         factories: list[Factory] = [lambda: existing]
     else:
-        factory = gymnasium_factory(config) if isinstance(source, str) else source
+        factory = gymnasium_factory(source, config) if isinstance(source, str) else source
         factories = [factory] * num_envs
     return LocalVecEnv(factories, seed, config.truncation_as_termination)
 
 
-def gymnasium_factory(config: EnvConfig) -> Factory:
-    """Makes the configured Gymnasium env; refuses an unknown id at once, with the nearest known one."""
-    if ":" not in config.id and config.id not in gym.registry:
-        hint = nearest(config.id, gym.registry) or nearest(config.id.lower(), (known.lower() for known in gym.registry))
-        raise EnvError(f"there is no environment '{config.id}'{hint} ('surefoot envs' lists them)")
+def gymnasium_factory(env_id: str, config: EnvConfig) -> Factory:
+    """Makes a Gymnasium env with the config's arguments; refuses an unknown id at once, with the nearest known one."""
+    if ":" not in env_id and env_id not in gym.registry:
+        raise EnvError(f"there is no environment '{env_id}'{_suggestion(env_id)} ('surefoot envs' lists them)")
 
     def make() -> GymEnv:
         # Surefoot checks shapes, flags and finiteness at its own border, every step and at less cost.
         limit = {} if config.max_episode_steps is None else {"max_episode_steps": config.max_episode_steps}
         try:
-            return gym.make(config.id, disable_env_checker=True, **limit, **config.kwargs)
+            with _quiet_mujoco(env_id):
+                return gym.make(env_id, disable_env_checker=True, **limit, **config.kwargs)
         except (gym.error.Error, ImportError, ModuleNotFoundError) as error:
             cause = str(error).replace("\n", " ")
-            raise EnvError(f"environment '{config.id}' could not be made: {cause}") from error
+            raise EnvError(f"environment '{env_id}' could not be made: {cause}") from error
         except TypeError as error:
-            raise EnvError(f"environment '{config.id}' refuses env.kwargs {config.kwargs}: {error}") from error
+            raise EnvError(f"environment '{env_id}' refuses env.kwargs {config.kwargs}: {error}") from error
 
     return make
+
+
+def _suggestion(env_id: str) -> str:
+    """A "did you mean" clause with the nearest known id, in whatever case it was asked for."""
+    known = {name.lower(): name for name in gym.registry}
+    close = difflib.get_close_matches(env_id.lower(), known, n=1)
+    return f"; did you mean '{known[close[0]]}'?" if close else ""
+
+
+@contextmanager
+def _quiet_mujoco(env_id: str) -> Iterator[None]:
+    """What MuJoCo warns of while it compiles a model goes to the log; it would print it and write MUJOCO_LOG.TXT."""
+    spec = gym.registry.get(env_id)
+    if spec is None or not str(spec.entry_point).startswith("gymnasium.envs.mujoco"):
+        yield
+        return
+    import mujoco
+
+    messages: list[str] = []
+    previous = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(messages.append)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(previous)
+        for message in messages:
+            _log_once(message)
+
+
+@cache
+def _log_once(message: str) -> None:
+    _log.debug("MuJoCo warns: %s", message)

@@ -1,6 +1,6 @@
 """Saving and restoring a Gymnasium env in the middle of an episode, for those whose state is known in full.
 
-An env of your own takes part by having `save_state() -> dict` (numbers, strings, arrays, nested) and `load_state(dict)`.
+An env of your own takes part by having `save_state() -> dict` and `load_state(dict)` (numbers, strings, arrays).
 Of Gymnasium's, the classic-control and the MuJoCo tasks are known here.
 """
 

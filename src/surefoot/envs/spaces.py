@@ -66,8 +66,11 @@ class ObsWriter:
 
 
 def _checked(value: Any, spec: ArraySpec, key: str, row: int, who: Callable[[int], str]) -> NDArray[Any] | int:
-    array = value if isinstance(value, np.ndarray) else np.asarray(value)
     name = f"observation '{key}'" if key else "observation"
+    try:
+        array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    except ValueError as error:  # lists of uneven length
+        raise EnvError(f"{who(row)} gave an {name} that is no array: {error}") from error
     if array.shape != spec.shape:
         raise EnvError(f"{who(row)} gave an {name} of shape {array.shape}; its space says {spec.shape}")
     if spec.sizes:

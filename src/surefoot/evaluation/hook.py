@@ -28,10 +28,14 @@ class EvaluateAndKeepBest:
         best: float | None = None,
     ) -> None:
         self._evaluate, self._state = evaluate, state
-        self._every = Every(every, start)
+        self._interval, self._every = every, Every(every, start)
         self._best_file = best_file
         self.best = best
         self.last: Evaluation | None = None
+
+    def go_on_from(self, step: int) -> None:
+        """Count the intervals from here, as the run did that is resumed."""
+        self._every = Every(self._interval, step)
 
     def after_iteration(self, report: IterationReport) -> None:
         """Evaluate if it is time; an env that cannot be evaluated costs a warning, not the run."""
@@ -47,13 +51,15 @@ class EvaluateAndKeepBest:
         report.metrics[names.EVAL_REWARD_STD] = evaluation.std_reward
         report.metrics[names.EVAL_LENGTH] = evaluation.mean_ep_length
         if self.best is None or evaluation.mean_reward > self.best:
-            self.best = evaluation.mean_reward
-            self._keep()
+            self._keep(evaluation.mean_reward)
 
-    def _keep(self) -> None:
+    def _keep(self, score: float) -> None:
+        previous, self.best = self.best, score
         if self._best_file is None:
             return
         try:
             write_checkpoint(self._best_file, self._state())
         except OSError as error:
+            # The score to beat stays that of the file.
+            self.best = previous
             _log.warning("best policy not saved: %s", error.strerror)

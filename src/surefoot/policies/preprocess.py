@@ -67,4 +67,5 @@ class Preprocess(nn.Module):
 
 
 def _module_name(key: str) -> str:
-    return (key or "obs").replace(".", "/")
+    # The prefix keeps keys such as "type" and "values" apart from the attributes every module has.
+    return f"obs/{key.replace('.', '/')}" if key else "obs"

@@ -134,6 +134,7 @@ class LiveConsole:
         self._live.start(refresh=True)
         self._console.show_cursor(True)  # a run that is killed could not give a hidden cursor back
         self._handler = RichHandler(console=self._console, show_path=False, log_time_format="%X")
+        self._handler.setLevel(logging.WARNING)
         _log.addHandler(self._handler)
 
     def write(self, step: int, metrics: Metrics) -> None:
@@ -210,6 +211,7 @@ class PlainConsole:
         self._waiting: str | None = None
         self._handler = logging.StreamHandler(sys.stderr)
         self._handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+        self._handler.setLevel(logging.WARNING)
         _log.addHandler(self._handler)
 
     def write(self, step: int, metrics: Metrics) -> None:

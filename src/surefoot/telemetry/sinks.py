@@ -1,5 +1,6 @@
 """Sinks: a sink is `write` and `close`; a group of them shields the training from one that fails."""
 
+import contextlib
 import json
 import logging
 import math
@@ -39,6 +40,8 @@ class SinkGroup:
             except Exception as error:
                 self._sinks.remove(sink)
                 _log.warning("%s failed and is switched off: %s", type(sink).__name__, error)
+                with contextlib.suppress(Exception):
+                    sink.close()
 
     def close(self) -> None:
         """Close every sink."""
@@ -79,9 +82,7 @@ class TensorBoardSink:
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary
 
-        values: list[Any] = [
-            Summary.Value(tag=name, simple_value=value) for name, value in metrics.items()
-        ]
+        values: list[Any] = [Summary.Value(tag=name, simple_value=value) for name, value in metrics.items()]
         self._writer.add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
 
     def close(self) -> None:

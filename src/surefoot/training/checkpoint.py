@@ -7,8 +7,8 @@ one. Read with a bounded header, a version and a checksum, so that a damaged or 
 import hashlib
 import json
 import os
+import re
 import stat
-import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -30,15 +30,11 @@ _TENSOR, _ARRAY, _SCALAR = "__tensor__", "__array__", "__scalar__"
 
 def write_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
     """Write a nested state of tensors, arrays and JSON values; raises OSError and leaves the old file alone."""
-    tensors: dict[str, Tensor] = {}
-    text = json.dumps(_pack(state, "", tensors))
-    metadata = {
-        "format": _FORMAT,
-        "version": str(FORMAT_VERSION),
-        "state": text,
-        "checksum": _checksum(text, tensors),
-    }
-    data = safetensors.torch.save(tensors, metadata)
+    write_atomically(path, _serialize(state))
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace a file whole or not at all, whatever happens on the way."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
     try:
         with temporary.open("wb") as file:
@@ -54,21 +50,28 @@ def write_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
 def read_checkpoint(path: Path) -> dict[str, Any]:
     """The state of a checkpoint, or a typed error that says what is wrong with the file."""
     metadata = _read_metadata(path)
-    version = int(metadata.get("version", "0"))
+    version = int(metadata["version"])
     if version > FORMAT_VERSION:
         raise CheckpointError(
             f"{path} has format version {version}, newer than this Surefoot reads ({FORMAT_VERSION}); upgrade Surefoot"
         )
     try:
         tensors = safetensors.torch.load(path.read_bytes())
-    except (safetensors.SafetensorError, OSError, ValueError) as error:
+    except (safetensors.SafetensorError, OSError, ValueError, KeyError, MemoryError) as error:
         raise CheckpointError(f"{path} is damaged: {error}") from error
     text = metadata.get("state", "")
     if metadata.get("checksum") != _checksum(text, tensors):
         raise CheckpointError(f"{path} is damaged: its checksum does not match")
-    state = _unpack(json.loads(text), tensors)
-    assert isinstance(state, dict)
+    try:
+        state = dict(_unpack(json.loads(text), tensors))
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise CheckpointError(f"{path} is damaged: its state cannot be read") from error
     return migrate(state, version)
+
+
+def check_savable(state: Mapping[str, Any]) -> None:
+    """Refuse a state that no checkpoint can hold, before there is anything to lose."""
+    _serialize(state)
 
 
 def check_shapes(module: torch.nn.Module, state: Mapping[str, Tensor], what: str) -> None:
@@ -95,7 +98,7 @@ def _read_metadata(path: Path) -> dict[str, str]:
             raise CheckpointError(f"{path} is not a regular file; links are not followed")
         with path.open("rb") as file:
             start = file.read(8)
-            length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
+            length = _header_bytes(start)
             if not 2 <= length <= _MAX_HEADER_BYTES:
                 raise foreign
             if length > info.st_size - 8:
@@ -110,9 +113,28 @@ def _read_metadata(path: Path) -> dict[str, str]:
     metadata = header.get("__metadata__") if isinstance(header, dict) else None
     if not isinstance(metadata, dict) or metadata.get("format") != _FORMAT:
         raise foreign
-    if not str(metadata.get("version")).isdigit():
+    if re.fullmatch("[0-9]{1,9}", str(metadata.get("version"))) is None:
         raise CheckpointError(f"{path} is damaged: it has no version")
     return metadata
+
+
+def _serialize(state: Mapping[str, Any]) -> bytes:
+    tensors: dict[str, Tensor] = {}
+    text = json.dumps(_pack(state, "", tensors))
+    metadata = {
+        "format": _FORMAT,
+        "version": str(FORMAT_VERSION),
+        "state": text,
+        "checksum": _checksum(text, tensors),
+    }
+    data = safetensors.torch.save(tensors, metadata)
+    header_bytes = _header_bytes(data)
+    if header_bytes > _MAX_HEADER_BYTES:
+        raise CheckpointError(
+            f"the state's description takes {header_bytes} bytes, more than the {_MAX_HEADER_BYTES} that a checkpoint"
+            " may have; keep large parts of an env's state in arrays, or use fewer envs"
+        )
+    return data
 
 
 def _pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
@@ -121,13 +143,19 @@ def _pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
         return {str(key): _pack(part, f"{name}.{key}" if name else str(key), tensors) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [_pack(part, f"{name}.{index}", tensors) for index, part in enumerate(value)]
+    if value is None or (isinstance(value, str | int | float) and not isinstance(value, np.float64)):
+        return value
+    while name in tensors:  # {"a": {"b": ...}, "a.b": ...}
+        name += "'"
     if isinstance(value, Tensor):
         tensors[name] = value.detach().contiguous().clone()
-        return {_TENSOR: name}
-    if isinstance(value, np.ndarray | np.generic):
-        tensors[name] = torch.from_numpy(np.array(value))
-        return {_ARRAY if isinstance(value, np.ndarray) else _SCALAR: name}
-    return value
+        kind = _TENSOR
+    elif isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fiubc" and value.itemsize <= 8:
+        tensors[name] = torch.from_numpy(np.array(value, value.dtype.newbyteorder("="), order="C"))
+        kind = _ARRAY if isinstance(value, np.ndarray) else _SCALAR
+    else:
+        raise CheckpointError(f"{name} is a {type(value).__name__}; a checkpoint holds numbers, strings and arrays")
+    return {kind: name}
 
 
 def _unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
@@ -141,6 +169,10 @@ def _unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
             tensor = tensors[name]
             return tensor if kind == _TENSOR else tensor.numpy() if kind == _ARRAY else tensor.numpy()[()]
     return {key: _unpack(part, tensors) for key, part in value.items()}
+
+
+def _header_bytes(data: bytes) -> int:
+    return int.from_bytes(data[:8], "little") if len(data) >= 8 else 0
 
 
 def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:

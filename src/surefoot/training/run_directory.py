@@ -4,13 +4,14 @@ import fcntl
 import logging
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
 from surefoot.core.config import Config
 from surefoot.core.errors import CheckpointError, RunDirectoryError
 from surefoot.core.layers import to_yaml
-from surefoot.training.checkpoint import TEMPORARY_SUFFIX, read_checkpoint, write_checkpoint
+from surefoot.training.checkpoint import TEMPORARY_SUFFIX, read_checkpoint, write_atomically, write_checkpoint
 
 _log = logging.getLogger("surefoot")
 _PATTERN = re.compile(r"step_(\d+)\.safetensors")
@@ -42,16 +43,19 @@ class RunDirectory:
     @property
     def holds_run(self) -> bool:
         """Whether a run has been started here."""
-        return self.config_file.exists()
+        return os.path.exists(self.config_file)  # pathlib's raises where the folder may not be entered
 
     def __enter__(self) -> "RunDirectory":
         try:
-            self.checkpoints.mkdir(parents=True, exist_ok=True)
-            lock = (self.path / "lock").open("a+", encoding="utf-8")
+            self._open()
         except OSError as error:
-            raise RunDirectoryError(
-                f"the run directory {self.path} cannot be written ({error.strerror}); choose another with --run-dir"
-            ) from error
+            self.__exit__()
+            raise self._not_writable(error) from error
+        return self
+
+    def _open(self) -> None:
+        self.checkpoints.mkdir(parents=True, exist_ok=True)
+        lock = (self.path / "lock").open("a+", encoding="utf-8")
         try:
             # The kernel drops this lock when its process dies, so a stale one needs no cleaning.
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -62,32 +66,37 @@ class RunDirectory:
             raise RunDirectoryError(
                 f"the run directory {self.path} is in use by process {holder}; stop it or choose another with --run-dir"
             ) from error
+        self._lock = lock
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
-        self._lock = lock
         self._remove_leftovers()
-        self._handler = logging.FileHandler(self.log_file, encoding="utf-8")
+        self._handler = _LogFile(self.log_file, encoding="utf-8")
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         _log.addHandler(self._handler)
         _log.setLevel(logging.INFO)
-        return self
 
     def __exit__(self, *exception: object) -> None:
         if self._handler is not None:
             _log.removeHandler(self._handler)
             self._handler.close()
         if self._lock is not None:
-            self._lock.close()
+            with suppress(OSError):  # a full disk may have kept our pid out of it
+                self._lock.close()
 
     def write_config(self, config: Config) -> None:
         """The complete config, ready to run again."""
-        self.config_file.write_text(to_yaml(config), encoding="utf-8")
+        try:
+            write_atomically(self.config_file, to_yaml(config).encode())
+        except OSError as error:
+            raise self._not_writable(error) from error
 
     def save(self, step: int, state: dict[str, Any], keep: int) -> None:
         """Add a periodic checkpoint and drop the oldest beyond `keep`."""
-        write_checkpoint(self.checkpoints / f"step_{step:012d}.safetensors", state)
-        for old in self.saved()[keep:]:
+        new = self.checkpoints / f"step_{step:012d}.safetensors"
+        write_checkpoint(new, state)
+        # Damaged ones that a resume skipped may be ahead of it.
+        for old in [path for path in self.saved() if path != new][keep - 1 :]:
             old.unlink()
 
     def saved(self) -> list[Path]:
@@ -107,7 +116,30 @@ class RunDirectory:
             raise CheckpointError(f"none of the {len(candidates)} checkpoints in {self.checkpoints} can be read")
         raise CheckpointError(f"{self.checkpoints} holds no checkpoint to go on from")
 
+    def best_score(self) -> float | None:
+        """The score of the best policy so far, if there is one."""
+        if not self.best.exists():
+            return None
+        try:
+            score: float | None = read_checkpoint(self.best).get("best_score")
+        except CheckpointError as error:
+            _log.warning("%s; the next evaluation replaces it", error)
+            return None
+        return score
+
+    def _not_writable(self, error: OSError) -> RunDirectoryError:
+        return RunDirectoryError(
+            f"the run directory {self.path} cannot be written ({error.strerror}); choose another with --run-dir"
+        )
+
     def _remove_leftovers(self) -> None:
         for folder in (self.path, self.checkpoints):
             for leftover in folder.glob(f".*{TEMPORARY_SUFFIX}"):
                 leftover.unlink(missing_ok=True)
+
+
+class _LogFile(logging.FileHandler):
+    """A full disk costs lines of the log; a traceback for each of them on the terminal would help nobody."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """Go on."""

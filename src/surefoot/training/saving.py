@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from surefoot.core.errors import RunDirectoryError
 from surefoot.core.records import IterationReport
 from surefoot.training.hooks import Every
 from surefoot.training.run_directory import RunDirectory
@@ -26,6 +27,14 @@ class SaveCheckpoints:
         """Save if it is time, or if the last save failed."""
         if self._every.is_due(report.progress.step) or self._has_failed:
             self.save(report.progress.step)
+
+    def finish(self, step: int) -> None:
+        """Save where the run ended; if that fails, it must not look like a success."""
+        if not self.save(step):
+            raise RunDirectoryError(
+                f"the run ended at step {step}, but that could not be saved in {self._run.path}; what was saved before"
+                " is intact, free some space and resume from there"
+            )
 
     def save(self, step: int) -> bool:
         """Save now, unless this step is saved already; False if the disk refused."""

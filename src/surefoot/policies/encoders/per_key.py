@@ -24,9 +24,7 @@ class DictEncoder(Encoder):
                 known = ", ".join(spec)
                 raise ConfigError([f"policy.encoders.{key}: no such observation{nearest(key, spec)} (known: {known})"])
         self.keys = list(spec)
-        parts = [
-            build_encoder(part, policy.encoders.get(key, EncoderConfig()), policy) for key, part in spec.items()
-        ]
+        parts = [build_encoder(part, policy.encoders.get(key, EncoderConfig()), policy) for key, part in spec.items()]
         self.output_size = sum(part.output_size for part in parts)
         self.parts = nn.ModuleList(parts)
 

@@ -1,0 +1,174 @@
+"""Learning over several seeds with the presets, against thresholds that a broken implementation misses.
+
+    make learn                                     all tasks: hours
+    python -m benchmarks.learning CartPole-v1      one task
+
+Each run is `surefoot train` in a process of its own, then `surefoot evaluate` of the final policy. Results and curves
+go to benchmarks/results/learning/.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import machine
+
+RESULTS = Path(__file__).parent / "results" / "learning"
+EPISODES = 20
+CURVE_POINTS = 60
+
+
+@dataclass(frozen=True)
+class Task:
+    """A preset, its seeds, and what the final evaluations must reach."""
+
+    preset: str
+    seeds: int
+    threshold: float
+    needs: str  # "all" seeds or the "median"
+    published: str = ""
+    steps: int | None = None
+
+    def passes(self, scores: Sequence[float]) -> bool:
+        reached = min(scores) if self.needs == "all" else statistics.median(scores)
+        return reached >= self.threshold
+
+
+TASKS = [
+    Task("CartPole-v1", 5, 475, "all", "500 ± 0 (rl-zoo, 100k steps)"),
+    Task("Pendulum-v1", 3, -250, "median", "-172 ± 104 (rl-zoo, 100k steps, gSDE)"),
+    Task("Acrobot-v1", 3, -90, "median", "-73.5 ± 18 (rl-zoo, 1M steps)"),
+    Task("MountainCarContinuous-v0", 3, 90, "median", "90 (where Gymnasium calls it solved)"),
+    Task("HalfCheetah-v5", 3, 5000, "median", "5819 ± 664 (rl-zoo, one run, 1M steps)"),
+]
+
+
+def run_seed(task: Task, seed: int, folder: Path) -> dict[str, Any]:
+    """Train one seed and evaluate its final policy."""
+    run = folder / f"{task.preset}-{seed}"
+    length = [] if task.steps is None else ["--steps", str(task.steps)]
+    fixed = ["--train.threads", "1", "--log.console", "off", "--train.eval_episodes", "0"]
+    _surefoot("train", task.preset, "--seed", str(seed), "--run-dir", str(run), *fixed, *length)
+    final = max((run / "checkpoints").iterdir())
+    scored = _surefoot("evaluate", str(final), "--episodes", str(EPISODES), "--seed", "1000", "--json")
+    evaluation = json.loads(scored)
+    curve = _curve(run / "metrics.jsonl")
+    print(f"{task.preset} seed {seed}: {evaluation['mean_reward']:.1f} ± {evaluation['std_reward']:.1f}", flush=True)
+    return {
+        "seed": seed,
+        "mean_reward": evaluation["mean_reward"],
+        "std_reward": evaluation["std_reward"],
+        "curve": curve,
+        "train_s": curve[-1][2],
+    }
+
+
+def run_task(task: Task, workers: int) -> None:
+    """All seeds of a task, `workers` at a time; writes its result and its curve."""
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as pool:
+        runs = list(pool.map(lambda seed: run_seed(task, seed, Path(folder)), range(task.seeds)))
+    scores = [run["mean_reward"] for run in runs]
+    result = {
+        "command": f"python -m benchmarks.learning {task.preset}",
+        "task": {key: value for key, value in vars(task).items() if value not in (None, "")},
+        "passed": task.passes(scores),
+        "median": statistics.median(scores),
+        "machine": machine(),
+        "runs": runs,
+    }
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / f"{task.preset}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    plot(result)
+
+
+def plot(result: dict[str, Any]) -> None:
+    """The seeds' learning curves beside the published score."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    task = result["task"]
+    figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
+    for run in result["runs"]:
+        steps, rewards = [point[0] for point in run["curve"]], [point[1] for point in run["curve"]]
+        label = f"seed {run['seed']} (final evaluation {run['mean_reward']:.0f})"
+        axes.plot(steps, rewards, label=label, linewidth=1.5)
+    axes.axhline(task["threshold"], color="gray", linestyle=":", label=f"threshold {task['threshold']:g}")
+    if "published" in task:
+        published = float(task["published"].split()[0])
+        axes.axhline(published, color="black", linestyle="--", linewidth=1, label=f"published {task['published']}")
+    axes.set(title=task["preset"], xlabel="environment steps", ylabel="return, mean of 100 training episodes")
+    axes.legend(fontsize=8)
+    axes.grid(alpha=0.3)
+    figure.savefig(RESULTS / f"{task['preset']}.png", dpi=110)
+    pyplot.close(figure)
+
+
+def table() -> str:
+    """All results as Markdown."""
+    lines = [
+        "# Learning with the presets",
+        "",
+        f"Final policy after training, deterministic, {EPISODES} episodes. Repeat with `make learn`, or one task with",
+        "`python -m benchmarks.learning PRESET`.",
+        "",
+        "| preset | seeds | mean reward of each seed | median | must reach | passed | published |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for task in TASKS:
+        file = RESULTS / f"{task.preset}.json"
+        if file.exists():
+            result = json.loads(file.read_text(encoding="utf-8"))
+            scores = ", ".join(f"{run['mean_reward']:.1f}" for run in result["runs"])
+            lines.append(
+                f"| {task.preset} | {len(result['runs'])} | {scores} | {result['median']:.1f} |"
+                f" {task.threshold:g} ({task.needs}) | {'yes' if result['passed'] else 'no'} | {task.published} |"
+            )
+    return "\n".join([*lines, ""])
+
+
+def _curve(file: Path) -> list[list[float]]:
+    """(step, return, seconds) points, thinned out."""
+    records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    points = [
+        [record["step"], round(record["rollout/ep_rew_mean"], 2), round(record["time/time_elapsed"], 1)]
+        for record in records
+        if "rollout/ep_rew_mean" in record
+    ]
+    stride = max(1, len(points) // CURVE_POINTS)
+    return [*points[:-1:stride], points[-1]]
+
+
+def _surefoot(*arguments: str) -> str:
+    command = [sys.executable, "-c", "import sys; from surefoot.cli.main import main; sys.exit(main())", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(arguments)} failed: {done.stderr}")
+    return done.stdout
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("presets", nargs="*", help="tasks to run; all if none is given")
+    parser.add_argument("--workers", type=int, default=2, help="runs side by side")
+    arguments = parser.parse_args()
+    chosen = [task for task in TASKS if not arguments.presets or task.preset in arguments.presets]
+    for task in chosen:
+        run_task(task, arguments.workers)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / "README.md").write_text(table(), encoding="utf-8")
+    results = [json.loads((RESULTS / f"{task.preset}.json").read_text(encoding="utf-8")) for task in chosen]
+    return 0 if all(result["passed"] for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""Keeps the quotes in docs/*.md equal to the source: `python docs/quote.py` rewrites them, `--check` only looks.
+
+A quote is a comment `<!-- quote: PATH MARKER -->` followed by a code block; the source has `# tour: MARKER` and
+`# tour: end` around the lines.
+"""
+
+import re
+import sys
+import textwrap
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+_QUOTE = re.compile(r"(<!-- quote: (\S+) (\S+) -->\n```python\n)(.*?)(```)", re.DOTALL)
+
+
+def quoted(path: str, marker: str) -> str:
+    """The lines of a source file between a marker and the next end."""
+    source = (ROOT / path).read_text(encoding="utf-8")
+    found = re.search(rf"^ *# tour: {re.escape(marker)}\n(.*?)^ *# tour: end$", source, re.DOTALL | re.MULTILINE)
+    if found is None:
+        raise LookupError(f"{path} has no lines marked '# tour: {marker}'")
+    return textwrap.dedent(found.group(1)).strip() + "\n"
+
+
+def refreshed(text: str) -> str:
+    """A page with every quote brought up to date."""
+    return _QUOTE.sub(lambda match: match.group(1) + quoted(match.group(2), match.group(3)) + match.group(5), text)
+
+
+def main() -> int:
+    """Rewrite or check all pages."""
+    stale = []
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if refreshed(text) != text:
+            stale.append(page.name)
+            if "--check" not in sys.argv:
+                page.write_text(refreshed(text), encoding="utf-8")
+    print(f"quotes brought up to date in: {', '.join(stale) or 'none'}")
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

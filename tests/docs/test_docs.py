@@ -1,0 +1,72 @@
+"""The docs cannot rot: quotes equal the source, code blocks run, the settings page is current."""
+
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+WALKED = (
+    "training/trainer.py",
+    "rollout/stepwise.py",
+    "learning/advantage.py",
+    "learning/losses.py",
+    "learning/learner.py",
+)
+
+
+def python_blocks(page: Path) -> list[str]:
+    """Code blocks that stand for themselves: all but the quotes."""
+    text = re.sub(r"<!-- quote: .*? -->\n```python\n.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+
+
+BLOCKS = [(page.name, index, code) for page in PAGES for index, code in enumerate(python_blocks(page))]
+
+
+@pytest.mark.parametrize(("page", "index", "code"), BLOCKS, ids=[f"{page}-{index}" for page, index, _ in BLOCKS])
+def test_code_block_runs(page: str, index: int, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, f"{page} block {index}", "exec"), {"__name__": "__main__"})
+
+
+def test_there_are_blocks_to_run() -> None:
+    assert {page for page, _, _ in BLOCKS} >= {"README.md", "environments.md", "policies.md", "runs.md"}
+
+
+def test_quotes_equal_the_source() -> None:
+    quote = runpy.run_path(str(ROOT / "docs" / "quote.py"))
+    tour = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+    assert quote["refreshed"](tour) == tour, "run: python docs/quote.py"
+    assert tour.count("<!-- quote:") >= 6
+
+
+def test_the_tour_is_short() -> None:
+    sources = [ROOT / "src" / "surefoot" / name for name in WALKED]
+    tour = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+    assert all(f"src/surefoot/{name}" in tour for name in WALKED)
+    assert sum(len(source.read_text(encoding="utf-8").splitlines()) for source in sources) < 300
+
+
+def test_settings_page_is_current() -> None:
+    page = runpy.run_path(str(ROOT / "docs" / "settings_page.py"))
+    current = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert page["page"]() == current, "run: python docs/settings_page.py"
+
+
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_import_contracts() -> None:
+    """Upper layers may import lower ones, never the reverse; telemetry never imports torch."""
+    command = [os.path.join(os.path.dirname(sys.executable), "lint-imports"), "--no-cache"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,139 @@
+"""From what a user has to a VecEnv."""
+
+import logging
+
+import gymnasium as gym
+import mujoco
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from surefoot.core.config import EnvConfig
+from surefoot.core.errors import EnvError
+from surefoot.envs import make
+from surefoot.envs.gymnasium_vector import GymnasiumVectorEnv
+from surefoot.envs.local import LocalVecEnv
+from surefoot.envs.make import fixed_rows, make_vec_env
+from tests.envs.tasks import CounterEnv, factories, opened
+
+
+def test_an_id_makes_as_many_envs_as_wanted():
+    env = make_vec_env("Pendulum-v1", EnvConfig(), 3, seed=0)
+    assert isinstance(env, LocalVecEnv)
+    assert env.num_rows == 3
+    assert opened(env).obs.shape == (3, 3)
+
+
+def test_the_config_s_arguments_reach_the_env():
+    env = make_vec_env("Pendulum-v1", EnvConfig(kwargs={"g": 3.5}, max_episode_steps=2), 1, seed=0)
+    assert env._envs[0].unwrapped.g == 3.5
+    slot = opened(env)
+    flags = []
+    for _ in range(4):
+        env.step(np.zeros((1, 1), dtype=np.float32), slot)
+        flags.append(bool(slot.truncated[0]))
+    assert flags == [False, True, False, True]
+
+
+def test_a_factory_makes_as_many_envs_as_wanted():
+    env = make_vec_env(CounterEnv, EnvConfig(), 4, seed=0)
+    assert env.num_rows == 4
+    assert len({id(each) for each in env._envs}) == 4
+
+
+def test_an_env_is_one_row():
+    source = CounterEnv()
+    env = make_vec_env(source, EnvConfig(), 8, seed=0)
+    assert env.num_rows == fixed_rows(source) == 1
+    assert env._envs == [source]
+
+
+def test_a_vector_env_has_its_own_rows():
+    source = SyncVectorEnv(factories(3), autoreset_mode=AutoresetMode.SAME_STEP)
+    env = make_vec_env(source, EnvConfig(), 8, seed=0)
+    assert isinstance(env, GymnasiumVectorEnv)
+    assert env.num_rows == fixed_rows(source) == 3
+
+
+@pytest.mark.parametrize("source", ["CartPole-v1", CounterEnv])
+def test_ids_and_factories_have_any_number_of_rows(source):
+    assert fixed_rows(source) is None
+
+
+@pytest.mark.parametrize("is_vector", [False, True])
+def test_truncation_as_termination_reaches_the_engine(is_vector):
+    makers = factories(1, lengths=[1], endings=["truncated"])
+    source = SyncVectorEnv(makers) if is_vector else makers[0]
+    env = make_vec_env(source, EnvConfig(truncation_as_termination=True), 1, seed=0)
+    slot = opened(env)
+    env.step(np.zeros(1, dtype=np.int64), slot)
+    assert slot.terminated.tolist() == [True]
+    assert slot.truncated.tolist() == [False]
+
+
+@pytest.mark.parametrize(
+    ("unknown", "nearest"),
+    [
+        ("CartPole-v7", "CartPole-v1"),
+        ("Cartpole-v1", "CartPole-v1"),
+        ("HALFCHEETAH-V5", "HalfCheetah-v5"),
+        ("half-cheetah-v5", "HalfCheetah-v5"),
+        ("Walker-v5", "Walker2d-v5"),
+    ],
+)
+def test_an_unknown_id_is_refused_with_the_nearest(unknown, nearest):
+    with pytest.raises(EnvError, match=rf"^there is no environment '{unknown}'; did you mean '{nearest}'\?"):
+        make_vec_env(unknown, EnvConfig(), 1, seed=0)
+    assert nearest in gym.registry
+
+
+def test_an_id_like_no_other_is_refused_without_one():
+    with pytest.raises(EnvError, match=r"^there is no environment 'xyzzy' \('surefoot envs' lists them\)$"):
+        make_vec_env("xyzzy", EnvConfig(), 1, seed=0)
+
+
+@pytest.mark.parametrize("env_id", ["no_such_module:Task-v0", "tests.envs.tasks:Task-v0"])
+def test_an_unknown_module_or_task_in_it_is_refused(env_id):
+    with pytest.raises(EnvError, match=rf"^environment '{env_id}' could not be made: .*(no_such_module|Task)"):
+        make_vec_env(env_id, EnvConfig(), 1, seed=0)
+
+
+@pytest.mark.parametrize("kwargs", [{"gravitation": 1}, {"max_episode_steps": 4}, {"disable_env_checker": False}])
+def test_arguments_the_env_does_not_take_are_refused(kwargs):
+    config = EnvConfig(kwargs=kwargs, max_episode_steps=3)
+    name = next(iter(kwargs))
+    with pytest.raises(EnvError, match=rf"^environment 'CartPole-v1' refuses env\.kwargs .*'{name}'"):
+        make_vec_env("CartPole-v1", config, 1, seed=0)
+
+
+def test_an_argument_s_bad_value_is_typed():
+    config = EnvConfig(kwargs={"xml_file": "/no/such/model.xml"})
+    with pytest.raises(EnvError, match=r"could not be made: .*/no/such/model\.xml"):
+        make_vec_env("HalfCheetah-v5", config, 1, seed=0)
+
+
+def test_what_mujoco_warns_of_goes_to_the_log_once(capfd, caplog, monkeypatch, tmp_path):
+    """Making a HalfCheetah warns of a deprecated attribute in its model."""
+    monkeypatch.chdir(tmp_path)
+    make._log_once.cache_clear()
+    with caplog.at_level(logging.DEBUG, "surefoot"):
+        make_vec_env("HalfCheetah-v5", EnvConfig(), 3, seed=0).close()
+    warned = [record for record in caplog.records if "MuJoCo warns" in record.message]
+    assert len(warned) == 1
+    assert warned[0].levelno == logging.DEBUG
+    assert "deprecated" in warned[0].message
+    assert capfd.readouterr().err == ""
+    assert list(tmp_path.iterdir()) == [], "no MUJOCO_LOG.TXT"
+
+
+def test_your_own_handler_of_mujoco_s_warnings_is_kept():
+    mine = [].append
+    mujoco.set_mju_user_warning(mine)
+    try:
+        make_vec_env("HalfCheetah-v5", EnvConfig(), 1, seed=0).close()
+        assert mujoco.get_mju_user_warning() is mine
+        with pytest.raises(EnvError):
+            make_vec_env("HalfCheetah-v5", EnvConfig(kwargs={"nonsense": 1}), 1, seed=0)
+        assert mujoco.get_mju_user_warning() is mine
+    finally:
+        mujoco.set_mju_user_warning(None)

@@ -1,0 +1,129 @@
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surefoot.core.config import Config, known_keys
+from surefoot.core.layers import build_config, by_name, merge, to_yaml
+
+positive = st.floats(1e-8, 1e3)
+fraction = st.floats(0, 1)
+sizes = st.lists(st.integers(1, 512), max_size=4)
+words = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=8)
+schedule = st.sampled_from(["constant", "linear", "cosine"])
+scalars = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**60), 2**60), st.floats(allow_nan=False), st.text(max_size=8)
+)
+encoder = st.one_of(
+    st.sampled_from(["auto", "conv", "mlp"]),
+    st.fixed_dictionaries({"kind": words}, optional={"layers": sizes, "features": st.integers(1, 99)}),
+)
+
+# A strategy for every key; `rollout` and `batch_size` divide each other because all are powers of 2 in order.
+STRATEGIES = {
+    "env.id": words,
+    "env.kwargs": st.dictionaries(words, st.one_of(scalars, st.lists(scalars, max_size=3)), max_size=3),
+    "env.max_episode_steps": st.one_of(st.none(), st.integers(1, 10**9)),
+    "env.truncation_as_termination": st.booleans(),
+    "policy.encoder": encoder,
+    "policy.encoders": st.dictionaries(words, encoder, max_size=2),
+    "policy.hidden": sizes,
+    "policy.activation": st.sampled_from(["tanh", "relu", "elu", "silu", "leaky_relu", "gelu"]),
+    "policy.share_trunk": st.booleans(),
+    "policy.orthogonal_init": st.booleans(),
+    "policy.distribution": words,
+    "policy.std": st.sampled_from(["learned", "fixed", "state"]),
+    "policy.log_std": st.floats(-5, 2),
+    "policy.log_std_groups": st.dictionaries(st.sampled_from(["0:3", "3:9"]), st.floats(-5, 2)),
+    "policy.std_floor": positive,
+    "policy.action_bounds": st.sampled_from(["clip", "rescale"]),
+    "policy.critic": words,
+    "policy.critic_obs": st.lists(words, max_size=2),
+    "policy.precision": st.sampled_from(["float32", "bfloat16"]),
+    "rollout.engine": st.sampled_from(["auto", "local"]),
+    "rollout.num_envs": st.sampled_from([8, 16, 64]),
+    "rollout.num_steps": st.sampled_from([32, 256]),
+    "ppo.gamma": fraction,
+    "ppo.gae_lambda": fraction,
+    "ppo.epochs": st.integers(1, 99),
+    "ppo.batch_size": st.sampled_from([64, 128, 256]),
+    "ppo.micro_batch_size": st.one_of(st.none(), st.integers(1, 64)),
+    "ppo.clip": positive,
+    "ppo.clip_schedule": schedule,
+    "ppo.clip_value": st.one_of(st.none(), positive),
+    "ppo.entropy_coef": st.floats(0, 1),
+    "ppo.entropy_schedule": schedule,
+    "ppo.value_coef": st.floats(0, 9),
+    "ppo.max_grad_norm": st.one_of(st.none(), positive),
+    "ppo.target_kl": st.one_of(st.none(), positive),
+    "ppo.advantage_norm": st.sampled_from(["rollout", "minibatch", "none"]),
+    "optimizer.algorithm": st.sampled_from(["adam", "adamw"]),
+    "optimizer.lr": positive,
+    "optimizer.lr_schedule": st.sampled_from(["constant", "linear", "cosine", "kl_adaptive"]),
+    "optimizer.schedule_floor": fraction,
+    "optimizer.desired_kl": positive,
+    "optimizer.adam_eps": positive,
+    "optimizer.betas": st.tuples(st.floats(0, 0.999), st.floats(0, 0.999)),
+    "optimizer.weight_decay": st.floats(0, 1),
+    "normalize.obs": st.booleans(),
+    "normalize.obs_clip": positive,
+    "normalize.reward": st.booleans(),
+    "normalize.reward_clip": positive,
+    "normalize.returns": st.booleans(),
+    "normalize.return_stats": st.sampled_from(["current", "previous"]),
+    "train.steps": st.integers(1, 10**12),
+    "train.seed": st.integers(0, 2**63 - 1),
+    "train.checkpoint_every": st.integers(1, 10**9),
+    "train.keep_checkpoints": st.integers(1, 99),
+    "train.eval_every": st.integers(0, 10**9),
+    "train.eval_episodes": st.integers(0, 99),
+    "train.threads": st.integers(0, 64),
+    "log.console": st.sampled_from(["auto", "live", "plain", "off"]),
+    "log.tensorboard": st.booleans(),
+    "log.log_every": st.integers(1, 99),
+}
+settings_by_key = st.fixed_dictionaries({}, optional=STRATEGIES)
+
+
+def value_of(config: Config, key: str):
+    section, _, name = key.partition(".")
+    return getattr(getattr(config, section), name)
+
+
+def test_every_key_has_a_strategy():
+    assert set(STRATEGIES) == set(known_keys())
+
+
+@given(settings_by_key)
+def test_a_config_survives_its_yaml(settings):
+    config = build_config(settings)
+    text = to_yaml(config)
+    assert build_config(yaml.safe_load(text)) == config
+    assert to_yaml(build_config(yaml.safe_load(text))) == text
+
+
+@given(settings_by_key, settings_by_key, settings_by_key)
+def test_later_layers_win_key_by_key(preset, file, line):
+    config = build_config(preset, file, line)
+    assert config == build_config({**preset, **file, **line})
+    alone = [build_config(layer) for layer in ({}, preset, file, line)]
+    for key in known_keys():
+        says = max(i for i, layer in enumerate(({key: ...}, preset, file, line)) if key in layer)
+        assert value_of(config, key) == value_of(alone[says], key)
+
+
+@given(settings_by_key)
+def test_dotted_keys_sections_and_bare_names_are_three_ways_to_say_it(settings):
+    nested: dict = {}
+    for key, value in settings.items():
+        section, _, name = key.partition(".")
+        nested.setdefault(section, {})[name] = value
+    bare = {key.partition(".")[2]: value for key, value in settings.items()}
+    assert merge(settings) == nested
+    assert build_config(settings) == build_config(nested) == build_config(by_name(bare)) == build_config(by_name(nested))
+
+
+@given(settings_by_key)
+def test_merging_leaves_the_layers_alone(settings):
+    layer = {"ppo": {"gamma": 0.5}}
+    merge(layer, settings, {"ppo.gamma": 0.7})
+    assert layer == {"ppo": {"gamma": 0.5}}
