@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from surefoot.compose import Run, Specs, build_env, build_policy, build_trainer, saved_setup
+from surefoot.compose import EVALUATION_ROWS, Run, Specs, build_env, build_policy, build_trainer, saved_setup
 from surefoot.core.config import Config
 from surefoot.core.errors import EnvError
 from surefoot.core.layers import Raw, build_config, by_name
@@ -118,7 +118,7 @@ class PPO:
         source = self._source if env is None else env
         if source is not None and env is None and fixed_rows(source) is not None:
             raise EnvError("this agent's env cannot be made again for evaluation; pass one: evaluate(env=...)")
-        vec_env = build_env(self.config, source, seed, rows=min(episodes, 8))
+        vec_env = build_env(self.config, source, seed, rows=min(episodes, EVALUATION_ROWS))
         try:
             return evaluate(self.policy, vec_env, episodes, seed, deterministic)
         finally:

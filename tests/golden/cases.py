@@ -1,4 +1,4 @@
-"""The golden cases, and the decorator that hands them to tests; what no test asks for is noticed in test_coverage.py."""
+"""The golden cases, and the decorator that hands them to tests; test_coverage.py notices what no test asks for."""
 
 import json
 import math
@@ -24,7 +24,9 @@ class Case:
 
     def agrees(self, actual: Any, key: str) -> None:
         """`actual` is what the case expects under `key`, within the case's tolerance."""
-        np.testing.assert_allclose(_array(actual), self.expect[key], rtol=0, atol=self.atol, err_msg=f"{self.name}: {key}")
+        np.testing.assert_allclose(
+            _array(actual), self.expect[key], rtol=0, atol=self.atol, err_msg=f"{self.name}: {key}"
+        )
 
     def differs(self, actual: Any, key: str) -> None:
         """`actual` is not what the well-known bug `key` produces."""

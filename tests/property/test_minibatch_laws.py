@@ -38,7 +38,14 @@ def encoded(steps: int, rows: int, valid: torch.Tensor, with_mask: bool) -> tupl
 def indices(batch: Batch) -> list[int]:
     """Which samples a batch holds; fails if any two fields of a sample do not belong together."""
     index = ((batch.log_prob - 4) / 100).round().long()
-    leaves = {1: batch.obs["a"], 2: batch.obs["b"], 3: batch.action, 5: batch.value, 8: batch.advantage, 9: batch.returns}
+    leaves = {
+        1: batch.obs["a"],
+        2: batch.obs["b"],
+        3: batch.action,
+        5: batch.value,
+        8: batch.advantage,
+        9: batch.returns,
+    }
     for field, leaf in leaves.items():
         assert ((leaf.flatten(1) if leaf.dim() > 1 else leaf.unsqueeze(1)) == (100 * index + field).unsqueeze(1)).all()
     assert torch.equal(batch.episode_start, index % 3 == 0)

@@ -115,7 +115,7 @@ class RolloutConfig(Section):
 
     engine: Literal["auto", "local"] = Field("auto", description="who steps the envs")
     num_envs: Count = Field(8, description="environments side by side")
-    num_steps: Count = Field(256, description="steps of each environment in a rollout")
+    num_steps: int = Field(256, ge=2, description="steps of each environment in a rollout, at least 2")
 
     @property
     def size(self) -> int:

@@ -13,6 +13,10 @@ Describe = Callable[[int], str]
 """Names a row for error messages; only called when there is one to write."""
 
 
+_FLAGS = (bool, np.bool_)
+_NUMBERS = (float, int, np.floating)
+
+
 class EnvStep(NamedTuple):
     """Gymnasium's five, with plain types."""
 
@@ -41,7 +45,7 @@ def env_step(result: Any, row: int, who: Describe) -> EnvStep:
 
 
 def _flag(value: Any, row: int, who: Describe) -> bool:
-    if isinstance(value, bool | np.bool_):
+    if isinstance(value, _FLAGS):
         return bool(value)
     array = np.asarray(value)
     if array.size == 1 and array.dtype.kind in "iub" and array.item() in (0, 1):
@@ -50,7 +54,7 @@ def _flag(value: Any, row: int, who: Describe) -> bool:
 
 
 def _number(value: Any, row: int, who: Describe) -> float:
-    if isinstance(value, float | int | np.floating):
+    if isinstance(value, _NUMBERS):
         return float(value)
     try:
         array = np.asarray(value)

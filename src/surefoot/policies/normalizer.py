@@ -51,5 +51,4 @@ class RunningNormalizer(nn.Module):
 
     def _load_from_state_dict(self, *args: object, **kwargs: object) -> None:
         super()._load_from_state_dict(*args, **kwargs)
-        if self.count > 0:
-            self.refresh()
+        self.refresh()

@@ -30,8 +30,8 @@ class Gaussian(Distribution):
         return self.mean
 
     def log_prob(self, action: Tensor) -> Tensor:
-        standardized = (action - self.mean) / self.std
-        return (-0.5 * standardized.square() - self.std.log() - _HALF_LOG_2PI).sum(-1)
+        squares = ((action - self.mean) / self.std).square().sum(-1)
+        return -0.5 * squares - (self.std.log() + _HALF_LOG_2PI).sum(-1)
 
     def entropy(self) -> Tensor:
         entropy = (self.std.log() + (0.5 + _HALF_LOG_2PI)).sum(-1)
