@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,9 +72,17 @@ def run_seed(task: Task, seed: int, folder: Path) -> dict[str, Any]:
 
 
 def run_task(task: Task, workers: int) -> None:
-    """All seeds of a task, `workers` at a time; writes its result and its curve."""
+    """All seeds of a task, `workers` at a time; its result and its curve are written anew as each seed is done."""
+    runs: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as pool:
-        runs = list(pool.map(lambda seed: run_seed(task, seed, Path(folder)), range(task.seeds)))
+        pending = [pool.submit(run_seed, task, seed, Path(folder)) for seed in range(task.seeds)]
+        for done in as_completed(pending):
+            runs.append(done.result())
+            write_result(task, sorted(runs, key=lambda run: run["seed"]))
+
+
+def write_result(task: Task, runs: list[dict[str, Any]]) -> None:
+    """The JSON and the picture of a task."""
     scores = [run["mean_reward"] for run in runs]
     result = {
         "command": f"python -m benchmarks.learning {task.preset}",

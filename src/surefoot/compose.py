@@ -1,6 +1,7 @@
 """The only file that wires a config into objects."""
 
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,8 @@ _log = logging.getLogger("surefoot")
 
 EVALUATION_ROWS = 8
 """Envs that an evaluation steps side by side."""
+SMALL_NETWORK = 200_000
+"""Parameters below which one thread learns fastest."""
 FIXED_ON_RESUME = ("env", "policy", "normalize", "train.seed")
 """What a resumed run cannot change: it decides what the saved numbers mean."""
 
@@ -71,8 +74,7 @@ def build_env(config: Config, source: EnvSource | None = None, seed: int | None 
 
 def build_trainer(config: Config, env: VecEnv, policy: Policy) -> Trainer:
     """Everything that learns, around an env and a policy."""
-    if config.train.threads:
-        torch.set_num_threads(config.train.threads)
+    torch.set_num_threads(config.train.threads or fitting_threads(policy))
     seed, ppo = config.train.seed, config.ppo
     gradient = GradientStep(policy, config.optimizer, ppo.max_grad_norm)
     scaler = RewardScaler(env.num_rows, ppo.gamma, config.normalize.reward_clip) if config.normalize.reward else None
@@ -84,6 +86,12 @@ def build_trainer(config: Config, env: VecEnv, policy: Policy) -> Trainer:
         schedules=Schedules(ppo, config.optimizer),
         total_steps=config.train.steps,
     )
+
+
+def fitting_threads(policy: Policy) -> int:
+    """One thread for small networks: handing out their work costs more than doing it, above all on a busy machine."""
+    num_parameters = sum(parameter.numel() for parameter in policy.parameters())
+    return 1 if num_parameters < SMALL_NETWORK else len(os.sched_getaffinity(0))
 
 
 def evaluator(config: Config, policy: Policy, source: EnvSource | None) -> Callable[[], Evaluation] | None:
@@ -105,11 +113,14 @@ def evaluator(config: Config, policy: Policy, source: EnvSource | None) -> Calla
 
 def saved_setup(state: Mapping[str, Any], path: Path) -> tuple[Config, Specs]:
     """The config and specs inside a checkpoint."""
+    missing = [part for part in ("config", "obs_spec", "action_spec", "policy") if part not in state]
+    if missing:
+        raise CheckpointError(f"{path} lacks {', '.join(missing)}: it is no policy")
     try:
         obs, action = spec_from_json(state["obs_spec"]), spec_from_json(state["action_spec"])
         config = build_config(state["config"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path} lacks {error}: it is no policy") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"{path} is damaged: it does not describe a policy") from error
     assert isinstance(action, ArraySpec)
     return config, Specs(obs, action)
 

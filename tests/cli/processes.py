@@ -17,7 +17,10 @@ from typing import Any
 
 import torch
 
-_IMPORTS = ["surefoot.api", "surefoot.cli.resume", "surefoot.cli.train", "tensorboard.summary.writer.event_file_writer"]
+_IMPORTS = [
+    *("surefoot.api", "surefoot.cli.resume", "surefoot.cli.train"),
+    *("pytest", "tensorboard.summary.writer.event_file_writer", "torch._dynamo"),
+]
 _server = multiprocessing.get_context("forkserver")
 _server.set_forkserver_preload(_IMPORTS)
 _PATIENCE_S = 120
@@ -49,7 +52,7 @@ class Process:
     """A function in a process of its own."""
 
     def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
-        self._folder = tempfile.TemporaryDirectory()
+        self._folder = tempfile.TemporaryDirectory(prefix="surefoot-")
         out, err = (Path(self._folder.name) / name for name in ("out", "err"))
         self._outputs = (out, err)
         self._process = _server.Process(target=_call, args=(function, arguments, os.fspath(out), os.fspath(err)))
@@ -73,12 +76,14 @@ class Process:
 
     def wait(self) -> Finished:
         self._process.join(_PATIENCE_S)
-        if self._process.exitcode is None:
+        hung = self._process.exitcode is None
+        if hung:
             self._process.kill()
             self._process.join()
-            raise AssertionError(f"hangs: {[file.read_text() for file in self._outputs]}")
         out, err = (file.read_text() if file.exists() else "" for file in self._outputs)
         self._folder.cleanup()
+        assert self._process.exitcode is not None
+        assert not hung, f"it hung: {out} {err}"
         return Finished(self._process.exitcode, out, err)
 
 

@@ -74,7 +74,7 @@ def leftovers(run: Path) -> list[Path]:
 def test_a_kill_at_any_moment_of_a_save_leaves_good_checkpoints(tmp_path):
     pick = random.Random(1)
     killed_while_writing = 0
-    for attempt in range(24):
+    for attempt in range(20):
         before = saved_steps(tmp_path)
         process = Process(save_forever, tmp_path)
         process.wait_until(lambda before=before: saved_steps(tmp_path)[:1] > before[:1])
@@ -397,7 +397,7 @@ def test_a_checkpoint_without_a_policy_in_it_is_refused(model, missing):
     state = read_checkpoint(model)
     del state[missing]
     write_checkpoint(model, state)
-    with pytest.raises(CheckpointError, match=f"lacks '{missing}'"):
+    with pytest.raises(CheckpointError, match=f"lacks {missing}: it is no policy"):
         PPO.load(model)
 
 

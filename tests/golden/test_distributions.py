@@ -207,7 +207,7 @@ def test_a_mask_that_forbids_everything_names_the_env(case: Case, kind: str):
     slot.action_mask[:] = np.tile(np.array(case.given["mask"], dtype=bool), (2, 2))
     check_step(env, slot, 7)
     slot.action_mask[1, slice(None) if kind == "discrete" else slice(3, 6)] = False
-    with pytest.raises(EnvError, match="env 1 .*mask"):
+    with pytest.raises(EnvError, match=r"env 1 .*mask"):
         check_step(env, slot, 7)
 
 

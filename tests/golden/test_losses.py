@@ -69,6 +69,16 @@ def test_clipped_surrogate_through_ppo_losses(case: Case):
     case.agrees(-new.grad * len(advantage), "dobjective_dlogp")
 
 
+@pytest.mark.parametrize(("clip", "fraction"), [(0.1, 1.0), (0.2, 0.5), (0.3, 0.25), (0.5, 0.0)])
+def test_clip_fraction_counts_ratios_outside_on_either_side(clip: float, fraction: float):
+    log_prob = float64([1.15, 0.85, 1.25, 0.65]).log()
+    zeros = torch.zeros_like(log_prob)
+    critic = ScalarCritic(1, PolicyConfig(), NormalizeConfig())
+    output = PolicyOutput(GivenLogProb(log_prob), zeros, zeros, ())
+    losses = ppo_losses(output, sample_batch(zeros, zeros), critic, Knobs(1e-3, clip, 0.0), PPOConfig())
+    assert losses.clip_fraction == fraction
+
+
 @golden("ppo_clip_quadrants")
 def test_clipped_surrogate_sample_by_sample(case: Case):
     pairs = zip(case.given["ratio"], case.given["adv"], strict=True)

@@ -1,3 +1,5 @@
+import itertools
+
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ samples = st.lists(st.tuples(numbers, numbers), min_size=1, max_size=40)
 
 def split(values: torch.Tensor, cuts: list[int]) -> list[torch.Tensor]:
     edges = [0, *sorted(min(cut, len(values)) for cut in cuts), len(values)]
-    return [values[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [values[a:b] for a, b in itertools.pairwise(edges)]
 
 
 def assert_same(merged: Moments, whole: Moments) -> None:

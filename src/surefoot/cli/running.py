@@ -16,13 +16,15 @@ def finish(run: Run) -> int:
     print(f"trained {step} steps")
     if evaluation is not None:
         print(f"evaluated {describe(evaluation)}")
-    print(f"run       {directory.path}  (config.yaml, metrics.jsonl, log.txt, TensorBoard events)")
+    has_events = run.config.log.tensorboard
+    print(f"run       {directory.path}  (config.yaml, metrics.jsonl, log.txt{', TensorBoard events' * has_events})")
     newest = directory.saved()
     if newest:
         print(f"newest    {newest[0]}")
     if directory.best.exists():
         print(f"best      {directory.best}")
-    print(f"next      surefoot evaluate {directory.path} · tensorboard --logdir {directory.path.parent}")
+    look = f" · tensorboard --logdir {directory.path.parent}" if has_events else ""
+    print(f"next      surefoot evaluate {directory.path}{look}")
     return 0
 
 

@@ -185,7 +185,7 @@ class TrainConfig(Section):
     keep_checkpoints: Count = Field(3, description="periodic checkpoints kept")
     eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: at the end only")
     eval_episodes: int = Field(10, ge=0, description="episodes of an evaluation; 0: never evaluate")
-    threads: int = Field(0, ge=0, description="torch threads; 0 leaves torch's choice")
+    threads: int = Field(0, ge=0, description="torch threads; 0: one for small networks, all cores for large ones")
 
 
 class LogConfig(Section):

@@ -55,13 +55,12 @@ class Learner:
         if self._ppo.advantage_norm == "minibatch":
             everything = torch.ones_like(minibatch.advantage, dtype=torch.bool)
             minibatch = replace(minibatch, advantage=normalized(minibatch.advantage, everything))
-        self.gradient.zero_grad()
         seen = torch.zeros(len(WATCHED))
         for piece in minibatches(minibatch, self._ppo.micro_batch_size or len(minibatch)):
             share = len(piece) / len(minibatch)
             output = self.policy(piece.obs, piece.state, piece.episode_start, piece.action_mask)
             losses = ppo_losses(output, piece, self.policy.critic, knobs, self._ppo)
-            (losses.total * share).backward()
+            self.gradient.add(losses.total, share)
             seen += watched(losses) * share
         return torch.cat((seen, self.gradient.step()))
 

@@ -41,8 +41,11 @@ def ppo_losses(output: PolicyOutput, batch: Batch, critic: Critic, knobs: Knobs,
     policy_loss = clipped_surrogate(log_ratio, batch.advantage, knobs.clip)
     targets = ValueTargets(batch.returns, batch.value, config.clip_value)
     value_loss = critic.loss(output.prediction, targets)
-    entropy = output.distribution.entropy().mean()
-    total = policy_loss + config.value_coef * value_loss - knobs.entropy_coef * entropy
+    with torch.set_grad_enabled(knobs.entropy_coef > 0):
+        entropy = output.distribution.entropy().mean()
+    total = policy_loss + config.value_coef * value_loss
+    if knobs.entropy_coef > 0:
+        total = total - knobs.entropy_coef * entropy
     with torch.no_grad():
         kl, outside = approx_kl(log_ratio), log_ratio.expm1().abs() > knobs.clip
     return Losses(total, policy_loss, value_loss, entropy, kl, outside.float().mean())

@@ -16,8 +16,8 @@ _CLIP_EPSILON = 1e-6
 class GradientStep:
     """Owns the optimizer; its hyperparameters come from the config and are never restored from a checkpoint (S14).
 
-    The module's parameters and gradients become views of one flat tensor each: with small networks, handling a dozen
-    tensors one by one costs more than the arithmetic.
+    The module's parameters become views of one flat tensor: with small networks, handling a dozen tensors one by one
+    costs more than the arithmetic.
     """
 
     def __init__(self, module: nn.Module, config: OptimizerConfig, max_norm: float | None) -> None:
@@ -29,7 +29,7 @@ class GradientStep:
         self._views = dict(_slices(self._named))
         for name, parameter in self._named.items():
             parameter.data = self._flat.detach()[self._views[name]].view(parameter.shape)
-            parameter.grad = self._gradient[self._views[name]].view(parameter.shape)
+        self._parameters = list(self._named.values())
         self._optimizer: Any = _ALGORITHMS[config.algorithm](
             [self._flat],
             lr=config.lr,
@@ -43,19 +43,21 @@ class GradientStep:
         """The learning rate of the steps to come."""
         self._optimizer.param_groups[0]["lr"] = lr
 
-    def zero_grad(self) -> None:
-        """Forget the gradients; they stay the same memory."""
-        self._gradient.zero_()
+    def add(self, loss: Tensor, share: float = 1.0) -> None:
+        """Add a loss's gradient, weighted by its share of the samples, to the step to come."""
+        pieces = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
+        self._gradient.add_(torch.cat([piece.reshape(-1) for piece in pieces]), alpha=share)
 
     @torch.no_grad()
     def step(self) -> Tensor:
-        """Clip and step; [the gradient's norm, 1 if it was not finite and the step therefore skipped]."""
+        """Clip, step and forget the gradient; [its norm, 1 if it was not finite and the step therefore skipped]."""
         norm = self._gradient.norm()
         self._gradient.mul_((self._max_norm / (norm + _CLIP_EPSILON)).clamp(max=1))
         skipped = 1 - norm.isfinite().float()
         # The fused kernel's own switch: 1 leaves weights, moments and step count as they are.
         self._optimizer.found_inf = skipped
         self._optimizer.step()
+        self._gradient.zero_()
         return torch.stack((norm, skipped))
 
     def state(self) -> dict[str, Any]:

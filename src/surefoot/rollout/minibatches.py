@@ -34,6 +34,9 @@ def flatten(rollout: Rollout, targets: Targets) -> Batch:
 
 def minibatches(batch: Batch, size: int, order: Tensor | None = None) -> Iterator[Batch]:
     """Every sample once, `size` at a time, the last perhaps fewer; shuffled once, so that each is a plain slice."""
+    if order is None and len(batch) <= size:
+        yield batch
+        return
     shuffled = batch if order is None else map_batch(itemgetter(order), batch)
     for begin in range(0, len(batch), size):
         yield map_batch(itemgetter(slice(begin, begin + size)), shuffled)

@@ -77,11 +77,13 @@ class RunDirectory:
         _log.setLevel(logging.INFO)
 
     def __exit__(self, *exception: object) -> None:
+        # Closing writes what a full disk did not take before.
         if self._handler is not None:
             _log.removeHandler(self._handler)
-            self._handler.close()
+            with suppress(OSError):
+                self._handler.close()
         if self._lock is not None:
-            with suppress(OSError):  # a full disk may have kept our pid out of it
+            with suppress(OSError):
                 self._lock.close()
 
     def write_config(self, config: Config) -> None:

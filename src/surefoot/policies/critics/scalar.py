@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from surefoot.core.config import NormalizeConfig, PolicyConfig
 from surefoot.policies.critics import Critic, ValueTargets, critics
@@ -11,11 +12,10 @@ from surefoot.policies.normalizer import RunningNormalizer
 
 def clipped_value_loss(prediction: Tensor, old: Tensor, target: Tensor, clip: float | None) -> Tensor:
     """Mean of max((v - R)^2, (v_clipped - R)^2), v_clipped within `clip` of the old value."""
-    error = (prediction - target).square()
     if clip is None:
-        return error.mean()
+        return functional.mse_loss(prediction, target)
     clipped = old + (prediction - old).clamp(-clip, clip)
-    return torch.maximum(error, (clipped - target).square()).mean()
+    return torch.maximum((prediction - target).square(), (clipped - target).square()).mean()
 
 
 @critics.register("scalar")

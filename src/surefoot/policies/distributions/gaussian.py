@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +24,11 @@ class Gaussian(Distribution):
     mean: Tensor
     std: Tensor
 
+    @cached_property
+    def log_std(self) -> Tensor:
+        """Shared by log-prob and entropy."""
+        return self.std.log()
+
     def sample(self, noise: Tensor) -> Tensor:
         return self.mean + self.std * noise[..., : self.mean.shape[-1]]
 
@@ -31,10 +37,10 @@ class Gaussian(Distribution):
 
     def log_prob(self, action: Tensor) -> Tensor:
         squares = ((action - self.mean) / self.std).square().sum(-1)
-        return -0.5 * squares - (self.std.log() + _HALF_LOG_2PI).sum(-1)
+        return -0.5 * squares - (self.log_std + _HALF_LOG_2PI).sum(-1)
 
     def entropy(self) -> Tensor:
-        entropy = (self.std.log() + (0.5 + _HALF_LOG_2PI)).sum(-1)
+        entropy = (self.log_std + (0.5 + _HALF_LOG_2PI)).sum(-1)
         return entropy.expand(self.mean.shape[:-1])
 
     def mean_std(self) -> Tensor:

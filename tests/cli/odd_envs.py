@@ -1,0 +1,60 @@
+"""Envs for whole runs, as `tests.cli.odd_envs:NAME`."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.envs.classic_control.cartpole import CartPoleEnv
+
+
+class Forgetful(gym.Wrapper[Any, Any, Any, Any]):
+    """A wrapper that nobody knows the state of."""
+
+
+class SignallingCartPole(CartPoleEnv):
+    """Sends signals to its own process in one step of its life, unless the file `done` is there; can save its state."""
+
+    def __init__(self, at: int, numbers: list[int], done: str) -> None:
+        super().__init__()
+        self._left, self._numbers, self._done = at, numbers, Path(done)
+
+    def step(self, action: Any) -> Any:
+        self._left -= 1
+        if self._left == 0 and not self._done.exists():
+            self._done.touch()
+            for number in self._numbers:
+                os.kill(os.getpid(), number)
+        return super().step(action)
+
+    def save_state(self) -> dict[str, Any]:
+        return {"state": self.state, "steps_beyond_terminated": self.steps_beyond_terminated}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.state, self.steps_beyond_terminated = state["state"], state["steps_beyond_terminated"]
+
+
+class Unsavable(SignallingCartPole):
+    """Gives a state that no file can hold."""
+
+    def save_state(self) -> dict[str, Any]:
+        return {"visited": {1, 2, 3}}
+
+
+class Tracing(CartPoleEnv):
+    """Leaves a file when it is made."""
+
+    def __init__(self, trace: str) -> None:
+        super().__init__()
+        Path(trace).touch()
+
+
+def _forgetful() -> Forgetful:
+    return Forgetful(CartPoleEnv())
+
+
+gym.register("Forgetful-v0", _forgetful, max_episode_steps=500)
+gym.register("Signalling-v0", SignallingCartPole, max_episode_steps=500)
+gym.register("Unsavable-v0", Unsavable, max_episode_steps=500)
+gym.register("Tracing-v0", Tracing, max_episode_steps=500)
+gym.register("Endless-v0", CartPoleEnv)

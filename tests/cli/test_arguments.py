@@ -1,0 +1,80 @@
+"""`--section.key value` beside a command's own options."""
+
+import pytest
+
+from surefoot.cli.arguments import split_settings
+from surefoot.core.errors import ConfigError
+from surefoot.core.layers import build_config
+
+
+def config_of(*arguments: str):
+    rest, settings = split_settings(list(arguments))
+    assert rest == []
+    return build_config(settings)
+
+
+def test_a_value_follows_or_is_joined():
+    assert config_of("--ppo.gamma", "0.9").ppo.gamma == 0.9
+    assert config_of("--ppo.gamma=0.9").ppo.gamma == 0.9
+    assert config_of("--env.id=module:Name=3-v0").env.id == "module:Name=3-v0"
+
+
+def test_a_lone_flag_is_true():
+    assert config_of("--normalize.obs").normalize.obs is True
+    assert config_of("--normalize.obs", "--normalize.reward").normalize.reward is True
+    assert config_of("--normalize.obs", "--ppo.gamma", "0.5").normalize.obs is True
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("false", False), ("no", False), ("1", True), ("on", True)])
+def test_booleans(text, value):
+    assert config_of("--normalize.obs", text).normalize.obs is value
+
+
+def test_words_that_yaml_takes_for_booleans():
+    assert config_of("--log.console", "off").log.console == "off"
+    assert config_of("--log.console=off").log.console == "off"
+
+
+def test_negative_numbers_are_values():
+    assert config_of("--policy.log_std", "-1.5").policy.log_std == -1.5
+
+
+def test_numbers_as_people_write_them():
+    config = config_of("--optimizer.lr", "3e-4", "--train.steps", "100_000", "--optimizer.betas", "0.8,0.9")
+    assert (config.optimizer.lr, config.train.steps, config.optimizer.betas) == (3e-4, 100_000, (0.8, 0.9))
+
+
+@pytest.mark.parametrize("text", ["32,16", "[32, 16]", "(32, 16)", "32, 16"])
+def test_lists(text):
+    assert config_of("--policy.hidden", text).policy.hidden == (32, 16)
+
+
+def test_one_number_is_a_list_of_one():
+    assert config_of("--policy.hidden", "32").policy.hidden == (32,)
+
+
+def test_mappings_and_nothing():
+    config = config_of("--env.kwargs", "{render_mode: null, size: 3}", "--ppo.target_kl", "null", "--policy.encoder=conv")
+    assert config.env.kwargs == {"render_mode": None, "size": 3}
+    assert config.ppo.target_kl is None
+    assert config.policy.encoder.kind == "conv"
+
+
+def test_dashes_are_underscores():
+    assert config_of("--ppo.gae-lambda", "0.5").ppo.gae_lambda == 0.5
+
+
+def test_the_last_of_two_wins():
+    assert config_of("--ppo.gamma", "0.5", "--ppo.gamma=0.6").ppo.gamma == 0.6
+
+
+def test_what_is_no_setting_stays_in_order():
+    arguments = ["CartPole-v1", "--ppo.gamma", "0.9", "--steps", "5", "--run-dir", "a.b/c", "--config=x.y.yaml", "-h"]
+    rest, settings = split_settings(arguments)
+    assert rest == ["CartPole-v1", "--steps", "5", "--run-dir", "a.b/c", "--config=x.y.yaml", "-h"]
+    assert settings == {"ppo.gamma": "0.9"}
+
+
+def test_yaml_that_cannot_be_read_is_named():
+    with pytest.raises(ConfigError, match=r"env\.kwargs: cannot read the value '\{a: '"):
+        split_settings(["--env.kwargs", "{a: "])

@@ -1,0 +1,98 @@
+"""`surefoot evaluate`: runs and model files, for people and for machines."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from surefoot.api import PPO
+from surefoot.training.run_directory import RunDirectory
+from tests.cli.processes import surefoot
+from tests.cli.runs import TINY, train
+
+pytestmark = pytest.mark.xdist_group("evaluate")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    run = tmp_path_factory.mktemp("evaluate") / "run"
+    train("CartPole-v1", run, *TINY, "--steps", 128, "--train.eval_episodes", 2, "--train.checkpoint_every", 64)
+    return run
+
+
+def evaluated(*arguments: object) -> dict:
+    finished = surefoot("evaluate", *arguments, "--json").succeeded()
+    assert finished.out.count("\n") == 1
+    return json.loads(finished.out)
+
+
+def test_machines_get_numbers(run):
+    result = evaluated(run, "--episodes", 13)
+    assert result["episodes"] == len(result["rewards"]) == len(result["lengths"]) == 13
+    assert result["mean_reward"] == pytest.approx(sum(result["rewards"]) / 13)
+    assert result["mean_ep_length"] == pytest.approx(sum(result["lengths"]) / 13)
+    variance = sum((reward - result["mean_reward"]) ** 2 for reward in result["rewards"]) / 13
+    assert result["std_reward"] == pytest.approx(variance**0.5)
+    low, high = result["confidence_interval"]
+    assert low <= result["mean_reward"] <= high
+    assert result["rewards"] == result["lengths"], "CartPole pays one a step"
+    assert result["model"] == str(run / "best.safetensors")
+
+
+def test_people_get_lines(run):
+    result = evaluated(run)
+    out = surefoot("evaluate", run).succeeded().out
+    assert f"mean reward     {result['mean_reward']:.2f} ± {result['std_reward']:.2f}" in out
+    assert f"mean length     {result['mean_ep_length']:.1f}" in out
+    assert "episodes        10" in out
+
+
+def test_the_same_seed_gives_the_same_episodes_in_any_process(run):
+    first = evaluated(run, "--seed", 3)
+    assert evaluated(run, "--seed", 3) == first
+    here = PPO.load(run / "best.safetensors").evaluate(10, seed=3)
+    assert list(here.rewards) == first["rewards"]
+    assert evaluated(run, "--seed", 4)["rewards"] != first["rewards"]
+
+
+def test_sampled_actions_repeat_too_but_are_others(run):
+    sampled = evaluated(run, "--stochastic")
+    assert evaluated(run, "--stochastic") == sampled
+    assert evaluated(run)["rewards"] != sampled["rewards"]
+
+
+def test_a_run_without_a_best_policy_shows_its_newest(run, tmp_path):
+    copy = Path(shutil.copytree(run, tmp_path / "run"))
+    (copy / "best.safetensors").unlink()
+    assert evaluated(copy)["model"].endswith("step_000000000128.safetensors")
+    model = evaluated(RunDirectory(run).saved()[1])
+    assert model["model"].endswith("step_000000000064.safetensors")
+
+
+def test_a_model_file_needs_nothing_around_it(run, tmp_path):
+    model = Path(shutil.copy(run / "best.safetensors", tmp_path / "model"))
+    assert evaluated(model)["rewards"] == evaluated(run)["rewards"]
+
+
+def test_another_env_with_the_same_spaces(run):
+    assert evaluated(run, "--env", "CartPole-v0", "--episodes", 3)["episodes"] == 3
+
+
+def test_an_env_with_other_spaces_is_refused(run):
+    message = surefoot("evaluate", run, "--env", "Pendulum-v1").refused()
+    assert "other observation or action spaces" in message
+
+
+def test_what_cannot_be_evaluated(run, tmp_path):
+    assert "--episodes: must be at least 1 (got 0)" in surefoot("evaluate", run, "--episodes", 0).refused()
+    assert "does not exist" in surefoot("evaluate", tmp_path / "nothing").refused()
+    assert "holds no checkpoint yet" in surefoot("evaluate", tmp_path).refused()
+    assert "did you mean 'CartPole-v1'" in surefoot("evaluate", run, "--env", "CartPol-v1").refused()
+    assert surefoot("evaluate").code == 2
+
+
+def test_evaluation_leaves_the_run_as_it_was(run):
+    before = {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in run.rglob("*")}
+    evaluated(run)
+    assert {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in run.rglob("*")} == before

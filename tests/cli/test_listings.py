@@ -1,0 +1,78 @@
+"""`surefoot envs` and `surefoot presets`, and that every preset works."""
+
+import importlib.util
+
+import gymnasium as gym
+import pytest
+
+from surefoot.api import PPO
+from surefoot.cli.main import main
+from surefoot.core.errors import EnvError
+from surefoot.core.layers import build_config
+from surefoot.presets import DEFAULT, describe_preset, load_preset, preset_names
+
+NEEDS_BOX2D = {"LunarLander"}
+HAS_BOX2D = importlib.util.find_spec("Box2D") is not None
+
+
+def test_envs_marks_those_with_a_preset(capsys):
+    assert main(["envs"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "* CartPole-v1" in lines
+    assert "  CartPole-v0" in lines
+    assert len(lines) == len(gym.registry)
+
+
+def test_envs_can_be_searched(capsys):
+    assert main(["envs", "--filter", "CHEETAH"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "* HalfCheetah-v5" in lines
+    assert all("cheetah" in line.lower() for line in lines)
+
+
+def test_presets_are_listed_with_where_they_come_from(capsys):
+    assert main(["presets"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(preset_names())
+    for name, line in zip(preset_names(), lines, strict=True):
+        assert line.split() == [name, *describe_preset(name).split()]
+        assert describe_preset(name)
+
+
+def test_a_preset_is_shown_as_it_is(capsys):
+    assert main(["presets", "CartPole-v1"]) == 0
+    assert "env: {id: CartPole-v1}" in capsys.readouterr().out
+
+
+def test_an_unknown_preset_suggests_the_nearest(capsys):
+    assert main(["presets", "Cartpole-v1"]) == 2
+    assert "there is no preset 'Cartpole-v1'; did you mean 'CartPole-v1'?" in capsys.readouterr().err
+
+
+def test_the_default_is_a_preset():
+    assert DEFAULT in preset_names()
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_is_a_valid_config(name):
+    config = build_config(load_preset(name))
+    assert config.train.steps >= 10_000
+    assert config.env.id in gym.registry
+    # Named after its env, or after what it is about; never after another env.
+    assert name == config.env.id or name not in gym.registry
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_trains(name):
+    tiny = {"num_envs": 2, "num_steps": 8, "batch_size": 8, "epochs": 1, "eval_episodes": 0}
+    if name in NEEDS_BOX2D and not HAS_BOX2D:
+        with pytest.raises(EnvError, match="could not be made: .*pip install"):
+            PPO(name, **tiny)
+        return
+    agent = PPO(name, **tiny)
+    before = {key: value.clone() for key, value in agent.policy.state_dict().items()}
+    agent.learn(16)
+    after = agent.policy.state_dict()
+    assert any(not before[key].equal(after[key]) for key in before)
+    assert all(value.isfinite().all() for value in after.values())
+    agent.close()

@@ -1,0 +1,128 @@
+"""S15: `train 2K` is `train K`, then `resume` in a new process, bit for bit; and what resume refuses."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.processes import surefoot
+from tests.cli.runs import QUIET, TINY, newest, records, saved_steps, train
+from tests.training.states import assert_same
+
+CONSTANT = ("--optimizer.lr_schedule", "constant", "--ppo.clip_schedule", "constant")
+NORMALIZE = ("--normalize.obs", "--normalize.reward", "--normalize.returns")
+SMALL = ("--policy.hidden", "8,4", "--ppo.epochs", 2, "--train.eval_episodes", 0, *QUIET, *CONSTANT)
+RUNS = {
+    "CartPole-v1": (*SMALL, "--rollout.num_envs", 3, "--rollout.num_steps", 30, "--ppo.batch_size", 45),
+    "Pendulum-v1": (
+        *(*SMALL, *NORMALIZE, "--rollout.num_envs", 2, "--rollout.num_steps", 33, "--ppo.batch_size", 22),
+        *("--env.max_episode_steps", 50),
+    ),
+    "HalfCheetah-v5": (*SMALL, "--rollout.num_envs", 2, "--rollout.num_steps", 64, "--ppo.batch_size", 64),
+}
+
+
+def assert_same_run(actual: Path, expected: Path) -> None:
+    assert_same(newest(actual), newest(expected))
+    assert records(actual) == records(expected)
+
+
+@pytest.mark.parametrize("env", RUNS)
+def test_a_resumed_run_is_the_whole_run_bit_for_bit(tmp_path, env):
+    half = {"CartPole-v1": 180, "Pendulum-v1": 132, "HalfCheetah-v5": 128}[env]
+    whole, resumed = tmp_path / "whole", tmp_path / "resumed"
+    train(env, whole, *RUNS[env], "--steps", 2 * half)
+    train(env, resumed, *RUNS[env], "--steps", half)
+    middle = newest(resumed)
+    assert middle["progress"]["step"] == half
+    assert (middle["collector"]["episodes"]["length"] > 0).all(), "in the middle of episodes"
+    surefoot("resume", resumed, "--steps", 2 * half).succeeded()
+    assert_same_run(resumed, whole)
+    end = newest(whole)
+    assert set(end) >= {"policy", "optimizer", "reward_scaler", "schedules", "collector", "update", "progress"}
+    if env == "Pendulum-v1":
+        assert end["policy"]["preprocess.normalizers.obs.count"] == 2 * half
+        assert end["policy"]["critic.returns.count"] == 2 * half
+        assert end["reward_scaler"]["count"] == 2 * half
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
+def test_an_interrupted_run_goes_on_with_its_schedules_and_evaluations(tmp_path, schedule):
+    """The total is the same, so the schedules must be; an evaluation comes when it would have come."""
+    kwargs = json.dumps({"at": 70, "numbers": [int(signal.SIGTERM)], "done": str(tmp_path / "done")})
+    settings = (
+        *(*TINY, "--rollout.num_envs", 1, "--env.kwargs", kwargs, "--env.max_episode_steps", 20),
+        *("--optimizer.lr_schedule", schedule, "--ppo.clip_schedule", schedule, "--ppo.entropy_schedule", schedule),
+        *("--ppo.entropy_coef", 0.1, "--steps", 128, "--train.eval_episodes", 2, "--train.eval_every", 60, "--train.checkpoint_every", 32),
+    )
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    env = "tests.cli.odd_envs:Signalling-v0"
+    assert surefoot("train", env, "--run-dir", run, *settings).code == 143
+    assert saved_steps(run) == [80, 64, 32]
+    surefoot("resume", run).succeeded()
+    train(env, whole, *settings)
+    assert_same_run(run, whole)
+    assert [record["step"] for record in records(whole) if "eval/mean_reward" in record] == [64, 128]
+    rates = [record["train/learning_rate"] for record in records(whole)]
+    assert sorted(set(rates), reverse=True) == rates
+    # Both have kept the same best policy.
+    best, expected = surefoot("evaluate", run, "--json"), surefoot("evaluate", whole, "--json")
+    assert json.loads(best.succeeded().out)["rewards"] == json.loads(expected.succeeded().out)["rewards"]
+
+
+def test_a_run_can_be_interrupted_often(tmp_path):
+    whole, resumed = tmp_path / "whole", tmp_path / "resumed"
+    settings = (*TINY, *CONSTANT, *NORMALIZE)
+    train("Pendulum-v1", whole, *settings, "--steps", 128)
+    train("Pendulum-v1", resumed, *settings, "--steps", 32)
+    for steps in (64, 96, 128):
+        surefoot("resume", resumed, "--steps", steps).succeeded()
+    assert_same_run(resumed, whole)
+
+
+def test_the_installed_command_does_the_same(tmp_path):
+    """Nothing of the test's own: the script that users run, from the shell."""
+    command = Path(sys.executable).with_name("surefoot")
+
+    def run(*arguments: object) -> str:
+        environment = os.environ | {"OMP_NUM_THREADS": "1"}
+        done = subprocess.run([command, *map(str, arguments)], capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    half, whole = tmp_path / "half", tmp_path / "whole"
+    run("train", "CartPole-v1", "--run-dir", half, *TINY, *CONSTANT, "--steps", 64)
+    assert f"resuming {half} from step_000000000064.safetensors\n" in run("resume", half, "--steps", 128)
+    train("CartPole-v1", whole, *TINY, *CONSTANT, "--steps", 128)
+    assert_same_run(half, whole)
+
+
+def test_envs_that_cannot_save_their_state_go_on_with_new_episodes(tmp_path):
+    run = tmp_path / "run"
+    train("tests.cli.odd_envs:Forgetful-v0", run, *TINY, "--steps", 96)
+    before = newest(run)
+    assert before["collector"]["envs"] is None
+    assert "these envs cannot save their state" in (run / "log.txt").read_text()
+    resumed = surefoot("resume", run, "--steps", 192).succeeded()
+    assert f"resuming {run} from step_000000000096.safetensors" in resumed.out
+    log = (run / "log.txt").read_text()
+    assert "WARNING resumed at step 96 with new episodes: these envs cannot restore their state" in log
+    assert "but not bit for bit" in log
+    after = newest(run)
+    assert [record["step"] for record in records(run)] == [32, 64, 96, 128, 160, 192]
+    assert after["optimizer"]["step"] == 2 * before["optimizer"]["step"]
+    # The episodes of before count in the statistics, the one that was cut off does not.
+    kept = before["collector"]["episodes"]["recent"]
+    assert after["collector"]["episodes"]["recent"][: len(kept)] == kept
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    message = surefoot("resume", tmp_path).refused()
+    assert f"{tmp_path} is not a run directory: it has no config.yaml" in message
+    assert list(tmp_path.iterdir()) == []
+    assert "is not a run directory" in surefoot("resume", tmp_path / "nowhere").refused()
+    assert surefoot("resume").code == 2

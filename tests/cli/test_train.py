@@ -1,0 +1,192 @@
+"""`surefoot train`: where settings come from, and what a run leaves."""
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+from surefoot.core.config import Config
+from surefoot.core.layers import build_config
+from surefoot.presets import load_preset
+from tests.cli.processes import Process, surefoot
+from tests.cli.runs import TINY, column, newest, records, saved_steps, train
+from tests.training.states import assert_same
+
+pytestmark = pytest.mark.xdist_group("train")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> tuple[Path, str]:
+    """A run with evaluations and TensorBoard, and what was printed."""
+    run = tmp_path_factory.mktemp("train") / "run"
+    events = ("--log.tensorboard", "true", "--train.eval_episodes", 3, "--train.eval_every", 64)
+    finished = train("CartPole-v1", run, *TINY, *events, "--steps", 160, "--train.checkpoint_every", 32)
+    return run, finished.out
+
+
+def test_a_run_directory_holds_what_the_design_says(trained):
+    run, _ = trained
+    names = sorted(path.name for path in run.iterdir())
+    events = [name for name in names if name.startswith("events.out.tfevents.")]
+    assert len(events) == 1
+    assert names == sorted(
+        ["best.safetensors", "checkpoints", "config.yaml", "lock", "log.txt", "metrics.jsonl", *events]
+    )
+    assert saved_steps(run) == [160, 128, 96], "three are kept"
+    assert not list(run.rglob("*.tmp"))
+
+
+def test_the_metrics_have_the_names_that_dashboards_know(trained):
+    run, _ = trained
+    last = records(run)[-1] | {key: 0.0 for key in ("time/fps",)}
+    for name in (
+        *("rollout/ep_rew_mean", "rollout/ep_len_mean", "time/fps", "train/approx_kl", "train/clip_fraction"),
+        *("train/explained_variance", "train/policy_gradient_loss", "train/value_loss", "train/entropy_loss"),
+        *("train/learning_rate", "eval/mean_reward"),
+    ):
+        assert name in last
+    assert column(run, "step") == [32, 64, 96, 128, 160]
+    assert [record["step"] for record in records(run) if "eval/mean_reward" in record] == [64, 128, 160]
+
+
+def test_tensorboard_reads_the_events(trained):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run, _ = trained
+    events = EventAccumulator(str(run)).Reload()
+    scalars = events.Scalars("train/learning_rate")
+    assert [scalar.step for scalar in scalars] == [32, 64, 96, 128, 160]
+    assert [scalar.value for scalar in scalars] == pytest.approx(column(run, "train/learning_rate"))
+
+
+def test_the_best_policy_is_the_one_that_scored_best(trained):
+    run, _ = trained
+    from surefoot.training.checkpoint import read_checkpoint
+
+    best = read_checkpoint(run / "best.safetensors")
+    scores = {record["step"]: record["eval/mean_reward"] for record in records(run) if "eval/mean_reward" in record}
+    assert best["best_score"] == max(scores.values())
+    assert scores[best["progress"]["step"]] == max(scores.values())
+
+
+def test_the_end_says_how_it_went_and_where_everything_is(trained):
+    run, out = trained
+    for line in (
+        "trained 160 steps",
+        "evaluated ",
+        f"run       {run}  (config.yaml, metrics.jsonl, log.txt, TensorBoard events)",
+        f"newest    {run / 'checkpoints' / 'step_000000000160.safetensors'}",
+        f"best      {run / 'best.safetensors'}",
+        f"next      surefoot evaluate {run}",
+    ):
+        assert line in out
+
+
+def test_the_log_tells_the_story(trained):
+    run, _ = trained
+    log = (run / "log.txt").read_text()
+    assert "CartPole-v1, seed 0, from step 0 to 160" in log
+    assert log.count("checkpoint at step") == 5
+    assert log.count("evaluation at step") == 3
+    assert "WARNING" not in log
+
+
+def test_the_config_is_complete_and_gives_the_same_run_again(trained, tmp_path):
+    run, _ = trained
+    written = yaml.safe_load((run / "config.yaml").read_text())
+    assert set(written) == set(Config.model_fields)
+    assert build_config(written).model_dump(mode="json") == written
+    again = tmp_path / "again"
+    surefoot("train", "--config", run / "config.yaml", "--run-dir", again).succeeded()
+    assert records(again) == records(run)
+    assert_same(newest(again), newest(run))
+    assert (again / "config.yaml").read_text() == (run / "config.yaml").read_text()
+
+
+def test_the_seed_decides(trained, tmp_path):
+    run, _ = trained
+    surefoot("train", "--config", run / "config.yaml", "--run-dir", tmp_path / "other", "--seed", 1).succeeded()
+    assert records(tmp_path / "other")[0] != records(run)[0]
+
+
+def test_a_directory_that_holds_a_run_is_refused(trained):
+    run, _ = trained
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+    message = surefoot("train", "CartPole-v1", "--run-dir", run, *TINY).refused()
+    assert f"{run} already holds a run; 'surefoot resume {run}' goes on with it" in message
+    assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
+
+
+def _train_in(folder: Path, arguments: list[object]) -> None:
+    from surefoot.cli.main import main
+
+    os.chdir(folder)
+    raise SystemExit(main([str(argument) for argument in arguments]))
+
+
+def test_runs_are_named_after_their_target_and_never_mixed(tmp_path):
+    for _ in range(2):
+        Process(_train_in, tmp_path, ["train", "CartPole-v1", *TINY, "--steps", 32]).wait().succeeded()
+    file = tmp_path / "mine.yaml"
+    file.write_text("env: {id: 'tests.cli.odd_envs:Forgetful-v0'}\n")
+    Process(_train_in, tmp_path, ["train", "--config", file, *TINY, "--steps", 32]).wait().succeeded()
+    names = sorted(path.name for path in (tmp_path / "runs").iterdir())
+    assert names == ["CartPole-v1", "CartPole-v1-2", "tests.cli.odd_envs_Forgetful-v0"]
+
+
+def test_preset_then_file_then_command_line(tmp_path):
+    preset = load_preset("CartPole-v1")
+    file = tmp_path / "mine.yaml"
+    file.write_text("ppo: {gamma: 0.9, gae_lambda: 0.7}\noptimizer.lr: 0.002\ntrain: {steps: 64, seed: 4}\n")
+    settings = (*TINY, "--ppo.gae_lambda", 0.6, "--train.seed", 5)
+    train("CartPole-v1", tmp_path / "run", "--config", file, *settings, "--seed", 6)
+    config = build_config(yaml.safe_load((tmp_path / "run" / "config.yaml").read_text()))
+    assert config.optimizer.lr_schedule == preset["optimizer"]["lr_schedule"] == "linear"
+    assert config.ppo.gamma == 0.9
+    assert config.optimizer.lr == 0.002
+    assert config.ppo.gae_lambda == 0.6
+    assert config.train.steps == 64
+    assert config.train.seed == 6, "a command's own option comes last"
+
+
+def test_without_a_target_the_default_preset_is_trained(tmp_path):
+    surefoot("train", "--run-dir", tmp_path / "run", *TINY, "--steps", 32).succeeded()
+    config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
+    assert config["env"]["id"] == "CartPole-v1"
+    assert config["optimizer"]["lr_schedule"] == "linear"
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("CartPol-v1", "CartPole-v1"), ("HalfCheeta-v5", "HalfCheetah-v5"), ("Acrobot-v2", "Acrobot-v1")]
+)
+def test_an_unknown_target_suggests_the_nearest(tmp_path, typed, meant):
+    message = surefoot("train", typed, "--run-dir", tmp_path / "run").refused()
+    assert message == f"error: '{typed}' is neither a preset nor a Gymnasium id; did you mean '{meant}'?\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_env_that_cannot_be_made_is_refused(tmp_path):
+    message = surefoot("train", "no_such_module:Env-v0", "--run-dir", tmp_path / "run", *TINY).refused()
+    assert "environment 'no_such_module:Env-v0' could not be made" in message
+    message = surefoot("train", "--env.id", "CartPole-v1", "--env.kwargs", "{gravity: 3}", *TINY, "--run-dir", tmp_path / "x")
+    assert "refuses env.kwargs {'gravity': 3}" in message.refused()
+
+
+def test_a_discrete_observation_and_no_preset(tmp_path):
+    train("FrozenLake-v1", tmp_path / "run", *TINY, "--steps", 32)
+    assert newest(tmp_path / "run")["obs_spec"]["kind"] == "discrete"
+
+
+def test_nothing_is_evaluated_when_asked_not_to(tmp_path):
+    finished = train("CartPole-v1", tmp_path / "run", *TINY, "--steps", 32)
+    assert not (tmp_path / "run" / "best.safetensors").exists()
+    assert "evaluated " not in finished.out
+    assert "best " not in finished.out
+    assert "TensorBoard" not in finished.out, "and no events were asked for"
+
+
+def test_the_console_can_be_silent(tmp_path):
+    finished = train("CartPole-v1", tmp_path / "run", *TINY, "--steps", 64, "--log.console", "off")
+    assert finished.err == ""
+    assert "ETA" not in finished.out
