@@ -5,9 +5,11 @@ import pytest
 from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
 
+from surefoot.core.config import EnvConfig
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.tree import tree_items
 from surefoot.envs.local import LocalVecEnv
+from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import Slot, VecEnv, new_slot
 from surefoot.envs.spaces import ObsWriter
 from surefoot.envs.steps import check_step
@@ -229,3 +231,14 @@ def test_close_twice():
     env.close()
     env.close()
     assert closed == [0, 1]
+
+
+def test_a_reset_at_a_later_step_starts_other_episodes():
+    """A resumed run whose envs cannot save their state must not replay the first episodes of the run."""
+    env = make_vec_env("CartPole-v1", EnvConfig(), 2, 0)
+    first, again, later = (new_slot(2, env.obs_spec, 0) for _ in range(3))
+    env.reset(first)
+    env.reset(again, 0)
+    env.reset(later, 512)
+    assert np.array_equal(first.obs, again.obs)
+    assert not np.array_equal(first.obs, later.obs)

@@ -73,6 +73,6 @@ def permutations(seed: int, update: int, count: int, size: int) -> NDArray[np.in
     return np.argsort(keys, axis=-1, kind="stable")
 
 
-def derived_seed(seed: int, row: int, stream: Stream) -> int:
+def derived_seed(seed: int, row: int, stream: Stream, step: int = 0) -> int:
     """A 31-bit seed for something that has its own generator, such as a Gymnasium env."""
-    return int(words(seed, [0], [row], 1, stream)[0, 0, 0]) & 0x7FFFFFFF
+    return int(words(seed, [step], [row], 1, stream)[0, 0, 0]) & 0x7FFFFFFF

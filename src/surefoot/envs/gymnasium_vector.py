@@ -31,9 +31,8 @@ class GymnasiumVectorEnv:
         self._env: Any = env
         self._mode = mode
         self._truncation_as_termination = truncation_as_termination
-        seeds = [derived_seed(seed, row, Stream.ENV_SEED) for row in range(env.num_envs)]
-        # Vector envs of another make have one generator for all rows, so they take one seed.
-        self._seed = seeds if isinstance(env.unwrapped, SyncVectorEnv | AsyncVectorEnv) else seeds[0]
+        self._base_seed = seed
+        self._seed = self._derive_seed(0)
         self._writer = ObsWriter(env.single_observation_space)
         self.num_rows = env.num_envs
         self.obs_spec = self._writer.spec
@@ -43,8 +42,9 @@ class GymnasiumVectorEnv:
         self.final_obs = new_slot(self.num_rows, self.obs_spec, 0).obs
         self._resetting: Flags = np.zeros(self.num_rows, dtype=bool)
 
-    def reset(self, slot: Slot) -> None:
-        """Start every env anew from its own seed."""
+    def reset(self, slot: Slot, step: int = 0) -> None:
+        """Start every env anew from its own seed; one for another step gives other episodes."""
+        self._seed = self._derive_seed(step)
         obs, infos = self._reset_envs(seed=self._seed)
         self._resetting[:] = False
         self._write_obs(obs, slot)
@@ -78,6 +78,12 @@ class GymnasiumVectorEnv:
     def describe(self, row: int) -> str:
         """Env index and seed."""
         return f"env {row} (seed {self._seed[row] if isinstance(self._seed, list) else self._seed})"
+
+    def _derive_seed(self, step: int) -> list[int] | int:
+        rows = range(self._env.num_envs)
+        seeds = [derived_seed(self._base_seed, row, Stream.ENV_SEED, step) for row in rows]
+        # Vector envs of another make have one generator for all rows, so they take one seed.
+        return seeds if isinstance(self._env.unwrapped, SyncVectorEnv | AsyncVectorEnv) else seeds[0]
 
     def save_state(self) -> dict[str, Any] | None:
         """A foreign vector env cannot say what state it is in."""

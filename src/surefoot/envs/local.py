@@ -23,7 +23,8 @@ class LocalVecEnv:
         self, factories: Sequence[Callable[[], GymEnv]], seed: int, truncation_as_termination: bool = False
     ) -> None:
         self._envs = [self._construct(index, make) for index, make in enumerate(factories)]
-        self._seeds = [derived_seed(seed, row, Stream.ENV_SEED) for row in range(len(self._envs))]
+        self._seed = seed
+        self._seeds = self._derive_seeds(0)
         self._truncation_as_termination = truncation_as_termination
         first = self._envs[0]
         self._writer = ObsWriter(first.observation_space)
@@ -37,8 +38,9 @@ class LocalVecEnv:
         self.mask_size = choices(self.action_spec) if has_masks else 0
         self.final_obs = new_slot(self.num_rows, self.obs_spec, 0).obs
 
-    def reset(self, slot: Slot) -> None:
-        """Start every env anew from its own seed."""
+    def reset(self, slot: Slot, step: int = 0) -> None:
+        """Start every env anew from its own seed; one for another step gives other episodes."""
+        self._seeds = self._derive_seeds(step)
         for row, seed in enumerate(self._seeds):
             obs, info = self._reset_env(row, seed)
             self._write(row, obs, info, slot)
@@ -82,6 +84,9 @@ class LocalVecEnv:
         for env in self._envs:
             env.close()
         self._envs = []
+
+    def _derive_seeds(self, step: int) -> list[int]:
+        return [derived_seed(self._seed, row, Stream.ENV_SEED, step) for row in range(len(self._envs))]
 
     def _construct(self, index: int, make: Callable[[], GymEnv]) -> GymEnv:
         try:

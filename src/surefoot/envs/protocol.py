@@ -42,8 +42,8 @@ class VecEnv(Protocol):
     final_obs: ArrayTree
     """Dense [N, ...]; after a step, holds the last observation of every row whose episode ended in it."""
 
-    def reset(self, slot: Slot) -> None:
-        """Start every row anew from its own seed; fills obs and mask."""
+    def reset(self, slot: Slot, step: int = 0) -> None:
+        """Start every row anew, seeded from (seed, row, step); fills obs and mask."""
 
     def step(self, actions: NDArray[Any], slot: Slot) -> None:
         """Step every row, reset those that ended, and fill the whole slot."""

@@ -28,7 +28,7 @@ class Rows:
 
     def restart(self, policy: Policy) -> None:
         """Start every env and every row's memory anew."""
-        self.env.reset(self.buffer.opening)
+        self.env.reset(self.buffer.opening, self.step)
         check_step(self.env, self.buffer.opening, self.step)
         self.buffer.episode_start[-1] = True
         self.memory = policy.initial_state(self.env.num_rows)

@@ -1,0 +1,117 @@
+"""The actor-critic as a whole: what it is built from and what it refuses."""
+
+import pytest
+import torch
+
+from surefoot.core.config import NormalizeConfig, PolicyConfig
+from surefoot.core.errors import ConfigError, PolicyError
+from surefoot.core.specs import ArraySpec, ObsSpec
+from surefoot.policies.policy import ActorCritic
+
+SCALAR = ArraySpec("box", (), "float32")
+VECTOR = ArraySpec("box", (3,), "float32")
+MOVES = ArraySpec("box", (6,), "float32", low=-1.0, high=1.0)
+CHOICE = ArraySpec("discrete", (), "int64", sizes=(3,), start=(0,))
+
+
+def build(obs: ObsSpec, action: ArraySpec = CHOICE, **settings: object) -> ActorCritic:
+    return ActorCritic(obs, action, PolicyConfig(**settings), NormalizeConfig())
+
+
+def outputs(policy: ActorCritic, obs: object) -> tuple[torch.Tensor, torch.Tensor]:
+    output = policy(obs, (), torch.zeros(4, dtype=torch.bool))
+    return output.distribution.mode(), output.value
+
+
+@pytest.mark.parametrize("encoder", ["identity", "mlp"])
+def test_scalar_observations(encoder: str) -> None:
+    _, value = outputs(build(SCALAR, encoder=encoder), torch.randn(4))
+    assert value.shape == (4,)
+
+
+def test_only_the_critic_sees_critic_obs() -> None:
+    policy = build({"seen": VECTOR, "hidden": VECTOR}, MOVES, critic_obs=("hidden",))
+    seen = torch.randn(4, 3)
+    first = outputs(policy, {"seen": seen, "hidden": torch.randn(4, 3)})
+    second = outputs(policy, {"seen": seen, "hidden": torch.randn(4, 3)})
+    assert torch.equal(first[0], second[0])
+    assert not torch.equal(first[1], second[1])
+
+
+@pytest.mark.parametrize(
+    ("obs", "settings", "names"),
+    [
+        (VECTOR, {"critic_obs": ("a",)}, "not a dict"),
+        ({"a": VECTOR, "b": VECTOR}, {"critic_obs": ("aa",)}, "did you mean 'a'"),
+        ({"a": VECTOR, "b": VECTOR}, {"critic_obs": ("a",), "share_trunk": True}, "share_trunk"),
+        ({"a": VECTOR}, {"critic_obs": ("a",)}, "nothing to see"),
+        ({"depth": VECTOR}, {"encoders": {"depht": "mlp"}}, "did you mean 'depth'"),
+        (VECTOR, {"encoder": "mpl"}, "did you mean 'mlp'"),
+        (VECTOR, {"distribution": "categorica"}, "did you mean 'categorical'"),
+        (VECTOR, {"critic": "scaler"}, "did you mean 'scalar'"),
+    ],
+)
+def test_what_does_not_fit_is_named(obs: ObsSpec, settings: dict[str, object], names: str) -> None:
+    with pytest.raises(ConfigError, match=names):
+        build(obs, **settings)
+
+
+def test_distributions_refuse_other_action_spaces() -> None:
+    unbounded = ArraySpec("box", (2,), "float32")
+    for distribution, spec in [
+        ("beta", unbounded),
+        ("tanh_gaussian", unbounded),
+        ("gaussian", CHOICE),
+        ("bernoulli", MOVES),
+    ]:
+        with pytest.raises(PolicyError, match=r"policy\.distribution"):
+            build(VECTOR, spec, distribution=distribution)
+
+
+def test_initial_std_by_groups() -> None:
+    policy = build(VECTOR, MOVES, log_std=-1.0, log_std_groups={"0:2": 0.5, "5:6": -2.0})
+    std = policy(torch.zeros(1, 3), (), torch.zeros(1, dtype=torch.bool)).distribution.std
+    assert torch.allclose(std.log(), torch.tensor([0.5, 0.5, -1.0, -1.0, -1.0, -2.0]), atol=1e-5)
+
+
+def test_group_past_the_action_is_refused() -> None:
+    with pytest.raises(ConfigError, match="reaches past"):
+        build(VECTOR, MOVES, log_std_groups={"4:7": 0.0})
+
+
+def test_std_has_a_floor_and_its_gradient_lives_there() -> None:
+    policy = build(VECTOR, MOVES, std_floor=0.05)
+    with torch.no_grad():
+        policy.head.log_std.fill_(-4.0)
+    distribution = policy(torch.zeros(1, 3), (), torch.zeros(1, dtype=torch.bool)).distribution
+    assert (distribution.std > 0.05).all()
+    distribution.entropy().sum().backward()
+    assert (policy.head.log_std.grad > 0).all()
+
+
+@pytest.mark.parametrize("std", ["fixed", "learned", "state"])
+def test_kinds_of_std(std: str) -> None:
+    policy = build(VECTOR, MOVES, std=std, log_std=-0.7)
+    distribution = policy(torch.randn(4, 3), (), torch.zeros(4, dtype=torch.bool)).distribution
+    assert torch.allclose(distribution.std.log(), torch.tensor(-0.7), atol=0.05)
+    assert policy.head.log_std.requires_grad == (std == "learned")
+    assert (distribution.std.dim() == 2) == (std == "state")
+
+
+def test_shared_trunk_has_fewer_parameters() -> None:
+    shared, separate = build(VECTOR, share_trunk=True), build(VECTOR)
+    assert shared.critic_body is None
+    count = lambda module: sum(p.numel() for p in module.parameters())  # noqa: E731
+    assert count(shared) < count(separate)
+
+
+def test_bfloat16_heads_stay_float32() -> None:
+    policy = build(VECTOR, MOVES, precision="bfloat16")
+    output = policy(torch.randn(4, 3), (), torch.zeros(4, dtype=torch.bool))
+    assert output.value.dtype == output.distribution.mean.dtype == torch.float32
+    exact = build(VECTOR, MOVES)
+    exact.load_state_dict(policy.state_dict())
+    obs = torch.randn(64, 3)
+    start = torch.zeros(64, dtype=torch.bool)
+    difference = (policy(obs, (), start).value - exact(obs, (), start).value).abs().max()
+    assert 0 < difference < 0.1
