@@ -71,18 +71,20 @@ class PPO:
         self.config, self.specs, self.policy = config, specs, policy
         self._source, self._env, self._saved = source, env, saved
         self._trainer: Trainer | None = None
+        self._default_steps = config.train.steps  # learn() makes train.steps the total
         self._predictions = 0
 
     def learn(self, steps: int | None = None, *, run_dir: Pathlike | None = None, hooks: Sequence[Hook] = ()) -> "PPO":
         """Train for so many more steps (the config's if not said); with `run_dir`, all that a run leaves goes there."""
         trainer = self._started()
-        total = trainer.progress.step + (steps or self.config.train.steps)
+        total = trainer.progress.step + (self._default_steps if steps is None else steps)
         self.config = build_config(self.config.model_dump(mode="json"), {"train.steps": total})
         trainer.set_total(total)
         if run_dir is None:
             self._train(None, hooks)
         else:
             with RunDirectory(Path(run_dir)) as directory:
+                directory.refuse_other_run(trainer.progress.step)
                 directory.write_config(self.config)
                 self._train(directory, hooks)
         return self
@@ -99,7 +101,7 @@ class PPO:
         batch, is_single = as_batch(obs, self.specs.obs)
         rows = len(tree_first(batch))
         state = self.policy.initial_state(rows) if state is None else state
-        start = np.zeros(rows, dtype=bool) if episode_start is None else np.reshape(episode_start, rows)
+        start = np.array(np.broadcast_to(False if episode_start is None else episode_start, rows), dtype=bool)
         mask = None if action_mask is None else torch.from_numpy(np.reshape(action_mask, (rows, -1)).astype(bool))
         with torch.no_grad():
             tensors = tree_map(torch.from_numpy, batch)
@@ -120,9 +122,10 @@ class PPO:
             raise EnvError("this agent's env cannot be made again for evaluation; pass one: evaluate(env=...)")
         vec_env = build_env(self.config, source, seed, rows=min(episodes, EVALUATION_ROWS))
         try:
+            self._check_spaces(vec_env)
             return evaluate(self.policy, vec_env, episodes, seed, deterministic)
         finally:
-            if env is None:
+            if env is None or fixed_rows(env) is None:
                 vec_env.close()
 
     def save(self, path: Pathlike) -> None:
@@ -145,6 +148,8 @@ class PPO:
         state = read_checkpoint(Path(path))
         config, specs = saved_setup(state, Path(path))
         source, layer = (None, {}) if env is None else _source_settings(env)
+        if isinstance(env, str):  # of a preset, only the env: the rest is decided
+            layer = {"env": layer["env"]}
         own = policy or build_policy(config, specs, _factory(encoder))
         check_shapes(own, state["policy"], "policy")
         own.load_state_dict(state["policy"])
@@ -153,20 +158,26 @@ class PPO:
         return agent
 
     def close(self) -> None:
-        """Close the envs; predicting and saving still work."""
+        """Close the envs; predicting and saving still work, and learning makes new ones."""
+        if self._trainer is not None:
+            self._saved, self._trainer = self._run(None).state(), None
         if self._env is not None:
             self._env.close()
+            self._env = None
 
     def _started(self) -> Trainer:
         """The trainer, built on first use: acting needs none."""
         if self._trainer is None:
             self._env = self._env or build_env(self.config, self._source)
-            if Specs(self._env.obs_spec, self._env.action_spec) != self.specs:
-                raise EnvError("this env has other observation or action spaces than the agent was trained with")
+            self._check_spaces(self._env)
             self._trainer = build_trainer(self.config, self._env, self.policy)
             if self._saved is not None:
                 self._run(None).load_state(self._saved)
         return self._trainer
+
+    def _check_spaces(self, env: VecEnv) -> None:
+        if Specs(env.obs_spec, env.action_spec) != self.specs:
+            raise EnvError("this env has other observation or action spaces than the agent was trained with")
 
     def _run(self, directory: RunDirectory | None) -> Run:
         return Run(self._started(), self.config, self.specs, self._source, directory)

@@ -25,7 +25,9 @@ def test_a_lone_flag_is_true():
     assert config_of("--normalize.obs", "--ppo.gamma", "0.5").normalize.obs is True
 
 
-@pytest.mark.parametrize(("text", "value"), [("true", True), ("false", False), ("no", False), ("1", True), ("on", True)])
+@pytest.mark.parametrize(
+    ("text", "value"), [("true", True), ("false", False), ("no", False), ("1", True), ("on", True)]
+)
 def test_booleans(text, value):
     assert config_of("--normalize.obs", text).normalize.obs is value
 
@@ -54,7 +56,9 @@ def test_one_number_is_a_list_of_one():
 
 
 def test_mappings_and_nothing():
-    config = config_of("--env.kwargs", "{render_mode: null, size: 3}", "--ppo.target_kl", "null", "--policy.encoder=conv")
+    config = config_of(
+        "--env.kwargs", "{render_mode: null, size: 3}", "--ppo.target_kl", "null", "--policy.encoder=conv"
+    )
     assert config.env.kwargs == {"render_mode": None, "size": 3}
     assert config.ppo.target_kl is None
     assert config.policy.encoder.kind == "conv"

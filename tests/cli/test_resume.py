@@ -57,7 +57,18 @@ def test_an_interrupted_run_goes_on_with_its_schedules_and_evaluations(tmp_path,
     settings = (
         *(*TINY, "--rollout.num_envs", 1, "--env.kwargs", kwargs, "--env.max_episode_steps", 20),
         *("--optimizer.lr_schedule", schedule, "--ppo.clip_schedule", schedule, "--ppo.entropy_schedule", schedule),
-        *("--ppo.entropy_coef", 0.1, "--steps", 128, "--train.eval_episodes", 2, "--train.eval_every", 60, "--train.checkpoint_every", 32),
+        *(
+            "--ppo.entropy_coef",
+            0.1,
+            "--steps",
+            128,
+            "--train.eval_episodes",
+            2,
+            "--train.eval_every",
+            60,
+            "--train.checkpoint_every",
+            32,
+        ),
     )
     run, whole = tmp_path / "run", tmp_path / "whole"
     env = "tests.cli.odd_envs:Signalling-v0"

@@ -158,7 +158,8 @@ def test_without_a_target_the_default_preset_is_trained(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("CartPol-v1", "CartPole-v1"), ("HalfCheeta-v5", "HalfCheetah-v5"), ("Acrobot-v2", "Acrobot-v1")]
+    ("typed", "meant"),
+    [("CartPol-v1", "CartPole-v1"), ("HalfCheeta-v5", "HalfCheetah-v5"), ("Acrobot-v2", "Acrobot-v1")],
 )
 def test_an_unknown_target_suggests_the_nearest(tmp_path, typed, meant):
     message = surefoot("train", typed, "--run-dir", tmp_path / "run").refused()
@@ -169,7 +170,9 @@ def test_an_unknown_target_suggests_the_nearest(tmp_path, typed, meant):
 def test_an_env_that_cannot_be_made_is_refused(tmp_path):
     message = surefoot("train", "no_such_module:Env-v0", "--run-dir", tmp_path / "run", *TINY).refused()
     assert "environment 'no_such_module:Env-v0' could not be made" in message
-    message = surefoot("train", "--env.id", "CartPole-v1", "--env.kwargs", "{gravity: 3}", *TINY, "--run-dir", tmp_path / "x")
+    message = surefoot(
+        "train", "--env.id", "CartPole-v1", "--env.kwargs", "{gravity: 3}", *TINY, "--run-dir", tmp_path / "x"
+    )
     assert "refuses env.kwargs {'gravity': 3}" in message.refused()
 
 

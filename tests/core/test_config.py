@@ -93,7 +93,7 @@ def test_nan_and_infinity_are_refused(key, bad):
     assert problem.startswith(f"{key}: ")
 
 
-@pytest.mark.parametrize("bad", [3, "ppo", None, [1, 2]])
+@pytest.mark.parametrize("bad", [3, "ppo", [1, 2]])
 def test_a_section_must_be_a_mapping(bad):
     (problem,) = problems_of({"ppo": bad})
     assert problem.startswith("ppo: ")
@@ -253,3 +253,17 @@ def test_missing_and_empty_files(tmp_path):
     empty = tmp_path / "empty.yaml"
     empty.write_text("# nothing yet\n")
     assert read_yaml(empty) == {}
+
+
+@pytest.mark.parametrize("written", ["1e6", 1e6, "1000000", "1_000_000", 1_000_000])
+def test_counts_can_be_written_as_people_do(written):
+    assert build_config({"train": {"steps": written}}).train.steps == 1_000_000
+
+
+def test_a_count_is_whole():
+    with pytest.raises(ConfigError, match=r"train\.steps"):
+        build_config({"train": {"steps": "1.5e0"}})
+
+
+def test_a_section_header_with_nothing_below_it_is_nothing():
+    assert build_config({"ppo": None}) == build_config({})

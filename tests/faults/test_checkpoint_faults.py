@@ -343,8 +343,12 @@ def _is_refused(path: Path) -> None:
         metadata('{"weights": {"__tensor__": ["a"]}}'),
         metadata('{"weights": {"__array__": null}}'),
         json.dumps({**json.loads(metadata("{}")), "a": {"dtype": "F4", "shape": [2], "data_offsets": [0, 1]}}).encode(),
-        json.dumps({**json.loads(metadata("{}")), "a": {"dtype": "F32", "shape": [2**62], "data_offsets": [0, 1]}}).encode(),
-        json.dumps({**json.loads(metadata("{}")), "a": {"dtype": "U8", "shape": [-1], "data_offsets": [1, 0]}}).encode(),
+        json.dumps(
+            {**json.loads(metadata("{}")), "a": {"dtype": "F32", "shape": [2**62], "data_offsets": [0, 1]}}
+        ).encode(),
+        json.dumps(
+            {**json.loads(metadata("{}")), "a": {"dtype": "U8", "shape": [-1], "data_offsets": [1, 0]}}
+        ).encode(),
     ],
     ids=range(30),
 )

@@ -100,7 +100,13 @@ def test_debug_shows_the_traceback(tracing):
 
 def test_the_python_surface_says_the_same(tmp_path):
     with pytest.raises(ConfigError) as caught:
-        PPO("tests.cli.odd_envs:Tracing-v0", kwargs={"trace": str(tmp_path / "trace")}, gamma=2, learning_rate=1, ppo={"clp": 1})
+        PPO(
+            "tests.cli.odd_envs:Tracing-v0",
+            kwargs={"trace": str(tmp_path / "trace")},
+            gamma=2,
+            learning_rate=1,
+            ppo={"clp": 1},
+        )
     assert len(caught.value.problems) == 3
     assert any("gamma" in problem for problem in caught.value.problems)
     assert any(problem.startswith("learning_rate: unknown") for problem in caught.value.problems)

@@ -207,7 +207,9 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path):
 
 def test_a_second_process_is_refused_and_a_stale_lock_taken_over(tmp_path):
     run = tmp_path / "run"
-    first = start("train", "CartPole-v1", "--run-dir", run, *TINY, "--steps", 10_000_000, "--train.checkpoint_every", 32)
+    first = start(
+        "train", "CartPole-v1", "--run-dir", run, *TINY, "--steps", 10_000_000, "--train.checkpoint_every", 32
+    )
     first.wait_until(lambda: len(saved_steps(run)) > 1)
     message = surefoot("resume", run, "--steps", 64).refused()
     assert f"the run directory {run} is in use by process {first.pid}" in message

@@ -38,13 +38,14 @@ def test_linear_schedule_of_a_run(case: Case):
 @golden("global_grad_clip")
 def test_gradients_are_clipped_by_their_global_norm(case: Case):
     module = Numbers(0.0, 0.0)
-    gradient = GradientStep(module, OptimizerConfig(), case.given["max_norm"])
-    gradient.zero_grad()
-    sum((g[0] * p).sum() for g, p in zip(case.given["grads"], module.values, strict=True)).backward()
+    config = OptimizerConfig()
+    gradient = GradientStep(module, config, case.given["max_norm"])
+    gradient.add(sum((g[0] * p).sum() for g, p in zip(case.given["grads"], module.values, strict=True)))
     norm, skipped = gradient.step()
     case.agrees(norm, "norm")
     assert skipped == 0
-    clipped = torch.stack([p.grad for p in module.values])
+    # After the first step Adam's first moment is a known share of the gradient that it was given.
+    clipped = torch.stack(list(gradient.state()["exp_avg"].values())) / (1 - config.betas[0])
     case.agrees(clipped, "clipped")
     case.differs(clipped, "per_tensor")
 
@@ -55,8 +56,7 @@ def test_epsilon_of_adam(case: Case, eps: float, key: str):
     module = Numbers(0.0)
     gradient = GradientStep(module, OptimizerConfig(lr=case.given["lr"], adam_eps=eps), None)
     for _ in range(case.given["step"]):
-        gradient.zero_grad()
-        (case.given["g"] * module.values[0]).sum().backward()
+        gradient.add((case.given["g"] * module.values[0]).sum())
         gradient.step()
     case.agrees(-module.values[0].squeeze(), key)
 

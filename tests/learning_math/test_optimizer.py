@@ -22,8 +22,7 @@ def inputs(step: int) -> torch.Tensor:
 
 def train(module: nn.Module, gradient: GradientStep, steps: range) -> None:
     for step in steps:
-        gradient.zero_grad()
-        module(inputs(step)).square().mean().backward()
+        gradient.add(module(inputs(step)).square().mean())
         gradient.step()
 
 
@@ -51,11 +50,32 @@ def test_steps_are_those_of_torch_with_a_global_clip(algorithm, max_norm):
 def test_the_norm_is_that_before_the_clip():
     module = network()
     gradient = GradientStep(module, OptimizerConfig(), 1e-3)
-    module(inputs(0)).square().mean().backward()
-    expected = torch.cat([p.grad.flatten() for p in module.parameters()]).norm().item()
+    loss = module(inputs(0)).square().mean()
+    pieces = torch.autograd.grad(loss, list(module.parameters()), retain_graph=True)
+    expected = torch.cat([piece.flatten() for piece in pieces]).norm().item()
+    gradient.add(loss)
     norm, skipped = gradient.step().tolist()
     assert norm == pytest.approx(expected)
     assert skipped == 0
+
+
+def test_shares_of_a_loss_add_up():
+    whole, parts = network(), network()
+    whole_step, parts_step = (GradientStep(module, OptimizerConfig(), None) for module in (whole, parts))
+    whole_step.add(whole(inputs(0)).square().mean())
+    for part in inputs(0).split(3):
+        parts_step.add(parts(part).square().mean(), len(part) / 7)
+    torch.testing.assert_close(parts_step.step(), whole_step.step())
+    torch.testing.assert_close(weights(parts), weights(whole))
+
+
+def test_parameters_that_a_loss_does_not_touch_have_no_gradient():
+    module = network()
+    gradient = GradientStep(module, OptimizerConfig(), None)
+    gradient.add(module[0](inputs(0)).square().mean())
+    before = weights(module)
+    gradient.step()
+    assert [torch.equal(a, b) for a, b in zip(weights(module), before, strict=True)] == [False, False, True, True]
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
@@ -67,8 +87,7 @@ def test_a_bad_gradient_is_skipped_as_if_it_had_never_been(bad, max_norm):
     for module, gradient in ((disturbed, disturbed_step), (calm, calm_step)):
         train(module, gradient, range(3))
     before = copy.deepcopy(disturbed_step.state())
-    disturbed_step.zero_grad()
-    (disturbed(inputs(9)).square().mean() * bad).backward()
+    disturbed_step.add(disturbed(inputs(9)).square().mean() * bad)
     assert disturbed_step.step()[1] == 1
     after = disturbed_step.state()
     assert torch.equal(before["step"], after["step"])
@@ -81,7 +100,7 @@ def test_the_very_first_gradient_may_be_bad():
     module = network()
     before = weights(module)
     gradient = GradientStep(module, OptimizerConfig(), 0.5)
-    (module(inputs(0)).sum() * math.nan).backward()
+    gradient.add(module(inputs(0)).sum() * math.nan)
     assert gradient.step()[1] == 1
     assert all(torch.equal(a, b) for a, b in zip(weights(module), before, strict=True))
     train(module, gradient, range(3))

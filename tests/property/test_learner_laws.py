@@ -52,9 +52,12 @@ def random_batch(policy: ActorCritic, size: int, seed: int) -> Batch:
 def gradient_of(policy: ActorCritic, batch: Batch, config: PPOConfig) -> tuple[torch.Tensor, torch.Tensor]:
     """What one step of the learner watched, and its gradient."""
     policy = copy.deepcopy(policy)
-    learner = Learner(policy, GradientStep(policy, OptimizerConfig(), None), config, NormalizeConfig(), seed=0)
+    optimizer = OptimizerConfig()
+    learner = Learner(policy, GradientStep(policy, optimizer, None), config, NormalizeConfig(), seed=0)
     watched = learner._step(batch, KNOBS)
-    return watched, torch.cat([p.grad.flatten() for p in policy.parameters() if p.grad is not None])
+    # After the first step Adam's first moment is a known share of the gradient.
+    moments = learner.gradient.state()["exp_avg"].values()
+    return watched, torch.cat([moment.flatten() for moment in moments]) / (1 - optimizer.betas[0])
 
 
 @pytest.mark.parametrize("advantage_norm", ["minibatch", "none"])

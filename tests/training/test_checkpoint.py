@@ -59,7 +59,7 @@ def test_plain_values(tmp_path):
         "none": None,
         "flags": [True, False],
         "large": [2**127 + 1, -(2**128), 2**64],
-        "text": ["", "ünïcödé ☃ \x00 \" \\ \n", "__tensor__"],
+        "text": ["", 'ünïcödé ☃ \x00 " \\ \n', "__tensor__"],
         "nothing": {"list": [], "dict": {}, "tuple": ()},
         "": {"": 1},
         "nested": {"a": [{"b": [torch.ones(1), None, {"c": np.float32(0.1)}]}]},

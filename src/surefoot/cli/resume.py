@@ -14,7 +14,7 @@ def main(arguments: list[str]) -> int:
     """Parse, then resume."""
     rest, settings = split_settings(arguments)
 
-    def resume(run: Annotated[Path, tyro.conf.Positional], /, steps: int | None = None) -> int:
+    def resume(run: Annotated[Path, tyro.conf.Positional], /, steps: str | None = None) -> int:
         """Go on with a run from its newest good checkpoint; settings that may change are applied.
 
         Args:

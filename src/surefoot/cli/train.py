@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> int:
         target: Annotated[str | None, tyro.conf.Positional] = None,
         /,
         config: Path | None = None,
-        steps: int | None = None,
+        steps: str | None = None,
         seed: int | None = None,
         run_dir: Path | None = None,
     ) -> int:
@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
         Args:
             target: a preset ('surefoot presets') or a Gymnasium id ('surefoot envs')
             config: a YAML file with settings, on top of the preset's
-            steps: environment steps in all (train.steps)
+            steps: environment steps in all (train.steps), such as 200000 or 2e5
             seed: seed of everything (train.seed)
             run_dir: folder of the run; runs/<name> if not given
         """

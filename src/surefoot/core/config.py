@@ -11,7 +11,17 @@ Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Decay = Annotated[float, Field(ge=0, lt=1)]
-Count = Annotated[int, Field(ge=1)]
+
+
+def _whole(value: Any) -> Any:
+    """A count may be written as 1e6."""
+    try:
+        return int(float(value)) if isinstance(value, str) and float(value).is_integer() else value
+    except ValueError:
+        return value
+
+
+Count = Annotated[int, BeforeValidator(_whole), Field(ge=1)]
 
 
 def _from_commas(value: Any) -> Any:

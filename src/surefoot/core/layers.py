@@ -37,6 +37,8 @@ def merge(*layers: Mapping[str, Any]) -> Raw:
         for name, value in layer.items():
             section, dot, key = str(name).partition(".")
             addition = {key: value} if dot else value
+            if addition is None and section in key_types():
+                continue  # a section header with nothing below it
             present = merged.get(section)
             if isinstance(present, dict) and isinstance(addition, Mapping):
                 merged[section] = {**present, **addition}

@@ -93,17 +93,20 @@ def evaluate(policy: Policy, env: VecEnv, episodes: int, seed: int, deterministi
             if shares[row] > 0:
                 finished.append((int(row), float(reward[row]), int(length[row])))
                 shares[row] -= 1
+                quiet_since = step
             reward[row], length[row] = 0.0, 0
-            quiet_since = step
         if step - quiet_since > PATIENCE:
-            raise EnvError(f"no episode ended within {PATIENCE} steps; set env.max_episode_steps to evaluate this env")
+            raise EnvError(
+                f"an episode has not ended in {PATIENCE} steps; set env.max_episode_steps to evaluate this env"
+            )
         start = torch.from_numpy(slot.ended | (start.numpy() & ~slot.valid))
     finished.sort(key=lambda episode: episode[0])
     return Evaluation(tuple(item[1] for item in finished), tuple(item[2] for item in finished))
 
 
 def _tensors(obs: Any) -> Obs:
-    tensors: Obs = tree_map(torch.from_numpy, obs)
+    # A copy: the env writes the next observation into the same memory, and a policy may remember this one.
+    tensors: Obs = tree_map(torch.tensor, obs)
     return tensors
 
 

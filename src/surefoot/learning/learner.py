@@ -40,15 +40,15 @@ class Learner:
                 self._step(minibatch, knobs) * (len(minibatch) / len(batch))
                 for minibatch in minibatches(batch, config.batch_size, order)
             ]
-            epochs.append(torch.stack(seen).sum(0))
-            if config.target_kl is not None and epochs[-1][KL] > config.target_kl:
+            epochs.append(torch.stack(seen))
+            if config.target_kl is not None and epochs[-1][:, KL].sum() > config.target_kl:
                 break
         if self._return_stats == "previous":
             self.policy.critic.absorb(batch.returns)
         # Only now: until here the policy saw the numbers it acted on (S10).
         self.policy.absorb_obs(batch.obs)
         self.update += 1
-        return summarize(epochs, batch, self.policy, knobs, len(seen))
+        return summarize(epochs, batch, self.policy, knobs)
 
     def _step(self, minibatch: Batch, knobs: Knobs) -> Tensor:
         """One gradient step. Micro-batches weigh by their share, so that they add up to the one large batch (S9)."""

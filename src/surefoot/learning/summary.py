@@ -19,20 +19,23 @@ def watched(losses: Losses) -> Tensor:
     return torch.stack([getattr(losses, name).detach() for name in WATCHED])
 
 
-def summarize(epochs: list[Tensor], batch: Batch, policy: Policy, knobs: Knobs, num_minibatches: int) -> Learned:
-    """Means over the epochs; but the KL of the last one, which is where the policy ended up."""
-    means = torch.stack(epochs).mean(0).tolist()
+def summarize(epochs: list[Tensor], batch: Batch, policy: Policy, knobs: Knobs) -> Learned:
+    """What an update did, from a row a minibatch, weighted by its share, an epoch.
+
+    Means over the epochs; but the KL of the last one, which is where the policy ended up.
+    """
+    means = torch.stack([rows.sum(0) for rows in epochs]).mean(0).tolist()
     named = dict(zip((*WATCHED, "grad_norm", "skipped"), means, strict=True))
     return Learned(
         policy_loss=named["policy"],
         value_loss=named["value"],
         entropy=named["entropy"],
-        approx_kl=float(epochs[-1][KL]),
+        approx_kl=float(epochs[-1][:, KL].sum()),
         clip_fraction=named["clip_fraction"],
         grad_norm=named["grad_norm"],
         explained_variance=float(explained_variance(batch.value, batch.returns)),
         epochs=len(epochs),
-        skipped_steps=round(named["skipped"] * len(epochs) * num_minibatches),
+        skipped_steps=sum(int(rows[:, -1].count_nonzero()) for rows in epochs),
         lr=knobs.lr,
         clip=knobs.clip,
         entropy_coef=knobs.entropy_coef,

@@ -118,6 +118,15 @@ class RunDirectory:
             raise CheckpointError(f"none of the {len(candidates)} checkpoints in {self.checkpoints} can be read")
         raise CheckpointError(f"{self.checkpoints} holds no checkpoint to go on from")
 
+    def refuse_other_run(self, step: int) -> None:
+        """Only the run that is here may go on here: an agent that is new, or behind it, would mix two."""
+        newest = max((int(path.stem.removeprefix("step_")) for path in self.saved()), default=0)
+        if self.holds_run and (step == 0 or newest > step):
+            raise RunDirectoryError(
+                f"{self.path} already holds a run that is at step {newest}; load its newest checkpoint to go on with"
+                " it, or choose another directory"
+            )
+
     def best_score(self) -> float | None:
         """The score of the best policy so far, if there is one."""
         if not self.best.exists():

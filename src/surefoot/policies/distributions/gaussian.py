@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -24,11 +23,6 @@ class Gaussian(Distribution):
     mean: Tensor
     std: Tensor
 
-    @cached_property
-    def log_std(self) -> Tensor:
-        """Shared by log-prob and entropy."""
-        return self.std.log()
-
     def sample(self, noise: Tensor) -> Tensor:
         return self.mean + self.std * noise[..., : self.mean.shape[-1]]
 
@@ -37,10 +31,10 @@ class Gaussian(Distribution):
 
     def log_prob(self, action: Tensor) -> Tensor:
         squares = ((action - self.mean) / self.std).square().sum(-1)
-        return -0.5 * squares - (self.log_std + _HALF_LOG_2PI).sum(-1)
+        return -0.5 * squares - (self.std.log() + _HALF_LOG_2PI).sum(-1)
 
     def entropy(self) -> Tensor:
-        entropy = (self.log_std + (0.5 + _HALF_LOG_2PI)).sum(-1)
+        entropy = (self.std.log() + (0.5 + _HALF_LOG_2PI)).sum(-1)
         return entropy.expand(self.mean.shape[:-1])
 
     def mean_std(self) -> Tensor:

@@ -1,0 +1,203 @@
+"""Evaluation counts whole episodes, fairly, from fixed seeds, and changes nothing."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from surefoot.api import PPO
+from surefoot.core.errors import EnvError
+from surefoot.core.records import Obs, State
+from surefoot.envs.local import LocalVecEnv
+from surefoot.evaluation import evaluate as module
+from surefoot.evaluation.evaluate import Evaluation, evaluate
+from surefoot.policies.policy import PolicyOutput
+from tests.envs.tasks import ENDLESS, CounterEnv, MaskMethodEnv, counters, factories
+from tests.rollout.known_policies import CountingPolicy, KnownPolicy
+from tests.training.states import assert_same
+
+
+def rows_of(*lengths: object) -> LocalVecEnv:
+    """Counters, each with episodes of its own length."""
+    makers = [lambda i=i, n=n: CounterEnv(index=i, lengths=[n]) for i, n in enumerate(lengths)]
+    return LocalVecEnv(makers, seed=3)
+
+
+def test_each_row_plays_its_share():
+    """Counting the first ten to end would take ten of row 0 and report a length of 1."""
+    env = rows_of(1, 2, 3, 40)
+    result = evaluate(KnownPolicy(env.action_spec), env, episodes=10, seed=0)
+    assert result.lengths == (1, 1, 1, 2, 2, 2, 3, 3, 40, 40)
+
+
+def test_fewer_episodes_than_rows():
+    env = rows_of(5, 1, 1)
+    assert evaluate(KnownPolicy(env.action_spec), env, episodes=2, seed=0).lengths == (5, 1)
+
+
+def test_rewards_are_those_of_the_whole_episode():
+    """The reward of a step is the code of the place it began at: env 1, episode 2, step 3 pays 10203."""
+    env = counters(2, lengths=[3, 2])
+    result = evaluate(KnownPolicy(env.action_spec), env, episodes=4, seed=0)
+    assert result.rewards == (0 + 1 + 2, 100 + 101, 10_000 + 10_001 + 10_002, 10_100 + 10_101)
+    assert result.lengths == (3, 2, 3, 2)
+    assert result.mean_reward == np.mean(result.rewards)
+    assert result.std_reward == pytest.approx(np.std(result.rewards))
+    assert result.mean_ep_length == 2.5
+
+
+def test_a_memory_starts_anew_with_each_episode():
+    """The policy's choice is how many steps of the episode it has seen: the envs must receive 1, 2, 3, 1, 2, 3."""
+
+    class Remembering(CountingPolicy):
+        def forward(self, obs: Obs, state: State, episode_start, action_mask=None) -> PolicyOutput:
+            counted = super().forward(obs, state, episode_start, action_mask)
+            output = KnownPolicy(env.action_spec, choose=lambda _: counted.value.long()).forward(obs, (), episode_start)
+            return PolicyOutput(output.distribution, counted.prediction, counted.value, counted.state)
+
+    made = [CounterEnv(index=index, lengths=[3]) for index in range(2)]
+    env = LocalVecEnv([lambda one=one: one for one in made], seed=3)
+    evaluate(Remembering(env.action_spec), env, episodes=4, seed=0)
+    assert [int(action) for action in made[0].received] == [1, 2, 3, 1, 2, 3]
+
+
+def test_a_policy_may_remember_the_observation_itself():
+    class Stacking(KnownPolicy):
+        """Acts on the step that the last observation showed."""
+
+        def forward(self, obs: Obs, state: State, episode_start, action_mask=None) -> PolicyOutput:
+            output = KnownPolicy(env.action_spec, choose=lambda _: state[0][:, 2].long()).forward(
+                obs, (), episode_start
+            )
+            return PolicyOutput(output.distribution, output.prediction, output.value, (obs,))
+
+        def initial_state(self, num_rows: int) -> State:
+            return (torch.zeros(num_rows, 5),)
+
+    made = CounterEnv(lengths=[4])
+    env = LocalVecEnv([lambda: made], seed=3)
+    evaluate(Stacking(env.action_spec), env, episodes=1, seed=0)
+    assert [int(action) for action in made.received] == [0, 0, 1, 2]
+
+
+def test_masks_are_respected():
+    env = counters(2, MaskMethodEnv, lengths=[5])  # refuses what its mask forbids
+    policy = KnownPolicy(env.action_spec, choose=None)
+    for deterministic in (True, False):
+        assert evaluate(policy, env, 4, seed=1, deterministic=deterministic).lengths == (5, 5, 5, 5)
+
+
+def test_an_env_that_never_ends_is_refused(monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE", 200)
+    env = rows_of(ENDLESS)
+    with pytest.raises(EnvError, match="not ended in 200 steps; set env.max_episode_steps"):
+        evaluate(KnownPolicy(env.action_spec), env, episodes=1, seed=0)
+
+
+def test_a_row_that_never_ends_is_noticed_beside_rows_that_do(monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE", 200)
+    env = rows_of(3, ENDLESS)
+    with pytest.raises(EnvError, match="not ended in 200 steps"):
+        evaluate(KnownPolicy(env.action_spec), env, episodes=2, seed=0)
+
+
+def test_long_episodes_are_not_taken_for_endless_ones(monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE", 200)
+    env = rows_of(3, 200)
+    assert evaluate(KnownPolicy(env.action_spec), env, episodes=4, seed=0).lengths == (3, 3, 200, 200)
+
+
+@pytest.fixture(scope="module")
+def agent():
+    agent = PPO("Pendulum-v1", num_envs=2, num_steps=32, batch_size=32, epochs=1, max_episode_steps=25, eval_episodes=0)
+    agent.learn(64)
+    yield agent
+    agent.close()
+
+
+def test_fixed_seeds_give_equal_results(agent):
+    first = agent.evaluate(6, seed=1)
+    assert agent.evaluate(6, seed=1) == first
+    assert agent.evaluate(6, seed=2) != first
+    sampled = agent.evaluate(6, seed=1, deterministic=False)
+    assert agent.evaluate(6, seed=1, deterministic=False) == sampled
+    assert sampled != first
+
+
+def test_a_rows_episodes_do_not_depend_on_how_many_there_are(agent):
+    """S13: row i is seeded by (seed, i) alone."""
+    assert agent.evaluate(4, seed=1).rewards == agent.evaluate(8, seed=1).rewards[:4]
+
+
+def test_evaluation_does_not_touch_torchs_generator(agent):
+    before = torch.random.get_rng_state()
+    agent.evaluate(2, deterministic=False)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_statistics_and_training_are_as_if_never_evaluated():
+    settings = {
+        "num_envs": 2,
+        "num_steps": 32,
+        "batch_size": 32,
+        "epochs": 1,
+        "eval_episodes": 0,
+        "max_episode_steps": 25,
+    }
+    normalize = {"obs": True, "reward": True, "returns": True}
+    watched, left_alone = (PPO("Pendulum-v1", **settings, normalize=normalize).learn(64) for _ in range(2))
+    before = {name: value.clone() for name, value in watched.policy.state_dict().items()}
+    for deterministic in (True, False):
+        watched.evaluate(3, deterministic=deterministic)
+    assert_same(dict(watched.policy.state_dict()), before)
+    for one in (watched, left_alone):
+        one.learn(64)
+    assert_same(dict(watched.policy.state_dict()), dict(left_alone.policy.state_dict()))
+
+
+def interval_width(count: int) -> float:
+    pattern = itertools.islice(itertools.cycle([0.0, 1.0, 4.0, 9.0]), count)
+    low, high = Evaluation(tuple(pattern), (1,) * count).interval()
+    assert low < 3.5 < high
+    return high - low
+
+
+def test_the_interval_holds_the_mean_and_shrinks_with_more_episodes():
+    widths = [interval_width(count) for count in (8, 32, 128, 512)]
+    assert sorted(widths, reverse=True) == widths
+    # By the central limit theorem, half as wide for four times as many: sigma 3.5, so 2 * 1.96 * 3.5 / sqrt(n).
+    sigma = np.std([0.0, 1.0, 4.0, 9.0])
+    assert widths[-1] == pytest.approx(2 * 1.96 * sigma / np.sqrt(512), rel=0.1)
+
+
+def test_the_interval_of_equal_rewards_is_a_point():
+    assert Evaluation((5.0,) * 7, (1,) * 7).interval() == (5.0, 5.0)
+    assert Evaluation((5.0,), (1,)).interval() == (5.0, 5.0)
+
+
+def test_all_of_it_as_json():
+    result = Evaluation((1.0, 3.0), (4, 6))
+    low, high = result.interval()
+    assert result.to_json() == {
+        "mean_reward": 2.0,
+        "std_reward": 1.0,
+        "mean_ep_length": 5.0,
+        "episodes": 2,
+        "confidence_interval": [low, high],
+        "rewards": [1.0, 3.0],
+        "lengths": [4, 6],
+    }
+
+
+def test_a_vector_env_that_resets_in_the_next_step():
+    """S4: the step that only resets counts neither as a step nor for its reward."""
+    from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+    agent = PPO(lambda: CounterEnv(lengths=[3]), num_envs=2, num_steps=8, batch_size=8)
+    vector = SyncVectorEnv(factories(2, lengths=[3], endings=["terminated"]), autoreset_mode=AutoresetMode.NEXT_STEP)
+    result = agent.evaluate(4, env=vector)
+    assert result.lengths == (3, 3, 3, 3)
+    assert result.rewards[0] == 0 + 1 + 2
+    agent.close()
+    vector.close()
