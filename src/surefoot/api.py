@@ -153,8 +153,11 @@ class PPO:
         own = policy or build_policy(config, specs, _factory(encoder))
         check_shapes(own, state["policy"], "policy")
         own.load_state_dict(state["policy"])
+        now = build_config(config.model_dump(mode="json"), layer)
+        if now.env.id != config.env.id:  # where the old envs were means nothing to others
+            state["collector"]["envs"] = None
         agent = cls.__new__(cls)
-        agent._begin(build_config(config.model_dump(mode="json"), layer), specs, own, source, None, state)
+        agent._begin(now, specs, own, source, None, state)
         return agent
 
     def close(self) -> None:

@@ -1,5 +1,6 @@
 """`surefoot train`: where settings come from, and what a run leaves."""
 
+import json
 import os
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def test_a_run_directory_holds_what_the_design_says(trained):
 
 def test_the_metrics_have_the_names_that_dashboards_know(trained):
     run, _ = trained
-    last = records(run)[-1] | {key: 0.0 for key in ("time/fps",)}
+    last = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
     for name in (
         *("rollout/ep_rew_mean", "rollout/ep_len_mean", "time/fps", "train/approx_kl", "train/clip_fraction"),
         *("train/explained_variance", "train/policy_gradient_loss", "train/value_loss", "train/entropy_loss"),

@@ -1,0 +1,158 @@
+"""A run's folder: what is kept, what is cleaned, who may use it."""
+
+import logging
+import os
+
+import pytest
+
+from surefoot.core.config import Config
+from surefoot.core.errors import CheckpointError, RunDirectoryError
+from surefoot.core.layers import build_config, read_yaml
+from surefoot.training.checkpoint import write_checkpoint
+from surefoot.training.run_directory import RunDirectory
+
+_log = logging.getLogger("surefoot")
+
+
+def steps_of(run: RunDirectory) -> list[int]:
+    return [int(path.stem.removeprefix("step_")) for path in run.saved()]
+
+
+def test_the_newest_are_kept(tmp_path):
+    with RunDirectory(tmp_path) as run:
+        for step in (5, 10, 100, 1000, 99_999):
+            run.save(step, {"step": step}, keep=3)
+        assert steps_of(run) == [99_999, 1000, 100]
+        path, state = run.newest()
+        assert state == {"step": 99_999}
+        assert path == tmp_path / "checkpoints" / "step_000000099999.safetensors"
+        run.save(100_000, {"step": 100_000}, keep=1)
+        assert steps_of(run) == [100_000]
+
+
+def test_the_one_just_saved_is_kept_even_behind_others(tmp_path):
+    with RunDirectory(tmp_path) as run:
+        for step in (100, 200, 300):
+            run.save(step, {}, keep=3)
+        run.save(150, {}, keep=1)
+        assert steps_of(run) == [150]
+
+
+def test_the_same_step_again_replaces_itself(tmp_path):
+    with RunDirectory(tmp_path) as run:
+        for value in (1, 2):
+            run.save(7, {"value": value}, keep=2)
+        assert steps_of(run) == [7]
+        assert run.newest()[1] == {"value": 2}
+
+
+def test_only_checkpoints_are_taken_for_checkpoints(tmp_path):
+    with RunDirectory(tmp_path) as run:
+        run.save(7, {}, keep=1)
+        for name in ("step_9.safetensors.bak", "step_x.safetensors", "notes.txt", ".step_9.safetensors.1.tmp"):
+            (run.checkpoints / name).touch()
+        assert steps_of(run) == [7]
+
+
+def test_damaged_ones_are_passed_over_with_a_warning(tmp_path, caplog):
+    with RunDirectory(tmp_path) as run:
+        for step in (1, 2, 3):
+            run.save(step, {"step": step}, keep=3)
+        (run.checkpoints / "step_000000000003.safetensors").write_bytes(b"")
+        path, state = run.newest()
+        assert (path.name, state) == ("step_000000000002.safetensors", {"step": 2})
+    assert "step_000000000003.safetensors is not a Surefoot checkpoint" in caplog.text
+
+
+def test_no_checkpoint_is_an_error_and_so_are_only_damaged_ones(tmp_path):
+    with RunDirectory(tmp_path) as run:
+        with pytest.raises(CheckpointError, match="holds no checkpoint to go on from"):
+            run.newest()
+        (run.checkpoints / "step_000000000003.safetensors").write_bytes(b"")
+        with pytest.raises(CheckpointError, match="none of the 1 checkpoints"):
+            run.newest()
+
+
+def test_leftovers_are_cleaned_on_the_next_start(tmp_path):
+    with RunDirectory(tmp_path) as run:
+        run.save(1, {}, keep=1)
+    leftovers = [tmp_path / ".best.safetensors.12.tmp", run.checkpoints / ".step_000000000002.safetensors.12.tmp"]
+    for leftover in leftovers:
+        leftover.write_bytes(b"half a checkpoint")
+    with RunDirectory(tmp_path):
+        assert not any(leftover.exists() for leftover in leftovers)
+        assert steps_of(run) == [1]
+
+
+def test_a_second_user_is_refused_and_told_who_the_first_is(tmp_path):
+    with RunDirectory(tmp_path):
+        with pytest.raises(RunDirectoryError, match=f"in use by process {os.getpid()}; stop it or choose"):
+            RunDirectory(tmp_path).__enter__()
+        assert (tmp_path / "lock").read_text() == str(os.getpid())
+    with RunDirectory(tmp_path):
+        pass
+
+
+def test_a_refused_user_removes_nothing(tmp_path):
+    with RunDirectory(tmp_path) as run:
+        half_written = run.checkpoints / ".step_000000000002.safetensors.12.tmp"
+        half_written.touch()
+        with pytest.raises(RunDirectoryError):
+            RunDirectory(tmp_path).__enter__()
+        assert half_written.exists()
+
+
+def test_the_log_is_written_inside_only(tmp_path):
+    with RunDirectory(tmp_path) as run:
+        _log.info("inside")
+    _log.warning("outside")
+    with RunDirectory(tmp_path):
+        _log.info("inside again")
+    lines = run.log_file.read_text().splitlines()
+    assert [line.split(" ", 2)[2] for line in lines] == ["INFO inside", "INFO inside again"]
+
+
+def test_the_config_is_complete(tmp_path):
+    config = build_config({"ppo": {"gamma": 0.5}, "log": {"console": "off"}, "policy": {"hidden": [3, 2]}})
+    run = RunDirectory(tmp_path)
+    assert not run.holds_run
+    run.write_config(config)
+    assert run.holds_run
+    assert build_config(read_yaml(run.config_file)) == config
+    assert os.listdir(tmp_path) == ["config.yaml"]
+
+
+def test_unused_names(tmp_path):
+    assert RunDirectory.unused(tmp_path, "CartPole-v1").path == tmp_path / "CartPole-v1"
+    for name in ("CartPole-v1", "CartPole-v1-2", "my_envs_Walk_v0"):
+        (tmp_path / name).mkdir()
+    assert RunDirectory.unused(tmp_path, "CartPole-v1").path == tmp_path / "CartPole-v1-3"
+    assert RunDirectory.unused(tmp_path, "my envs:Walk/v0").path == tmp_path / "my_envs_Walk_v0-2"
+    assert RunDirectory.unused(tmp_path, "../../etc").path.parent == tmp_path
+
+
+@pytest.mark.parametrize("name", ["..", "."])
+def test_a_name_never_leads_out_of_the_folder(tmp_path, name):
+    assert RunDirectory.unused(tmp_path, name).path.resolve().parent == tmp_path
+
+
+def test_the_best_score_is_that_of_the_file(tmp_path, caplog):
+    run = RunDirectory(tmp_path)
+    assert run.best_score() is None
+    write_checkpoint(run.best, {"best_score": 3.5})
+    assert run.best_score() == 3.5
+    run.best.write_bytes(b"damaged")
+    assert run.best_score() is None
+    assert "the next evaluation replaces it" in caplog.text
+
+
+def test_only_the_run_that_is_here_may_go_on_here(tmp_path):
+    with RunDirectory(tmp_path) as run:
+        run.refuse_other_run(0)
+        run.write_config(Config())
+        run.save(100, {}, keep=1)
+        run.refuse_other_run(100)
+        run.refuse_other_run(200)
+        for step in (0, 99):
+            with pytest.raises(RunDirectoryError, match="already holds a run that is at step 100"):
+                run.refuse_other_run(step)

@@ -1,0 +1,101 @@
+"""Periodic checkpoints: when they are due, what a failure costs. The real full disk is in tests/faults."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from surefoot.core.errors import RunDirectoryError
+from surefoot.core.records import IterationReport, Learned, Progress, RolloutStats
+from surefoot.training.run_directory import RunDirectory
+from surefoot.training.saving import SaveCheckpoints
+
+
+def report(step: int) -> IterationReport:
+    learned = Learned(*[0.0] * 7, epochs=1, skipped_steps=0, lr=0.0, clip=0.0, entropy_coef=0.0)
+    return IterationReport(Progress(step, 1000), RolloutStats(0, (), ()), learned, 0.0, 0.0)
+
+
+def saved(run: RunDirectory) -> list[int]:
+    return sorted(int(path.stem.removeprefix("step_")) for path in run.saved())
+
+
+@pytest.fixture
+def run(tmp_path):
+    with RunDirectory(tmp_path / "run") as run:
+        yield run
+
+
+def break_folder(run: RunDirectory) -> Path:
+    """Put a file where the folder was: root may write anywhere, but not below a file."""
+    moved = run.path / "moved"
+    run.checkpoints.rename(moved)
+    run.checkpoints.touch()
+    return moved
+
+
+def mend_folder(run: RunDirectory) -> None:
+    run.checkpoints.unlink()
+    (run.path / "moved").rename(run.checkpoints)
+
+
+def test_saves_when_due_and_at_the_end(run):
+    saving = SaveCheckpoints(run, lambda: {}, every=100, keep=9, start=0)
+    for step in (60, 120, 180, 240):
+        saving.after_iteration(report(step))
+    assert saved(run) == [120, 240]
+    saving.finish(250)
+    assert saved(run) == [120, 240, 250]
+
+
+def test_a_resumed_run_saves_when_the_whole_one_would(run):
+    saving = SaveCheckpoints(run, lambda: {}, every=100, keep=9, start=180)
+    for step in (190, 240):
+        saving.after_iteration(report(step))
+    assert saved(run) == [240]
+
+
+def test_the_end_is_not_saved_twice(run):
+    calls = []
+    saving = SaveCheckpoints(run, lambda: calls.append(1) or {}, every=100, keep=9, start=0)
+    saving.after_iteration(report(100))
+    saving.finish(100)
+    assert len(calls) == 1
+
+
+def test_a_failure_warns_once_and_is_retried_every_iteration(run, caplog):
+    caplog.set_level(logging.INFO, "surefoot")
+    saving = SaveCheckpoints(run, lambda: {}, every=100, keep=9, start=0)
+    saving.after_iteration(report(100))
+    break_folder(run)
+    for step in (200, 210, 220):
+        saving.after_iteration(report(step))
+    mend_folder(run)
+    saving.after_iteration(report(230))
+    saving.after_iteration(report(240))
+    assert saved(run) == [100, 230]
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert warnings == [
+        "checkpoint at step 200 not saved (Not a directory); training goes on, will retry",
+        "checkpoint at step 230 saved after all",
+    ]
+
+
+def test_a_second_failure_warns_again(run, caplog):
+    saving = SaveCheckpoints(run, lambda: {}, every=100, keep=9, start=0)
+    for step in (100, 200):
+        break_folder(run)
+        saving.after_iteration(report(step))
+        mend_folder(run)
+        saving.after_iteration(report(step + 10))
+    assert caplog.text.count("not saved") == 2
+
+
+def test_a_failure_at_the_end_is_an_error(run):
+    saving = SaveCheckpoints(run, lambda: {}, every=100, keep=9, start=0)
+    saving.after_iteration(report(100))
+    break_folder(run)
+    with pytest.raises(RunDirectoryError, match="the run ended at step 150, but that could not be saved"):
+        saving.finish(150)
+    mend_folder(run)
+    assert saved(run) == [100]

@@ -1,0 +1,103 @@
+"""The loop, its hooks, and when things are due."""
+
+import pytest
+
+from surefoot.api import PPO
+from surefoot.core.records import IterationReport
+from surefoot.training.hooks import Every
+from surefoot.training.restore import restore_trainer, trainer_state
+from surefoot.training.trainer import Trainer
+from tests.training.states import assert_same
+
+
+@pytest.fixture
+def trainer() -> Trainer:
+    """Iterations of 20 steps."""
+    return PPO("CartPole-v1", num_envs=2, num_steps=10, batch_size=10, epochs=1, hidden=4)._started()
+
+
+class Note:
+    """Writes down who was called and with what."""
+
+    def __init__(self, name: str, notes: list) -> None:
+        self.name, self.notes = name, notes
+
+    def after_iteration(self, report: IterationReport) -> None:
+        self.notes.append((self.name, report.progress.step, dict(report.metrics)))
+        report.metrics[self.name] = 1.0
+
+
+def test_hooks_are_called_in_order_and_see_what_those_before_them_added(trainer):
+    notes: list = []
+    trainer.set_total(40)
+    trainer.train([Note("first", notes), Note("second", notes)])
+    assert notes == [
+        ("first", 20, {}),
+        ("second", 20, {"first": 1.0}),
+        ("first", 40, {}),
+        ("second", 40, {"first": 1.0}),
+    ]
+
+
+def test_a_report_says_what_happened(trainer):
+    report = trainer.iterate()
+    assert (report.progress.step, report.progress.iteration) == (20, 1)
+    assert report.stats.num_steps == 20
+    assert report.learned.epochs == 1
+    assert report.rollout_s > 0
+    assert report.learn_s > 0
+
+
+@pytest.mark.parametrize(("total", "iterations"), [(1, 1), (20, 1), (21, 2), (60, 3)])
+def test_whole_iterations_until_the_steps_are_used_up(trainer, total, iterations):
+    trainer.set_total(total)
+    trainer.train()
+    assert trainer.progress.iteration == iterations
+    trainer.train()
+    assert trainer.progress.iteration == iterations, "there is nothing left to do"
+
+
+def test_a_request_to_stop_is_heard_between_iterations(trainer):
+    notes: list = []
+    trainer.set_total(1000)
+    trainer.train([Note("hook", notes)], should_stop=lambda: len(notes) == 3)
+    assert trainer.progress.step == 60
+    trainer.train([Note("hook", notes)], should_stop=lambda: True)
+    assert len(notes) == 3
+
+
+def test_a_state_brought_to_another_trainer_goes_on_alike(trainer):
+    twin = PPO("CartPole-v1", num_envs=2, num_steps=10, batch_size=10, epochs=1, hidden=4, seed=9)._started()
+    twin.learner._seed, twin.collector.rows._seed = 0, 0
+    trainer.set_total(100)
+    trainer.train(should_stop=lambda: trainer.progress.step == 60)
+    twin.set_total(100)
+    assert restore_trainer(twin, trainer_state(trainer))
+    assert_same(trainer_state(twin), trainer_state(trainer))
+    for one in (trainer, twin):
+        one.train()
+    assert trainer.progress.step == 100
+    assert_same(trainer_state(twin), trainer_state(trainer))
+
+
+def due(every: Every, steps: list[int]) -> list[int]:
+    return [step for step in steps if every.is_due(step)]
+
+
+def test_every_is_due_once_for_each_multiple_passed():
+    assert due(Every(100), [30, 60, 90, 120, 150, 180, 210, 240]) == [120, 210]
+    assert due(Every(100), [100, 200, 300]) == [100, 200, 300]
+
+
+def test_every_is_due_once_however_many_multiples_were_passed():
+    assert due(Every(10), [35, 36, 40, 99]) == [35, 40, 99]
+
+
+def test_every_never_is_for_0():
+    assert due(Every(0), [1, 10, 100]) == []
+
+
+def test_every_counts_on_from_where_a_run_was():
+    whole, resumed = Every(100), Every(100, start=150)
+    assert due(whole, [50, 150, 180, 250]) == [150, 250]
+    assert due(resumed, [180, 250]) == [250]
