@@ -39,7 +39,6 @@ STRATEGIES = {
     "policy.critic": words,
     "policy.critic_obs": st.lists(words, max_size=2),
     "policy.precision": st.sampled_from(["float32", "bfloat16"]),
-    "rollout.engine": st.sampled_from(["auto", "local"]),
     "rollout.num_envs": st.sampled_from([8, 16, 64]),
     "rollout.num_steps": st.sampled_from([32, 256]),
     "ppo.gamma": fraction,

@@ -123,7 +123,6 @@ class PolicyConfig(Section):
 class RolloutConfig(Section):
     """How experience is collected."""
 
-    engine: Literal["auto", "local"] = Field("auto", description="who steps the envs")
     num_envs: Count = Field(8, description="environments side by side")
     num_steps: int = Field(256, ge=2, description="steps of each environment in a rollout, at least 2")
 

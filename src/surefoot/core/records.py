@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 
-import torch
 from torch import Tensor
 
 Obs = Tensor | dict[str, Tensor]
@@ -140,13 +139,3 @@ class IterationReport:
     rollout_s: float
     learn_s: float
     metrics: dict[str, float] = field(default_factory=dict)
-
-
-def float_tensor(*shape: int) -> Tensor:
-    """A zeroed float32 tensor."""
-    return torch.zeros(shape)
-
-
-def bool_tensor(*shape: int) -> Tensor:
-    """A false-filled boolean tensor."""
-    return torch.zeros(shape, dtype=torch.bool)
