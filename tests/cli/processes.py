@@ -55,7 +55,9 @@ class Process:
         self._folder = tempfile.TemporaryDirectory(prefix="surefoot-")
         out, err = (Path(self._folder.name) / name for name in ("out", "err"))
         self._outputs = (out, err)
-        self._process = _server.Process(target=_call, args=(function, arguments, os.fspath(out), os.fspath(err)))
+        # A daemon: a test that fails must not leave it running.
+        arguments = (function, arguments, os.fspath(out), os.fspath(err))
+        self._process = _server.Process(target=_call, args=arguments, daemon=True)
         self._process.start()
 
     @property

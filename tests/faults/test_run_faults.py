@@ -8,7 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -191,13 +193,22 @@ def train_as_nobody(arguments: list[str]) -> None:
     raise SystemExit(main(arguments))
 
 
-def test_a_folder_of_somebody_else_is_refused(tmp_path):
-    private = tmp_path / "private"
-    private.mkdir(mode=0o500)
-    for path in [tmp_path, *tmp_path.parents]:
-        if path.owner() == private.owner() and not path.stat().st_mode & 0o001:
-            path.chmod(path.stat().st_mode | 0o011)
-    for run in (private / "run", private):
+@pytest.fixture
+def closed_folder() -> Iterator[Path]:
+    """One that nobody may write, with one in it that nobody may enter."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "private").mkdir()
+        for path, mode in ((folder / "private", 0o000), (folder, 0o555)):
+            path.chmod(mode)
+        yield folder
+        for path in (folder, folder / "private"):
+            path.chmod(0o700)
+
+
+def test_a_folder_of_somebody_else_is_refused(closed_folder):
+    private = closed_folder / "private"
+    for run in (closed_folder / "run", private / "run", private):
         arguments = ["train", "CartPole-v1", "--run-dir", str(run), *map(str, TINY)]
         assert_refused_before_step_0(Process(train_as_nobody, arguments).wait(), run, "Permission denied")
 
