@@ -26,7 +26,11 @@ class RolloutBuffer:
         self.valid = torch.ones(steps, rows, dtype=torch.bool)
         self.episode_start = torch.ones(steps + 1, rows, dtype=torch.bool)
         self.action_mask = torch.ones(steps + 1, rows, env.mask_size, dtype=torch.bool) if env.mask_size else None
+        self.last_value = torch.zeros(rows)
         self._start = self.episode_start.numpy()
+        # Views made once: indexing a tensor costs as much as a small operation on it.
+        self._inputs = [self._inputs_at(step) for step in range(steps + 1)]
+        self._outputs = list(zip(self.action, self.log_prob, self.value, strict=True))
         self.slots = [self._slot(step) for step in range(steps)]
 
     @property
@@ -36,15 +40,15 @@ class RolloutBuffer:
 
     def inputs_at(self, step: int, state: State) -> tuple[Obs, State, Tensor, Tensor | None]:
         """What the policy acts on at a step; -1 is after the last."""
-        obs: Obs = tree_map(lambda leaf: leaf[step], self.obs)
-        mask = None if self.action_mask is None else self.action_mask[step]
-        return obs, state, self.episode_start[step], mask
+        obs, episode_start, mask = self._inputs[step]
+        return obs, state, episode_start, mask
 
     def record(self, step: int, action: Tensor, output: PolicyOutput) -> None:
         """Keep what the policy did at a step that the env has just made."""
-        self.action[step] = action
-        self.log_prob[step] = output.distribution.log_prob(action)
-        self.value[step] = output.value
+        kept_action, kept_log_prob, kept_value = self._outputs[step]
+        kept_action.copy_(action)
+        kept_log_prob.copy_(output.distribution.log_prob(action))
+        kept_value.copy_(output.value)
         slot, start = self.slots[step], self._start
         # A row that only reset, or is dead, has not started yet.
         np.logical_and(start[step], ~slot.valid, out=start[step + 1])
@@ -57,7 +61,7 @@ class RolloutBuffer:
         if self.action_mask is not None:
             self.action_mask[0].copy_(self.action_mask[-1])
 
-    def rollout(self, last_value: Tensor, state: State, episodes: EpisodeTracker) -> Rollout:
+    def rollout(self, state: State, episodes: EpisodeTracker) -> Rollout:
         """The finished rollout: views of this memory, good until the next collection."""
         obs: Obs = tree_map(lambda leaf: leaf[:-1], self.obs)
         stats = episodes.absorb(obs, self.reward, self.terminated | self.truncated, self.valid)
@@ -72,7 +76,7 @@ class RolloutBuffer:
             final_value=self.final_value,
             episode_start=self.episode_start[:-1],
             valid=self.valid,
-            last_value=last_value,
+            last_value=self.last_value,
             action_mask=None if self.action_mask is None else self.action_mask[:-1],
             state=state,
             stats=stats,
@@ -96,6 +100,10 @@ class RolloutBuffer:
         self.episode_start[-1].copy_(opening["episode_start"])
         if self.action_mask is not None:
             self.action_mask[-1].copy_(opening["action_mask"])
+
+    def _inputs_at(self, step: int) -> tuple[Obs, Tensor, Tensor | None]:
+        obs: Obs = tree_map(lambda leaf: leaf[step], self.obs)
+        return obs, self.episode_start[step], None if self.action_mask is None else self.action_mask[step]
 
     def _slot(self, step: int) -> Slot:
         following = step + 1

@@ -17,24 +17,24 @@ class StepwiseCollector:
         self.rows = Rows(env, policy, num_steps, seed)
 
     # tour: collect
-    @torch.no_grad()
     def collect(self, policy: Policy) -> Rollout:
         """T steps of every row, then V of what the steps left open."""
         rows, buffer, env = self.rows, self.rows.buffer, self.rows.env
         first_memory, open_ends = rows.memory, OpenEnds()
         buffer.carry_over()
         noise = rows.noise(policy)
-        for t, slot in enumerate(buffer.slots):
-            output = policy(*buffer.inputs_at(t, rows.memory))
-            action = output.distribution.sample(noise[t])
-            env.step(policy.head.to_env(action).numpy(), slot)
-            check_step(env, slot, rows.step)
-            buffer.record(t, action, output)
-            # Bootstrap from the pre-reset observation: slot.obs already belongs to the next episode.
-            open_ends.keep(t, slot.truncated & ~slot.terminated, env.final_obs, output.state)
-            rows.memory, rows.step = output.state, rows.step + 1
-        open_ends.value_into(buffer.final_value, policy)
-        last_value = policy(*buffer.inputs_at(-1, rows.memory)).value
-        return buffer.rollout(last_value, first_memory, rows.episodes)
+        with torch.inference_mode():
+            for t, slot in enumerate(buffer.slots):
+                output = policy(*buffer.inputs_at(t, rows.memory))
+                action = output.distribution.sample(noise[t])
+                env.step(policy.head.to_env(action).numpy(), slot)
+                check_step(env, slot, rows.step)
+                buffer.record(t, action, output)
+                # Bootstrap from the pre-reset observation: slot.obs already belongs to the next episode.
+                open_ends.keep(t, slot.truncated & ~slot.terminated, env.final_obs, output.state)
+                rows.memory, rows.step = output.state, rows.step + 1
+            open_ends.value_into(buffer.final_value, policy)
+            buffer.last_value.copy_(policy(*buffer.inputs_at(-1, rows.memory)).value)
+        return buffer.rollout(first_memory, rows.episodes)
 
     # tour: end
