@@ -194,3 +194,8 @@ def test_the_console_can_be_silent(tmp_path):
     finished = train("CartPole-v1", tmp_path / "run", *TINY, "--steps", 64, "--log.console", "off")
     assert finished.err == ""
     assert "ETA" not in finished.out
+
+
+def test_a_policy_that_does_not_fit_leaves_no_run_behind(tmp_path):
+    surefoot("train", "CartPole-v1", "--policy.distribution", "beta", "--run-dir", tmp_path / "run").refused()
+    assert not (tmp_path / "run").exists()

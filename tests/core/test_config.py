@@ -267,3 +267,8 @@ def test_a_count_is_whole():
 
 def test_a_section_header_with_nothing_below_it_is_nothing():
     assert build_config({"ppo": None}) == build_config({})
+
+
+def test_a_section_that_is_no_mapping_is_reported_even_if_a_key_of_it_is_given_later():
+    with pytest.raises(ConfigError, match="ppo"):
+        build_config({"ppo": 3}, {"ppo.gamma": 0.9})

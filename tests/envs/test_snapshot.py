@@ -10,6 +10,7 @@ from gymnasium.envs.classic_control import CartPoleEnv
 from gymnasium.wrappers import FrameStackObservation, NormalizeObservation, TimeLimit
 
 from surefoot.core.config import EnvConfig
+from surefoot.core.errors import EnvError
 from surefoot.envs.make import gymnasium_factory
 from surefoot.envs.snapshot import load_env, save_env
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
@@ -137,3 +138,12 @@ def test_what_is_not_known_in_full_is_not_saved(make):
     env = make()
     env.reset(seed=0)
     assert save_env(env) is None
+
+
+def test_an_env_with_other_wrappers_is_refused():
+    env = gym.make("CartPole-v1")
+    env.reset(seed=0)
+    saved = save_env(env)
+    assert saved is not None
+    with pytest.raises(EnvError, match="other wrappers"):
+        load_env(env.unwrapped, saved)

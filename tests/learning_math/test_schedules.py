@@ -95,3 +95,9 @@ def test_the_adaptive_rate_is_restored_unless_the_user_has_set_another():
     changed = Schedules(PPOConfig(), OptimizerConfig(lr=5e-4, lr_schedule="kl_adaptive"))
     changed.load_state(trained.state())
     assert changed.at(Progress(0, 1)).lr == 5e-4
+
+
+def test_only_the_adaptive_schedule_remembers_the_kl():
+    schedules = Schedules(PPOConfig(), OptimizerConfig(lr_schedule="linear"))
+    schedules.observe(replace(LEARNED, approx_kl=1.0))
+    assert schedules.state()["adaptive_lr"] == OptimizerConfig().lr

@@ -72,12 +72,13 @@ def run_new(config: Config, name: str | None, run_dir: Path | None) -> int:
             f"{directory.path} already holds a run; 'surefoot resume {directory.path}' goes on with it, or choose"
             " another --run-dir"
         )
-    with directory:
-        env = build_env(config)
-        specs = Specs(env.obs_spec, env.action_spec)
-        trainer = build_trainer(config, env, build_policy(config, specs))
-        directory.write_config(config)
-        try:
+    # Built first: what does not fit together leaves no empty run behind.
+    env = build_env(config)
+    specs = Specs(env.obs_spec, env.action_spec)
+    trainer = build_trainer(config, env, build_policy(config, specs))
+    try:
+        with directory:
+            directory.write_config(config)
             return finish(Run(trainer, config, specs, None, directory))
-        finally:
-            env.close()
+    finally:
+        env.close()

@@ -40,6 +40,8 @@ def merge(*layers: Mapping[str, Any]) -> Raw:
             if addition is None and section in key_types():
                 continue  # a section header with nothing below it
             present = merged.get(section)
+            if dot and present is not None and not isinstance(present, dict):
+                continue  # a section that is no mapping is reported, not replaced
             if isinstance(present, dict) and isinstance(addition, Mapping):
                 merged[section] = {**present, **addition}
             else:

@@ -11,6 +11,8 @@ import numpy as np
 from gymnasium.envs.mujoco import MujocoEnv
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
+from surefoot.core.errors import EnvError
+
 Snapshot = dict[str, Any]
 
 _WRAPPERS: dict[type, tuple[str, ...]] = {
@@ -63,9 +65,10 @@ def load_env(env: gym.Env[Any, Any], snapshot: Snapshot) -> None:
     """Put an env of the same making into a saved state."""
     env.reset()
     for attributes in snapshot["wrappers"]:
+        if not isinstance(env, gym.Wrapper):
+            raise EnvError("the saved state is of an env with other wrappers; make the env as it was when it was saved")
         for name, value in attributes.items():
             setattr(env, name, value)
-        assert isinstance(env, gym.Wrapper)
         env = env.env
     env.np_random.bit_generator.state = snapshot["rng"]
     _load_inner(env, snapshot["inner"])

@@ -42,6 +42,8 @@ class Schedules:
 
     def observe(self, learned: Learned) -> None:
         """Steer the adaptive learning rate: down when the KL is twice what is wanted, up when it is half."""
+        if self._optimizer.lr_schedule != "kl_adaptive":
+            return
         desired, low, high = self._optimizer.desired_kl, *_LR_RANGE
         if learned.approx_kl > 2 * desired:
             self._adaptive_lr = max(low, self._adaptive_lr / _KL_FACTOR)
