@@ -29,7 +29,7 @@ learn: $(READY)
 # Side by side with Stable-Baselines3 in one run, written to benchmarks/results.
 bench: $(READY)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[peers]'
-	$(BIN)/python -m benchmarks.against_sb3
+	$(BIN)/python -m benchmarks.against_sb3 --repeats 7
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
