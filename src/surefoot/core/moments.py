@@ -47,10 +47,9 @@ def masked_std(values: Tensor, valid: Tensor) -> Tensor:
 
 
 def normalized(values: Tensor, valid: Tensor) -> Tensor:
-    """Zero mean and unit deviation over the valid elements; a lone one is left as it is."""
-    if int(valid.sum()) < 2:
-        return values
-    return (values - masked_mean(values, valid)) / (masked_std(values, valid) + 1e-8)
+    """Zero mean and unit deviation over the valid elements; a lone one is left as it is. Stays on the device."""
+    scaled = (values - masked_mean(values, valid)) / (masked_std(values, valid) + 1e-8)
+    return torch.where(valid.sum() > 1, scaled, values)
 
 
 def explained_variance(predicted: Tensor, target: Tensor) -> Tensor:
