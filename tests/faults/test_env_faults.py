@@ -11,14 +11,14 @@ import torch
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 
-from surefoot.core.config import EnvConfig, NormalizeConfig, PolicyConfig
+from surefoot.core.config import EnvConfig, NormalizeConfig, PolicyConfig, PPOConfig
 from surefoot.core.errors import EnvError, NonFiniteError
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.records import Rollout
 from surefoot.envs.local import LocalVecEnv
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import VecEnv
-from surefoot.learning.advantage import gae
+from surefoot.learning.advantage import Scorer
 from surefoot.policies.policy import ActorCritic
 from surefoot.rollout.stepwise import StepwiseCollector
 from tests.envs.tasks import (
@@ -334,17 +334,8 @@ def test_unless_truncation_counts_as_termination():
 
 
 def advantages(rollout: Rollout, gamma: float = 0.5) -> torch.Tensor:
-    return gae(
-        rollout.reward,
-        rollout.value,
-        rollout.last_value,
-        rollout.terminated,
-        rollout.truncated,
-        rollout.final_value,
-        gamma,
-        1.0,
-        rollout.valid,
-    )[0]
+    config = PPOConfig(gamma=gamma, gae_lambda=1.0, advantage_norm="none")
+    return Scorer(config, None).score(rollout).advantage
 
 
 @pytest.mark.parametrize("engine", range(4), ids=ENGINES)

@@ -16,7 +16,7 @@ from surefoot.envs.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.local import LocalVecEnv
 from surefoot.envs.make import gymnasium_factory
 from surefoot.envs.protocol import VecEnv
-from surefoot.learning.advantage import Scorer, gae
+from surefoot.learning.advantage import Scorer
 from surefoot.policies.policy import ActorCritic, Policy
 from surefoot.rollout.minibatches import flatten
 from surefoot.rollout.stepwise import StepwiseCollector
@@ -28,17 +28,8 @@ GAMMA, LAMBDA = 0.9, 0.8
 
 
 def advantages(rollout: Rollout) -> Tensor:
-    return gae(
-        rollout.reward,
-        rollout.value,
-        rollout.last_value,
-        rollout.terminated,
-        rollout.truncated,
-        rollout.final_value,
-        GAMMA,
-        LAMBDA,
-        rollout.valid,
-    )[0]
+    config = PPOConfig(gamma=GAMMA, gae_lambda=LAMBDA, advantage_norm="none")
+    return Scorer(config, None).score(rollout).advantage
 
 
 def columns(rollout: Rollout) -> dict[str, Tensor]:
