@@ -25,6 +25,7 @@ class RolloutStats:
     finished: tuple[Episode, ...]
     recent: tuple[Episode, ...]
     obs_out_of_bounds: int = 0
+    worker_restarts: int = 0
 
 
 @dataclass(frozen=True)

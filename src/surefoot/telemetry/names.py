@@ -4,6 +4,7 @@ EPISODE_REWARD = "rollout/ep_rew_mean"
 EPISODE_LENGTH = "rollout/ep_len_mean"
 EPISODES = "rollout/episodes"
 OBS_OUT_OF_BOUNDS = "rollout/obs_out_of_bounds"
+WORKER_RESTARTS = "rollout/worker_restarts"
 
 STEPS_PER_SECOND = "time/fps"
 ROLLOUT_STEPS_PER_SECOND = "time/rollout_fps"

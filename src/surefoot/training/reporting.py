@@ -22,6 +22,7 @@ def metrics_of(report: IterationReport, elapsed_s: float) -> dict[str, float]:
         names.LEARN_SECONDS: report.learn_s,
         names.EPISODES: float(len(stats.finished)),
         names.OBS_OUT_OF_BOUNDS: float(stats.obs_out_of_bounds),
+        names.WORKER_RESTARTS: float(stats.worker_restarts),
         names.APPROX_KL: learned.approx_kl,
         names.CLIP_FRACTION: learned.clip_fraction,
         names.CLIP_RANGE: learned.clip,

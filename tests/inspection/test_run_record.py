@@ -1,0 +1,43 @@
+"""Reading runs back."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from surefoot.core.errors import RunDirectoryError
+from surefoot.inspection.run_record import read_run
+
+
+def make_run(folder: Path, lines: list[str]) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "config.yaml").write_text("train: {seed: 3}\n")
+    (folder / "metrics.jsonl").write_text("\n".join(lines))
+    return folder
+
+
+def test_series_skip_records_without_the_metric(tmp_path: Path) -> None:
+    run = read_run(make_run(tmp_path / "run", ['{"step": 1, "a": 2.0}', '{"step": 2}', '{"step": 3, "a": 4.0}']))
+    assert run.series("a") == [(1, 2.0), (3, 4.0)]
+    assert run.config["train"]["seed"] == 3
+    assert run.name == "run"
+
+
+def test_half_a_line_is_skipped(tmp_path: Path) -> None:
+    assert len(read_run(make_run(tmp_path / "run", ['{"step": 1, "a": 2.0}', '{"step": 2, "a'])).records) == 1
+
+
+def test_steps_repeated_after_a_resume_count_once_and_as_written_last(tmp_path: Path) -> None:
+    lines = [json.dumps({"step": step, "a": value}) for step, value in [(1, 1.0), (2, 2.0), (3, 3.0), (2, 20.0)]]
+    assert read_run(make_run(tmp_path / "run", lines)).series("a") == [(1, 1.0), (2, 20.0)]
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunDirectoryError, match=r"no config\.yaml"):
+        read_run(tmp_path)
+    (tmp_path / "config.yaml").write_text("{}")
+    with pytest.raises(RunDirectoryError, match=r"no metrics\.jsonl"):
+        read_run(tmp_path)
+    (tmp_path / "metrics.jsonl").write_text("")
+    with pytest.raises(RunDirectoryError, match="no record"):
+        read_run(tmp_path)
