@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from surefoot.envs.local import LocalVecEnv
+from surefoot.envs.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.protocol import Slot, VecEnv, new_slot
 
 ENDLESS = math.inf
@@ -267,9 +267,9 @@ def factories(count: int, kind: Callable[..., gym.Env[Any, Any]] = CounterEnv, *
 
 def counters(
     count: int, kind: Callable[..., gym.Env[Any, Any]] = CounterEnv, seed: int = 3, **kwargs: Any
-) -> LocalVecEnv:
+) -> GymnasiumEnvs:
     """Counters in the local engine."""
-    return LocalVecEnv(factories(count, kind, **kwargs), seed)
+    return GymnasiumEnvs(factories(count, kind, **kwargs), seed)
 
 
 def opened(env: VecEnv) -> Slot:

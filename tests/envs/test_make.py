@@ -11,26 +11,27 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from surefoot.core.config import EnvConfig
 from surefoot.core.errors import EnvError
 from surefoot.envs import make
+from surefoot.envs.engines.local import LocalEngine
 from surefoot.envs.gymnasium_vector import GymnasiumVectorEnv
-from surefoot.envs.local import LocalVecEnv
 from surefoot.envs.make import fixed_rows, make_vec_env
+from surefoot.envs.protocol import step_all
 from tests.envs.tasks import CounterEnv, factories, opened
 
 
 def test_an_id_makes_as_many_envs_as_wanted():
     env = make_vec_env("Pendulum-v1", EnvConfig(), 3, seed=0)
-    assert isinstance(env, LocalVecEnv)
+    assert isinstance(env, LocalEngine)
     assert env.num_rows == 3
     assert opened(env).obs.shape == (3, 3)
 
 
 def test_the_config_s_arguments_reach_the_env():
     env = make_vec_env("Pendulum-v1", EnvConfig(kwargs={"g": 3.5}, max_episode_steps=2), 1, seed=0)
-    assert env._envs[0].unwrapped.g == 3.5
+    assert env._shards[0]._envs[0].unwrapped.g == 3.5
     slot = opened(env)
     flags = []
     for _ in range(4):
-        env.step(np.zeros((1, 1), dtype=np.float32), slot)
+        step_all(env, np.zeros((1, 1), dtype=np.float32), slot)
         flags.append(bool(slot.truncated[0]))
     assert flags == [False, True, False, True]
 
@@ -38,7 +39,7 @@ def test_the_config_s_arguments_reach_the_env():
 def test_a_factory_makes_as_many_envs_as_wanted():
     env = make_vec_env(CounterEnv, EnvConfig(), 4, seed=0)
     assert env.num_rows == 4
-    assert len({id(each) for each in env._envs}) == 4
+    assert len({id(each) for each in env._shards[0]._envs}) == 4
 
 
 def test_an_env_is_one_row():
@@ -66,7 +67,7 @@ def test_truncation_as_termination_reaches_the_engine(is_vector):
     source = SyncVectorEnv(makers) if is_vector else makers[0]
     env = make_vec_env(source, EnvConfig(truncation_as_termination=True), 1, seed=0)
     slot = opened(env)
-    env.step(np.zeros(1, dtype=np.int64), slot)
+    step_all(env, np.zeros(1, dtype=np.int64), slot)
     assert slot.terminated.tolist() == [True]
     assert slot.truncated.tolist() == [False]
 

@@ -9,7 +9,7 @@ import torch
 from surefoot.api import PPO
 from surefoot.core.errors import EnvError
 from surefoot.core.records import Obs, State
-from surefoot.envs.local import LocalVecEnv
+from surefoot.envs.gymnasium_envs import GymnasiumEnvs
 from surefoot.evaluation import evaluate as module
 from surefoot.evaluation.evaluate import Evaluation, evaluate
 from surefoot.policies.policy import PolicyOutput
@@ -18,10 +18,10 @@ from tests.rollout.known_policies import CountingPolicy, KnownPolicy
 from tests.training.states import assert_same
 
 
-def rows_of(*lengths: object) -> LocalVecEnv:
+def rows_of(*lengths: object) -> GymnasiumEnvs:
     """Counters, each with episodes of its own length."""
     makers = [lambda i=i, n=n: CounterEnv(index=i, lengths=[n]) for i, n in enumerate(lengths)]
-    return LocalVecEnv(makers, seed=3)
+    return GymnasiumEnvs(makers, seed=3)
 
 
 def test_each_row_plays_its_share():
@@ -57,7 +57,7 @@ def test_a_memory_starts_anew_with_each_episode():
             return PolicyOutput(output.distribution, counted.prediction, counted.value, counted.state)
 
     made = [CounterEnv(index=index, lengths=[3]) for index in range(2)]
-    env = LocalVecEnv([lambda one=one: one for one in made], seed=3)
+    env = GymnasiumEnvs([lambda one=one: one for one in made], seed=3)
     evaluate(Remembering(env.action_spec), env, episodes=4, seed=0)
     assert [int(action) for action in made[0].received] == [1, 2, 3, 1, 2, 3]
 
@@ -76,7 +76,7 @@ def test_a_policy_may_remember_the_observation_itself():
             return (torch.zeros(num_rows, 5),)
 
     made = CounterEnv(lengths=[4])
-    env = LocalVecEnv([lambda: made], seed=3)
+    env = GymnasiumEnvs([lambda: made], seed=3)
     evaluate(Stacking(env.action_spec), env, episodes=1, seed=0)
     assert [int(action) for action in made.received] == [0, 0, 1, 2]
 

@@ -15,7 +15,7 @@ from surefoot.core.config import EnvConfig, NormalizeConfig, PolicyConfig, PPOCo
 from surefoot.core.errors import EnvError, NonFiniteError
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.records import Rollout
-from surefoot.envs.local import LocalVecEnv
+from surefoot.envs.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import VecEnv
 from surefoot.learning.advantage import Scorer
@@ -52,7 +52,7 @@ def healthy_but(row: int, **kwargs: Any) -> Makers:
 
 def engines(makers: Makers) -> list[VecEnv]:
     vectors = [SyncVectorEnv(makers, autoreset_mode=mode) for mode in AutoresetMode]
-    return [LocalVecEnv(makers, SEED), *(make_vec_env(vector, EnvConfig(), 0, SEED) for vector in vectors)]
+    return [GymnasiumEnvs(makers, SEED), *(make_vec_env(vector, EnvConfig(), 0, SEED) for vector in vectors)]
 
 
 ENGINES = ["local", *(mode.value for mode in AutoresetMode)]
@@ -83,7 +83,7 @@ def with_element(dimension: int, value: float) -> Callable[[np.ndarray], np.ndar
 def test_what_a_constructor_raises_is_told_with_the_index():
     makers = [CounterEnv, lambda: RaisingEnv("constructor")]
     with pytest.raises(EnvError, match=r"env 1 could not be made: RuntimeError: the constructor is broken") as caught:
-        LocalVecEnv(makers, SEED)
+        GymnasiumEnvs(makers, SEED)
     assert isinstance(caught.value.__cause__, RuntimeError), "the original traceback is kept"
 
 
@@ -91,7 +91,7 @@ def test_what_a_constructor_raises_is_told_with_the_index():
 def test_what_an_env_raises_is_told_with_index_and_seed(where):
     makers = [CounterEnv, lambda: RaisingEnv(where)]
     with pytest.raises(EnvError, match=rf"{named(1)} raised in {where}: RuntimeError: the {where} is broken") as caught:
-        collect(LocalVecEnv(makers, SEED))
+        collect(GymnasiumEnvs(makers, SEED))
     assert isinstance(caught.value.__cause__, RuntimeError)
 
 
@@ -125,7 +125,7 @@ def test_bad_final_observations_of_truncated_episodes(engine):
 
 def test_the_final_observation_of_a_terminated_episode_is_never_used():
     spoil = spoiled(0, with_element(4, np.nan))
-    (rollout,) = collect(LocalVecEnv(healthy_but(1, spoil=spoil, at=3, lengths=[4], endings=["terminated"]), SEED))
+    (rollout,) = collect(GymnasiumEnvs(healthy_but(1, spoil=spoil, at=3, lengths=[4], endings=["terminated"]), SEED))
     assert rollout.obs.isfinite().all()
     assert rollout.final_value.eq(0).all()
 
@@ -136,13 +136,13 @@ def test_a_bad_first_observation_is_found_before_the_first_step():
             obs, info = super().reset(**kwargs)
             return obs * np.nan, info
 
-    env = LocalVecEnv([CounterEnv, BadStartEnv], SEED)
+    env = GymnasiumEnvs([CounterEnv, BadStartEnv], SEED)
     with pytest.raises(NonFiniteError, match=rf"{named(1)} gave nan in observation, dimension 0 at step 0"):
         collect(env)
 
 
 def test_steps_are_counted_over_rollouts():
-    env = LocalVecEnv(healthy_but(0, spoil=spoiled(0, with_element(0, np.nan)), at=9), SEED)
+    env = GymnasiumEnvs(healthy_but(0, spoil=spoiled(0, with_element(0, np.nan)), at=9), SEED)
     with pytest.raises(NonFiniteError, match="at step 9;"):
         collect(env, num_steps=4, rollouts=3)
 
@@ -150,14 +150,14 @@ def test_steps_are_counted_over_rollouts():
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
 def test_numbers_too_large_for_float32_are_infinite():
     makers = healthy_but(0, spoil=spoiled(0, with_element(1, 1e300)), at=1, form="double")
-    env = LocalVecEnv(makers[:1], SEED)
+    env = GymnasiumEnvs(makers[:1], SEED)
     with pytest.raises(NonFiniteError, match=rf"{named(0)} gave inf in observation, dimension 1 at step 1"):
         collect(env)
 
 
 def test_statistics_are_not_poisoned():
     """The rollout with the NaN never arrives, so there is nothing for a normalizer or an episode to absorb."""
-    env = LocalVecEnv(healthy_but(0, spoil=spoiled(1, lambda reward: np.nan), at=5), SEED)
+    env = GymnasiumEnvs(healthy_but(0, spoil=spoiled(1, lambda reward: np.nan), at=5), SEED)
     policy = KnownPolicy(env.action_spec)
     collector = StepwiseCollector(env, policy, 4, SEED)
     collector.collect(policy)
@@ -187,7 +187,7 @@ def test_statistics_are_not_poisoned():
     ],
 )
 def test_observations_of_another_shape_or_dtype(change, message):
-    env = LocalVecEnv(healthy_but(2, spoil=spoiled(0, change), at=3), SEED)
+    env = GymnasiumEnvs(healthy_but(2, spoil=spoiled(0, change), at=3), SEED)
     with pytest.raises(EnvError, match=f"^{named(2)} {message}"):
         collect(env)
 
@@ -210,7 +210,7 @@ def test_observations_of_another_shape_or_dtype(change, message):
 def test_observations_of_other_forms(form, change, message):
     policy_config = PolicyConfig(hidden=(8,))
     makers = [lambda: CounterEnv(0, form=form), lambda: SpoiledEnv(spoiled(0, change), at=1, index=1, form=form)]
-    env = LocalVecEnv(makers, SEED)
+    env = GymnasiumEnvs(makers, SEED)
     policy = ActorCritic(env.obs_spec, env.action_spec, policy_config, NormalizeConfig())
     with pytest.raises(EnvError, match=f"^{named(1)} {message}"):
         StepwiseCollector(env, policy, 8, SEED).collect(policy)
@@ -226,7 +226,7 @@ def test_another_shape_inside_a_vector_env_is_typed_too(mode):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float16, np.int64, np.uint8, bool])
 def test_other_numbers_are_taken_as_they_are(dtype):
-    (rollout,) = collect(LocalVecEnv(healthy_but(0, spoil=spoiled(0, lambda obs: obs.astype(dtype)), at=2), SEED))
+    (rollout,) = collect(GymnasiumEnvs(healthy_but(0, spoil=spoiled(0, lambda obs: obs.astype(dtype)), at=2), SEED))
     assert rollout.obs[3, 0, 2] == np.array(3).astype(dtype)
 
 
@@ -240,7 +240,7 @@ class LeavingEnv(CounterEnv):
 
 
 def test_outside_the_box_is_counted_and_goes_on():
-    rollouts = collect(LocalVecEnv(factories(2, LeavingEnv), SEED), num_steps=4, rollouts=3)
+    rollouts = collect(GymnasiumEnvs(factories(2, LeavingEnv), SEED), num_steps=4, rollouts=3)
     # Steps 0 to 3, 4 to 7, 8 to 11, of two envs.
     assert [rollout.stats.obs_out_of_bounds for rollout in rollouts] == [0, 6, 8]
     assert rollouts[-1].obs[-1, 0, 2] == 11, "the number itself is left alone"
@@ -250,7 +250,7 @@ def test_outside_the_box_is_counted_and_goes_on():
 
 
 def test_a_reused_array_gives_the_same_rollout_and_advantages():
-    rollouts = [collect(LocalVecEnv(factories(3, kind), SEED), num_steps=12)[0] for kind in (CounterEnv, ReusingEnv)]
+    rollouts = [collect(GymnasiumEnvs(factories(3, kind), SEED), num_steps=12)[0] for kind in (CounterEnv, ReusingEnv)]
     for name in ("obs", "value", "final_value", "reward", "last_value"):
         assert torch.equal(getattr(rollouts[0], name), getattr(rollouts[1], name)), name
     assert rollouts[0].final_value.any(), "an episode must be truncated for this test to say anything"
@@ -262,7 +262,7 @@ def test_a_reused_array_gives_the_same_rollout_and_advantages():
 @pytest.mark.parametrize("kind", [OldStyleEnv, LooseTypesEnv])
 def test_unambiguous_answers_are_accepted(kind):
     endings = ["terminated", "truncated"]
-    rollouts = [collect(LocalVecEnv(factories(2, k, endings=endings), SEED), 12)[0] for k in (CounterEnv, kind)]
+    rollouts = [collect(GymnasiumEnvs(factories(2, k, endings=endings), SEED), 12)[0] for k in (CounterEnv, kind)]
     for name in ("obs", "reward", "terminated", "truncated", "final_value", "episode_start"):
         assert torch.equal(getattr(rollouts[0], name), getattr(rollouts[1], name)), name
     assert rollouts[0].truncated.any()
@@ -282,7 +282,7 @@ def test_unambiguous_answers_are_accepted(kind):
     ],
 )
 def test_ambiguous_answers_are_refused(spoil, message):
-    env = LocalVecEnv(healthy_but(1, spoil=spoil, at=2), SEED)
+    env = GymnasiumEnvs(healthy_but(1, spoil=spoil, at=2), SEED)
     with pytest.raises(EnvError, match=f"^{named(1)}: {message}"):
         collect(env)
 
@@ -296,7 +296,7 @@ def test_other_resets_are_refused(answer):
             return answer(*super().reset(**kwargs))
 
     with pytest.raises(EnvError, match=rf"^{named(0)}: reset must return \(obs, info\)"):
-        LocalVecEnv([OtherResetEnv], SEED)
+        GymnasiumEnvs([OtherResetEnv], SEED)
 
 
 # 22: no final observation at truncation
@@ -378,7 +378,7 @@ def test_a_mask_that_forbids_everything(actions, way):
 
     kwargs = {"lengths": [ENDLESS], "actions": actions, "masks_in_info": way == "info"}
     healthy = MaskMethodEnv if way == "method" else CounterEnv
-    env = LocalVecEnv([lambda: healthy(0, **kwargs), lambda: DeadEndEnv(1, **kwargs)], SEED)
+    env = GymnasiumEnvs([lambda: healthy(0, **kwargs), lambda: DeadEndEnv(1, **kwargs)], SEED)
     policy = ActorCritic(env.obs_spec, env.action_spec, PolicyConfig(hidden=(8,)), NormalizeConfig())
     with pytest.raises(EnvError, match=rf"^{named(1)} gave an action mask that forbids every action at step 1; \S.*"):
         StepwiseCollector(env, policy, 8, SEED).collect(policy)
@@ -389,13 +389,13 @@ def test_a_mask_of_another_length():
         def action_masks(self) -> np.ndarray:
             return np.ones(3, dtype=bool)
 
-    env = LocalVecEnv([MaskMethodEnv, ShortMaskEnv], SEED)
+    env = GymnasiumEnvs([MaskMethodEnv, ShortMaskEnv], SEED)
     with pytest.raises(EnvError, match=rf"^{named(1)} gave an action mask of 3 entries; its action space has 4"):
         collect(env)
 
 
 def test_a_mask_that_goes_missing():
     forget = spoiled(4, lambda info: {})
-    env = LocalVecEnv([lambda: SpoiledEnv(forget, at=1, masks_in_info=True)], SEED)
+    env = GymnasiumEnvs([lambda: SpoiledEnv(forget, at=1, masks_in_info=True)], SEED)
     with pytest.raises(EnvError, match=rf"^{named(0)} gave no 'action_mask' in its info, but did before"):
         collect(env)

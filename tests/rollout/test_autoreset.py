@@ -12,8 +12,8 @@ from torch import Tensor
 
 from surefoot.core.config import EnvConfig, NormalizeConfig, PolicyConfig, PPOConfig
 from surefoot.core.records import Episode, Rollout
+from surefoot.envs.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.gymnasium_vector import GymnasiumVectorEnv
-from surefoot.envs.local import LocalVecEnv
 from surefoot.envs.make import gymnasium_factory
 from surefoot.envs.protocol import VecEnv
 from surefoot.learning.advantage import Scorer
@@ -77,7 +77,7 @@ def test_the_same_on_a_real_task(mode):
     policy = KnownPolicy(
         vector.action_spec, value=lambda obs: obs[..., 0] + 3, choose=lambda obs: (obs[..., 2] > 0).long()
     )
-    local = collected(LocalVecEnv([make] * 3, seed=3), policy, 150)
+    local = collected(GymnasiumEnvs([make] * 3, seed=3), policy, 150)
     assert local.terminated.any()
     assert local.truncated.any()
     assert_same(collected(vector, policy, 150), local, at_least=80)
@@ -90,7 +90,7 @@ def test_without_reset_rows_even_noise_is_the_same(mode):
     rollouts = []
     for env in (
         GymnasiumVectorEnv(SyncVectorEnv([make] * 3, autoreset_mode=mode), seed=3),
-        LocalVecEnv([make] * 3, seed=3),
+        GymnasiumEnvs([make] * 3, seed=3),
     ):
         torch.manual_seed(0)
         policy = ActorCritic(env.obs_spec, env.action_spec, PolicyConfig(hidden=(16,)), NormalizeConfig())

@@ -63,8 +63,7 @@ def test_when_an_episode_starts(started, valid, ended, starts_next):
     buffer = buffer_of(1, rows=1)
     buffer.episode_start[0] = started
     buffer.slots[0].valid[:], buffer.slots[0].truncated[:] = valid, ended
-    policy = KnownPolicy(counters(1).action_spec)
-    buffer.record(0, torch.zeros(1, dtype=torch.long), policy(*buffer.inputs_at(0, ())))
+    buffer.mark_starts(0, slice(0, 1))
     assert bool(buffer.episode_start[1, 0]) is starts_next
 
 

@@ -23,6 +23,9 @@ class CallCountingPolicy(KnownPolicy):
         return super().forward(obs, state, episode_start, action_mask)
 
 
+ALL = slice(0, 3)
+
+
 def final_obs(step: int, rows: int = 3) -> np.ndarray:
     """Row i's final observation, were its episode 10 + i to end at this step."""
     return np.array([[row, 10 + row, step, 0, 0] for row in range(rows)], dtype=np.float32)
@@ -32,7 +35,7 @@ def test_values_land_where_the_episodes_were_cut_off():
     policy, open_ends, shared = CallCountingPolicy(), OpenEnds(), np.zeros((3, 5), dtype=np.float32)
     for step, where in enumerate([[True, False, True], [False] * 3, [False, True, False], [True] * 3]):
         shared[:] = final_obs(step)  # the env reuses its buffer
-        open_ends.keep(step, np.array(where), shared, ())
+        open_ends.keep(step, ALL, np.array(where), shared, ())
     shared[:] = np.nan
     final_value = torch.full((5, 3), 77.0)
     open_ends.value_into(final_value, policy)
@@ -46,7 +49,7 @@ def test_values_land_where_the_episodes_were_cut_off():
 def test_without_any_the_policy_is_not_asked():
     policy, final_value = CallCountingPolicy(), torch.full((2, 3), 77.0)
     open_ends = OpenEnds()
-    open_ends.keep(0, np.zeros(3, dtype=bool), final_obs(0), ())
+    open_ends.keep(0, ALL, np.zeros(3, dtype=bool), final_obs(0), ())
     open_ends.value_into(final_value, policy)
     assert final_value.eq(0).all()
     assert policy.batches == []
@@ -54,8 +57,8 @@ def test_without_any_the_policy_is_not_asked():
 
 def test_each_is_valued_with_the_memory_its_row_had_then():
     policy, open_ends = CountingPolicy(counters(1).action_spec), OpenEnds()
-    open_ends.keep(0, np.array([False, True, False]), final_obs(0), (torch.tensor([4.0, 5.0, 6.0]),))
-    open_ends.keep(1, np.array([True, False, True]), final_obs(1), (torch.tensor([7.0, 8.0, 9.0]),))
+    open_ends.keep(0, ALL, np.array([False, True, False]), final_obs(0), (torch.tensor([4.0, 5.0, 6.0]),))
+    open_ends.keep(1, ALL, np.array([True, False, True]), final_obs(1), (torch.tensor([7.0, 8.0, 9.0]),))
     final_value = torch.zeros(2, 3)
     open_ends.value_into(final_value, policy)
     assert final_value.tolist() == [[0, 6, 0], [8, 0, 10]]
@@ -68,7 +71,7 @@ def test_observations_may_be_dicts():
 
     open_ends = OpenEnds()
     where = final_obs(2)[:, :3]
-    open_ends.keep(1, np.array([False, True, True]), {"where": where, "luck": np.zeros((3, 1), np.float32)}, ())
+    open_ends.keep(1, ALL, np.array([False, True, True]), {"where": where, "luck": np.zeros((3, 1), np.float32)}, ())
     final_value = torch.zeros(2, 3)
     open_ends.value_into(final_value, DictPolicy(counters(1).action_spec))
     assert final_value.tolist() == [[0, 0, 0], [0, 11102.5, 21202.5]]

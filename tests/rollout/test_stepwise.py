@@ -7,7 +7,7 @@ from gymnasium import spaces
 
 from surefoot.core.config import EnvConfig, NormalizeConfig, PolicyConfig
 from surefoot.core.records import Episode, Rollout
-from surefoot.envs.local import LocalVecEnv
+from surefoot.envs.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import VecEnv
 from surefoot.policies.policy import ActorCritic, Policy
@@ -146,7 +146,7 @@ def test_an_env_that_reuses_its_observation_array_gives_the_same_rollout():
 
 
 def test_truncation_as_termination_leaves_nothing_to_bootstrap():
-    env = LocalVecEnv(factories(2), seed=3, truncation_as_termination=True)
+    env = GymnasiumEnvs(factories(2), seed=3, truncation_as_termination=True)
     collect, policy = collector(env, num_steps=10)
     rollout = collect.collect(policy)
     assert column(rollout, "terminated") == [a or b for a, b in zip(TERMINATED, TRUNCATED, strict=True)]

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from surefoot.core.errors import EnvError
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.envs.protocol import Flags, Slot, choices, flat_mask, new_slot
+from surefoot.envs.shard import Shard
 from surefoot.envs.spaces import ObsWriter, array_spec
 
 AnyVectorEnv = VectorEnv[Any, Any, Any]
 
 
-class GymnasiumVectorEnv:
+class GymnasiumVectorEnv(Shard):
     """Adapts a `gymnasium.vector.VectorEnv`.
 
     SAME_STEP takes the final observations from the infos, DISABLED resets ended rows itself, and NEXT_STEP marks the
@@ -22,6 +23,7 @@ class GymnasiumVectorEnv:
     """
 
     def __init__(self, env: AnyVectorEnv, seed: int, truncation_as_termination: bool = False) -> None:
+        super().__init__()
         mode = env.metadata.get("autoreset_mode")
         if not isinstance(mode, AutoresetMode):
             raise EnvError(
@@ -84,14 +86,6 @@ class GymnasiumVectorEnv:
         seeds = [derived_seed(self._base_seed, row, Stream.ENV_SEED, step) for row in rows]
         # Vector envs of another make have one generator for all rows, so they take one seed.
         return seeds if isinstance(self._env.unwrapped, SyncVectorEnv | AsyncVectorEnv) else seeds[0]
-
-    def save_state(self) -> dict[str, Any] | None:
-        """A foreign vector env cannot say what state it is in."""
-        return None
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Never called: there is no state to load."""
-        raise NotImplementedError
 
     def close(self) -> None:
         """Close the vector env."""

@@ -4,16 +4,20 @@ import difflib
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import VectorEnv
 
-from surefoot.core.config import EnvConfig
-from surefoot.core.errors import EnvError
+from surefoot.core.config import EnvConfig, RolloutConfig
+from surefoot.core.errors import ConfigError, EnvError
+from surefoot.envs.blueprint import Blueprint
+from surefoot.envs.engines import engines
+from surefoot.envs.gymnasium_envs import GymEnv, GymnasiumEnvs
 from surefoot.envs.gymnasium_vector import GymnasiumVectorEnv
-from surefoot.envs.local import GymEnv, LocalVecEnv
 from surefoot.envs.protocol import VecEnv
 
 _log = logging.getLogger("surefoot")
@@ -29,25 +33,46 @@ def fixed_rows(source: EnvSource) -> int | None:
     return 1 if isinstance(source, gym.Env) else None
 
 
-def make_vec_env(source: EnvSource, config: EnvConfig, num_envs: int, seed: int) -> VecEnv:
-    """The VecEnv for a source; ids are made with the config's arguments."""
-    if isinstance(source, VectorEnv):
-        return GymnasiumVectorEnv(source, seed, config.truncation_as_termination)
-    if isinstance(source, gym.Env):
-        existing = source
-        factories: list[Factory] = [lambda: existing]
-    else:
-        factory = gymnasium_factory(source, config) if isinstance(source, str) else source
-        factories = [factory] * num_envs
-    return LocalVecEnv(factories, seed, config.truncation_as_termination)
+def make_vec_env(
+    source: EnvSource, config: EnvConfig, num_envs: int, seed: int, rollout: RolloutConfig | None = None
+) -> VecEnv:
+    """The VecEnv for a source: ids and factories are stepped by the configured engine, vector envs step themselves."""
+    rollout = rollout or RolloutConfig()
+    kind = engines[rollout.engine]
+    if isinstance(source, VectorEnv | gym.Env):
+        if rollout.engine != "local":
+            raise ConfigError(
+                [f"rollout.engine: '{rollout.engine}' needs an id or a factory, not an env that exists already"]
+            )
+        if isinstance(source, VectorEnv):
+            return GymnasiumVectorEnv(source, seed, config.truncation_as_termination)
+        return GymnasiumEnvs([Existing(source)], seed, config.truncation_as_termination)
+    factory = gymnasium_factory(source, config) if isinstance(source, str) else source
+    return kind(Blueprint(factory, num_envs, seed, config.truncation_as_termination), rollout)
 
 
-def gymnasium_factory(env_id: str, config: EnvConfig) -> Factory:
-    """Makes a Gymnasium env with the config's arguments; refuses an unknown id at once, with the nearest known one."""
-    if ":" not in env_id and env_id not in gym.registry:
-        raise EnvError(f"there is no environment '{env_id}'{_suggestion(env_id)} ('surefoot envs' lists them)")
+@dataclass(frozen=True)
+class Existing:
+    """A factory of an env that is there already."""
 
-    def make() -> GymEnv:
+    env: GymEnv
+
+    def __call__(self) -> GymEnv:
+        return self.env
+
+
+@dataclass(frozen=True)
+class GymnasiumFactory:
+    """Makes a Gymnasium env with the config's arguments; knows the spec of ids that a script registered itself."""
+
+    env_id: str
+    config: EnvConfig
+    spec: EnvSpec | None
+
+    def __call__(self) -> GymEnv:
+        env_id, config = self.env_id, self.config
+        if self.spec is not None:
+            gym.registry.setdefault(env_id, self.spec)
         # Surefoot checks shapes, flags and finiteness at its own border, every step and at less cost.
         limit = {} if config.max_episode_steps is None else {"max_episode_steps": config.max_episode_steps}
         try:
@@ -59,7 +84,12 @@ def gymnasium_factory(env_id: str, config: EnvConfig) -> Factory:
         except TypeError as error:
             raise EnvError(f"environment '{env_id}' refuses env.kwargs {config.kwargs}: {error}") from error
 
-    return make
+
+def gymnasium_factory(env_id: str, config: EnvConfig) -> GymnasiumFactory:
+    """A factory for an id; refuses an unknown one at once, with the nearest known one."""
+    if ":" not in env_id and env_id not in gym.registry:
+        raise EnvError(f"there is no environment '{env_id}'{_suggestion(env_id)} ('surefoot envs' lists them)")
+    return GymnasiumFactory(env_id, config, gym.registry.get(env_id))
 
 
 def _suggestion(env_id: str) -> str:

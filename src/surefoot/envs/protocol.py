@@ -1,4 +1,4 @@
-"""The VecEnv protocol: rows that reset in the same step and write straight into the rollout's memory."""
+"""The VecEnv protocol: rows that reset in the same step and fill slots of the rollout's memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from surefoot.core.errors import EnvError
 from surefoot.core.specs import ArraySpec, ObsSpec
+from surefoot.core.tree import tree_map
 
 ArrayTree = NDArray[Any] | dict[str, NDArray[Any]]
 Flags = NDArray[np.bool_]
+ALL_ROWS = slice(0, None)
 
 
 @dataclass(frozen=True)
@@ -30,11 +32,23 @@ class Slot:
         """Rows whose episode ended in this step."""
         return self.terminated | self.truncated
 
+    def part(self, rows: slice) -> "Slot":
+        """A view of some rows."""
+        mask = None if self.action_mask is None else self.action_mask[rows]
+        flags = (self.terminated[rows], self.truncated[rows], self.valid[rows])
+        return Slot(tree_map(lambda leaf: leaf[rows], self.obs), self.reward[rows], *flags, mask)
+
 
 class VecEnv(Protocol):
-    """N rows stepped together. An engine or an adapter implements this; a collector uses nothing else."""
+    """N rows. An engine or an adapter implements this; a collector uses nothing else.
+
+    Rows step in groups: `send` begins a step of one, `receive` waits for it, and a collector infers one group while the
+    others step. Row i is the same whatever the groups are.
+    """
 
     num_rows: int
+    restarts: int
+    """How often envs had to be replaced because they raised, died or hung."""
     obs_spec: ObsSpec
     action_spec: ArraySpec
     mask_size: int
@@ -42,11 +56,18 @@ class VecEnv(Protocol):
     final_obs: ArrayTree
     """Dense [N, ...]; after a step, holds the last observation of every row whose episode ended in it."""
 
+    @property
+    def groups(self) -> tuple[slice, ...]:
+        """The rows of each group, in order; a group is stepped as one."""
+
     def reset(self, slot: Slot, step: int = 0) -> None:
         """Start every row anew, seeded from (seed, row, step); fills obs and mask."""
 
-    def step(self, actions: NDArray[Any], slot: Slot) -> None:
-        """Step every row, reset those that ended, and fill the whole slot."""
+    def send(self, group: int, actions: NDArray[Any]) -> None:
+        """Begin a step of a group's rows with an action each."""
+
+    def receive(self, group: int, slot: Slot) -> None:
+        """Wait for the step of a group; fills its rows of the slot, those that ended with their next beginning."""
 
     def describe(self, row: int) -> str:
         """A row for error messages: env index and seed."""
@@ -54,19 +75,24 @@ class VecEnv(Protocol):
     def save_state(self) -> dict[str, Any] | None:
         """All that is needed to go on from here bit for bit, or None if the envs cannot say."""
 
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state; the caller restores the observation it saved beside it."""
+    def load_state(self, state: dict[str, Any], step: int = 0) -> None:
+        """Go on from a saved state at a step; the caller restores the observation it saved beside it."""
 
     def close(self) -> None:
         """Release everything; safe to call twice."""
 
 
+def step_all(env: VecEnv, actions: NDArray[Any], slot: Slot) -> None:
+    """Step every row, one group beside the other."""
+    for group, rows in enumerate(env.groups):
+        env.send(group, actions[rows])
+    for group in range(len(env.groups)):
+        env.receive(group, slot)
+
+
 def new_slot(num_rows: int, obs_spec: ObsSpec, mask_size: int) -> Slot:
     """A slot with memory of its own, for evaluation and tests."""
-    if isinstance(obs_spec, dict):
-        obs: ArrayTree = {key: part.zeros(num_rows) for key, part in obs_spec.items()}
-    else:
-        obs = obs_spec.zeros(num_rows)
+    obs: ArrayTree = tree_map(lambda spec: spec.zeros(num_rows), obs_spec)
     mask = np.ones((num_rows, mask_size), dtype=bool) if mask_size else None
     return Slot(
         obs=obs,

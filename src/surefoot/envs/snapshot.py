@@ -8,7 +8,6 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.envs.mujoco import MujocoEnv
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from surefoot.core.errors import EnvError
@@ -74,22 +73,22 @@ def load_env(env: gym.Env[Any, Any], snapshot: Snapshot) -> None:
     _load_inner(env, snapshot["inner"])
 
 
-def _save_inner(env: gym.Env[Any, Any]) -> Snapshot | None:
+def _save_inner(env: Any) -> Snapshot | None:
     if hasattr(env, "save_state"):
         return {"own": env.save_state()}
     if type(env).__module__.startswith("gymnasium.envs.classic_control"):
         names = _CLASSIC.get(type(env).__name__)
         return None if names is None else {name: getattr(env, name, None) for name in names}
-    if isinstance(env, MujocoEnv) and type(env).__module__.startswith("gymnasium.envs.mujoco"):
+    if _is_mujoco(env):
         derived = {name: np.array(getattr(env.data, name)) for name in _DERIVED}
         return {"integration": _mujoco_state(env), **derived}
     return None
 
 
-def _load_inner(env: gym.Env[Any, Any], inner: Snapshot) -> None:
+def _load_inner(env: Any, inner: Snapshot) -> None:
     if "own" in inner:
-        env.load_state(inner["own"])  # type: ignore[attr-defined]
-    elif isinstance(env, MujocoEnv):
+        env.load_state(inner["own"])
+    elif _is_mujoco(env):
         import mujoco
 
         state = np.asarray(inner["integration"], dtype=np.float64)
@@ -101,7 +100,12 @@ def _load_inner(env: gym.Env[Any, Any], inner: Snapshot) -> None:
             setattr(env, name, value)
 
 
-def _mujoco_state(env: MujocoEnv) -> Any:
+def _is_mujoco(env: Any) -> bool:
+    """One of Gymnasium's own; asked by name, so that nobody waits for MuJoCo to be imported who does not use it."""
+    return type(env).__module__.startswith("gymnasium.envs.mujoco")
+
+
+def _mujoco_state(env: Any) -> Any:
     import mujoco
 
     kind = mujoco.mjtState.mjSTATE_INTEGRATION

@@ -7,7 +7,7 @@ import numpy as np
 
 from surefoot.core.errors import EnvError, NonFiniteError
 from surefoot.core.tree import tree_items
-from surefoot.envs.protocol import ArrayTree, Flags, Slot, VecEnv
+from surefoot.envs.protocol import ALL_ROWS, ArrayTree, Flags, Slot, VecEnv
 
 Describe = Callable[[int], str]
 """Names a row for error messages; only called when there is one to write."""
@@ -65,45 +65,49 @@ def _number(value: Any, row: int, who: Describe) -> float:
     return float(array.item())
 
 
-def check_step(env: VecEnv, slot: Slot, step: int) -> None:
-    """What every step is checked for, whoever made it."""
-    check_finite(env, slot.obs, "observation", step)
-    check_finite(env, slot.reward, "reward", step)
-    if slot.truncated.any():
-        check_finite(env, env.final_obs, "final observation", step, slot.truncated)
+def check_step(env: VecEnv, slot: Slot, step: int, rows: slice = ALL_ROWS) -> None:
+    """What every step is checked for, whoever made it; `rows` are those that made one."""
+    check_finite(env, slot.obs, "observation", step, rows)
+    check_finite(env, slot.reward, "reward", step, rows)
+    if slot.truncated[rows].any():
+        check_finite(env, env.final_obs, "final observation", step, rows, slot.truncated[rows])
     if slot.action_mask is not None:
-        check_masks(env, slot.action_mask, step)
+        check_masks(env, slot.action_mask, step, rows)
 
 
-def check_finite(env: VecEnv, values: ArrayTree, what: str, step: int, rows: Flags | None = None) -> None:
+def check_finite(
+    env: VecEnv, values: ArrayTree, what: str, step: int, rows: slice = ALL_ROWS, where: Flags | None = None
+) -> None:
     """Refuse NaN and infinity before they reach a network or a statistic, naming env, step and dimension."""
-    for key, leaf in tree_items(values):
+    for key, whole in tree_items(values):
+        leaf = whole[rows]
         if leaf.dtype.kind != "f":
             continue
         is_finite = np.isfinite(leaf)
         if not np.logical_and.reduce(is_finite, axis=None):
             bad = ~is_finite
-            if rows is not None:
-                bad &= rows.reshape(-1, *([1] * (leaf.ndim - 1)))
+            if where is not None:
+                bad &= where.reshape(-1, *([1] * (leaf.ndim - 1)))
             if bad.any():
                 row, *index = (int(i) for i in np.argwhere(bad)[0])
                 place = f"{what} '{key}'" if key else what
                 dimension = f", dimension {index if len(index) > 1 else index[0]}" if index else ""
                 raise NonFiniteError(
-                    f"{env.describe(row)} gave {leaf[row][tuple(index)]} in {place}{dimension} at step"
+                    f"{env.describe(rows.start + row)} gave {leaf[row][tuple(index)]} in {place}{dimension} at step"
                     f" {step}; fix the env, nothing was learned from this rollout"
                 )
 
 
-def check_masks(env: VecEnv, mask: Flags, step: int) -> None:
+def check_masks(env: VecEnv, mask: Flags, step: int, rows: slice = ALL_ROWS) -> None:
     """Refuse rows in which every action is forbidden; masks of yes/no actions may forbid every yes."""
     spec = env.action_spec
     if spec.kind == "multi_binary":
         return
     edges = np.concatenate([[0], np.cumsum(spec.sizes)[:-1]])
-    dead = ~np.logical_or.reduceat(mask, edges, axis=1).all(axis=1)
+    dead = ~np.logical_or.reduceat(mask[rows], edges, axis=1).all(axis=1)
     if dead.any():
         row = int(np.flatnonzero(dead)[0])
         raise EnvError(
-            f"{env.describe(row)} gave an action mask that forbids every action at step {step}; allow at least one"
+            f"{env.describe(rows.start + row)} gave an action mask that forbids every action at step {step}; allow at"
+            " least one"
         )

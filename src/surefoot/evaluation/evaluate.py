@@ -12,7 +12,7 @@ from surefoot.core.errors import EnvError
 from surefoot.core.philox import Stream, uniforms, words
 from surefoot.core.records import Obs
 from surefoot.core.tree import tree_map
-from surefoot.envs.protocol import VecEnv, new_slot
+from surefoot.envs.protocol import VecEnv, new_slot, step_all
 from surefoot.envs.steps import check_step
 from surefoot.policies.policy import Policy
 
@@ -84,7 +84,7 @@ def evaluate(policy: Policy, env: VecEnv, episodes: int, seed: int, deterministi
         else:
             drawn = uniforms(seed, [step], np.arange(rows), policy.head.noise_size, Stream.EVALUATION)
             action = output.distribution.sample(policy.head.noise(torch.from_numpy(drawn))[0])
-        env.step(policy.head.to_env(action).numpy(), slot)
+        step_all(env, policy.head.to_env(action).numpy(), slot)
         step += 1
         check_step(env, slot, step)
         reward += np.where(slot.valid, slot.reward, 0)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from surefoot.core.records import Obs, Rollout, State
 from surefoot.core.tree import tree_map
-from surefoot.envs.protocol import Slot, VecEnv
+from surefoot.envs.protocol import ALL_ROWS, Slot, VecEnv
 from surefoot.policies.distributions import DistributionHead
 from surefoot.policies.policy import PolicyOutput
 from surefoot.rollout.episodes import EpisodeTracker
@@ -29,8 +29,9 @@ class RolloutBuffer:
         self.last_value = torch.zeros(rows)
         self._start = self.episode_start.numpy()
         # Views made once: indexing a tensor costs as much as a small operation on it.
-        self._inputs = [self._inputs_at(step) for step in range(steps + 1)]
-        self._outputs = list(zip(self.action, self.log_prob, self.value, strict=True))
+        self._inputs = [[self._inputs_at(step, rows) for step in range(steps)] for rows in env.groups]
+        kept = (self.action, self.log_prob, self.value)
+        self._outputs = [[[whole[step, rows] for whole in kept] for step in range(steps)] for rows in env.groups]
         self.slots = [self._slot(step) for step in range(steps)]
 
     @property
@@ -38,21 +39,24 @@ class RolloutBuffer:
         """Where envs put the observation that the next rollout begins with."""
         return self.slots[-1]
 
-    def inputs_at(self, step: int, state: State) -> tuple[Obs, State, Tensor, Tensor | None]:
-        """What the policy acts on at a step; -1 is after the last."""
-        obs, episode_start, mask = self._inputs[step]
+    def inputs_at(self, step: int, state: State, group: int | None = None) -> tuple[Obs, State, Tensor, Tensor | None]:
+        """What the policy acts on at a step, in a group of rows or in all; -1 is after the last step."""
+        obs, episode_start, mask = self._inputs_at(step) if group is None else self._inputs[group][step]
         return obs, state, episode_start, mask
 
-    def record(self, step: int, action: Tensor, output: PolicyOutput) -> None:
-        """Keep what the policy did at a step that the env has just made."""
-        kept_action, kept_log_prob, kept_value = self._outputs[step]
+    def record(self, step: int, group: int, action: Tensor, output: PolicyOutput) -> None:
+        """Keep what the policy did at a step."""
+        kept_action, kept_log_prob, kept_value = self._outputs[group][step]
         kept_action.copy_(action)
         kept_log_prob.copy_(output.distribution.log_prob(action))
         kept_value.copy_(output.value)
-        slot, start = self.slots[step], self._start
+
+    def mark_starts(self, step: int, rows: slice) -> None:
+        """Say where episodes start, after a step that the envs of some rows have made."""
+        slot, start, following = self.slots[step], self._start[step, rows], self._start[step + 1, rows]
         # A row that only reset, or is dead, has not started yet.
-        np.logical_and(start[step], ~slot.valid, out=start[step + 1])
-        start[step + 1] |= slot.ended
+        np.logical_and(start, ~slot.valid[rows], out=following)
+        following |= slot.terminated[rows] | slot.truncated[rows]
 
     def carry_over(self) -> None:
         """What followed the last step is where the next rollout begins."""
@@ -101,9 +105,9 @@ class RolloutBuffer:
         if self.action_mask is not None:
             self.action_mask[-1].copy_(opening["action_mask"])
 
-    def _inputs_at(self, step: int) -> tuple[Obs, Tensor, Tensor | None]:
-        obs: Obs = tree_map(lambda leaf: leaf[step], self.obs)
-        return obs, self.episode_start[step], None if self.action_mask is None else self.action_mask[step]
+    def _inputs_at(self, step: int, rows: slice = ALL_ROWS) -> tuple[Obs, Tensor, Tensor | None]:
+        obs: Obs = tree_map(lambda leaf: leaf[step, rows], self.obs)
+        return obs, self.episode_start[step, rows], None if self.action_mask is None else self.action_mask[step, rows]
 
     def _slot(self, step: int) -> Slot:
         following = step + 1

@@ -21,7 +21,7 @@ class EpisodeTracker:
     """Follows each row's running episode across rollouts, in raw rewards and valid steps."""
 
     def __init__(self, env: VecEnv) -> None:
-        self._obs_spec = env.obs_spec
+        self._env, self._restarts = env, env.restarts
         self._reward = np.zeros(env.num_rows)
         self._length = np.zeros(env.num_rows, dtype=np.int64)
         self._recent: deque[Episode] = deque(maxlen=WINDOW)
@@ -36,13 +36,15 @@ class EpisodeTracker:
         for step in np.flatnonzero(ends.any(axis=1)):
             self._advance(rewards[begin : step + 1], is_valid[begin : step + 1])
             for row in np.flatnonzero(ends[step]):
-                finished.append(Episode(float(self._reward[row]), int(self._length[row])))
+                if is_valid[step, row]:  # else a fault of the env cut it off, and it says nothing
+                    finished.append(Episode(float(self._reward[row]), int(self._length[row])))
                 self._reward[row], self._length[row] = 0.0, 0
             begin = int(step) + 1
         self._advance(rewards[begin:], is_valid[begin:])
         self._recent.extend(finished)
-        outside = count_out_of_bounds(obs, valid, self._obs_spec)
-        return RolloutStats(int(is_valid.sum()), tuple(finished), tuple(self._recent), outside)
+        outside = count_out_of_bounds(obs, valid, self._env.obs_spec)
+        restarts, self._restarts = self._env.restarts - self._restarts, self._env.restarts
+        return RolloutStats(int(is_valid.sum()), tuple(finished), tuple(self._recent), outside, restarts)
 
     def _advance(self, rewards: NDArray[np.float64], valid: NDArray[np.bool_]) -> None:
         self._reward += rewards.sum(axis=0)

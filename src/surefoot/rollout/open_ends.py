@@ -21,16 +21,17 @@ class OpenEnds:
     _obs: list[Obs] = field(default_factory=list)
     _states: list[State] = field(default_factory=list)
 
-    def keep(self, step: int, where: Flags, final_obs: ArrayTree, state: State) -> None:
-        """Copy what the flagged rows left: the env reuses its final observations."""
-        rows = np.flatnonzero(where)
-        if rows.size == 0:
+    def keep(self, step: int, group: slice, where: Flags, final_obs: ArrayTree, state: State) -> None:
+        """Copy what the flagged rows of a group left: the env reuses its final observations."""
+        in_group = np.flatnonzero(where[group])
+        if in_group.size == 0:
             return
+        rows = in_group + group.start
         index = torch.from_numpy(rows)
         self._steps.append(torch.full_like(index, step))
         self._rows.append(index)
         self._obs.append(tree_map(lambda leaf: torch.from_numpy(leaf[rows]), final_obs))
-        self._states.append(tuple(part[index] for part in state))
+        self._states.append(tuple(part[torch.from_numpy(in_group)] for part in state))
 
     def value_into(self, final_value: Tensor, policy: Policy) -> None:
         """Write V(final_obs) to `[T, N]` where episodes were cut off, 0 elsewhere."""

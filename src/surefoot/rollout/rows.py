@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from surefoot.core.philox import Stream, uniforms
-from surefoot.core.records import State
+from surefoot.core.records import Rollout, State
 from surefoot.envs.protocol import VecEnv
 from surefoot.envs.steps import check_step
 from surefoot.policies.policy import Policy
@@ -22,8 +22,9 @@ class Rows:
         self.env, self._seed = env, seed
         self.buffer = RolloutBuffer(num_steps, env, policy.head)
         self.episodes = EpisodeTracker(env)
-        self.memory: State = ()
-        self.step = 0
+        self.step = self.first_step = 0
+        self._is_underway = False
+        self._memories: list[State] = []
         self.restart(policy)
 
     def restart(self, policy: Policy) -> None:
@@ -31,8 +32,40 @@ class Rows:
         self.env.reset(self.buffer.opening, self.step)
         check_step(self.env, self.buffer.opening, self.step)
         self.buffer.episode_start[-1] = True
-        self.memory = policy.initial_state(self.env.num_rows)
+        self._set_memory(policy.initial_state(self.env.num_rows))
         self.episodes.forget_running()
+        self._is_underway = False
+
+    def begin(self, policy: Policy) -> tuple[State, Tensor]:
+        """Make ready for a rollout: the memory it begins with, and its noise."""
+        if self._is_underway:  # the last one was given up halfway
+            self.restart(policy)
+        self.buffer.carry_over()
+        noise = self.noise(policy)
+        self.first_step, self.step = self.step, self.step + len(self.buffer.slots)
+        self._is_underway = True
+        return self.memory, noise
+
+    def finish(self, first_memory: State) -> Rollout:
+        """The rollout, complete."""
+        self._is_underway = False
+        return self.buffer.rollout(first_memory, self.episodes)
+
+    @property
+    def memory(self) -> State:
+        """What the policy remembers of every row."""
+        return tuple(torch.cat(parts) for parts in zip(*self._memories, strict=True))
+
+    def memory_of(self, group: int) -> State:
+        """What the policy remembers of a group's rows."""
+        return self._memories[group]
+
+    def remember(self, group: int, memory: State) -> None:
+        """A group's rows have moved on."""
+        self._memories[group] = memory
+
+    def _set_memory(self, memory: State) -> None:
+        self._memories = [tuple(part[rows] for part in memory) for rows in self.env.groups]
 
     def noise(self, policy: Policy) -> Tensor:
         """The noise of the next rollout `[T, N, ...]`: a function of seed, step and row alone (S13)."""
@@ -46,13 +79,13 @@ class Rows:
         return self.env.save_state() is not None
 
     def state(self) -> dict[str, Any]:
-        """For checkpoints; `envs` is None if they cannot say."""
+        """For checkpoints; `envs` is None if they cannot say, or stopped in the middle of a rollout."""
         return {
             "step": self.step,
             "opening": self.buffer.opening_state(),
             "memory": list(self.memory),
             "episodes": self.episodes.state(),
-            "envs": self.env.save_state(),
+            "envs": None if self._is_underway else self.env.save_state(),
         }
 
     def load_state(self, state: dict[str, Any], policy: Policy) -> bool:
@@ -62,7 +95,7 @@ class Rows:
         if state["envs"] is None or not self.buffer.fits(state["opening"]):
             self.restart(policy)
             return False
-        self.env.load_state(state["envs"])
+        self.env.load_state(state["envs"], self.step)
         self.buffer.load_opening(state["opening"])
-        self.memory = tuple(state["memory"])
+        self._set_memory(tuple(state["memory"]))
         return True

@@ -1,6 +1,7 @@
-"""The stepwise collector: any VecEnv, any torch policy, one step of all rows at a time."""
+"""The stepwise collector: any VecEnv, any torch policy, one step of a group of rows at a time."""
 
 import torch
+from torch import Tensor
 
 from surefoot.core.records import Rollout
 from surefoot.envs.protocol import VecEnv
@@ -19,22 +20,36 @@ class StepwiseCollector:
     # tour: collect
     def collect(self, policy: Policy) -> Rollout:
         """T steps of every row, then V of what the steps left open."""
-        rows, buffer, env = self.rows, self.rows.buffer, self.rows.env
-        first_memory, open_ends = rows.memory, OpenEnds()
-        buffer.carry_over()
-        noise = rows.noise(policy)
+        rows, buffer, open_ends = self.rows, self.rows.buffer, OpenEnds()
+        first_memory, noise = rows.begin(policy)
         with torch.inference_mode():
-            for t, slot in enumerate(buffer.slots):
-                output = policy(*buffer.inputs_at(t, rows.memory))
-                action = output.distribution.sample(noise[t])
-                env.step(policy.head.to_env(action).numpy(), slot)
-                check_step(env, slot, rows.step)
-                buffer.record(t, action, output)
-                # Bootstrap from the pre-reset observation: slot.obs already belongs to the next episode.
-                open_ends.keep(t, slot.truncated & ~slot.terminated, env.final_obs, output.state)
-                rows.memory, rows.step = output.state, rows.step + 1
+            for t in range(len(buffer.slots)):
+                for group in range(len(rows.env.groups)):  # one is inferred while the others step
+                    if t > 0:
+                        self._arrive(t - 1, group, open_ends)
+                    self._act(t, group, policy, noise[t])
+            for group in range(len(rows.env.groups)):
+                self._arrive(len(buffer.slots) - 1, group, open_ends)
             open_ends.value_into(buffer.final_value, policy)
             buffer.last_value.copy_(policy(*buffer.inputs_at(-1, rows.memory)).value)
-        return buffer.rollout(first_memory, rows.episodes)
+        return rows.finish(first_memory)
+
+    def _act(self, t: int, group: int, policy: Policy, noise: Tensor) -> None:
+        """Choose a group's actions, send them off, and record them while the envs step."""
+        rows = self.rows
+        output = policy(*rows.buffer.inputs_at(t, rows.memory_of(group), group))
+        action = output.distribution.sample(noise[rows.env.groups[group]])
+        rows.env.send(group, policy.head.to_env(action).numpy())
+        rows.buffer.record(t, group, action, output)
+        rows.remember(group, output.state)
+
+    def _arrive(self, t: int, group: int, open_ends: OpenEnds) -> None:
+        """Take in what a group's step gave."""
+        env, rows, slot = self.rows.env, self.rows.env.groups[group], self.rows.buffer.slots[t]
+        env.receive(group, slot)
+        check_step(env, slot, self.rows.first_step + t, rows)
+        self.rows.buffer.mark_starts(t, rows)
+        # Bootstrap from the pre-reset observation: slot.obs already belongs to the next episode.
+        open_ends.keep(t, rows, slot.truncated & ~slot.terminated, env.final_obs, self.rows.memory_of(group))
 
     # tour: end

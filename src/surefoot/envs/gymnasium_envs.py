@@ -1,4 +1,4 @@
-"""The `local` engine: Gymnasium envs in this process, one after the other."""
+"""Gymnasium envs in this process, stepped one after the other."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from surefoot.core.errors import EnvError, SurefootError
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.envs.protocol import Slot, choices, flat_mask, new_slot
+from surefoot.envs.shard import Calls, Shard
 from surefoot.envs.snapshot import load_env, save_env
 from surefoot.envs.spaces import ObsWriter, array_spec
 from surefoot.envs.steps import EnvStep, env_step
@@ -16,12 +17,19 @@ from surefoot.envs.steps import EnvStep, env_step
 GymEnv = gym.Env[Any, Any]
 
 
-class LocalVecEnv:
-    """N Gymnasium envs; row i is seeded from (seed, i), whatever N is."""
+class GymnasiumEnvs(Shard):
+    """Envs `first_env`, `first_env + 1`, ... of a run: env i is seeded from (seed, i), whoever else there is."""
 
     def __init__(
-        self, factories: Sequence[Callable[[], GymEnv]], seed: int, truncation_as_termination: bool = False
+        self,
+        factories: Sequence[Callable[[], GymEnv]],
+        seed: int,
+        truncation_as_termination: bool = False,
+        first_env: int = 0,
+        calls: Calls | None = None,
     ) -> None:
+        super().__init__(calls)
+        self._first_env = first_env
         self._envs = [self._construct(index, make) for index, make in enumerate(factories)]
         self._seed = seed
         self._seeds = self._derive_seeds(0)
@@ -33,9 +41,8 @@ class LocalVecEnv:
         self.action_spec = array_spec(first.action_space, "action")
         self._action_dtype = first.action_space.dtype
         self._own_masks = first.has_wrapper_attr("action_masks")
-        _, info = self._reset_env(0, self._seeds[0])
-        has_masks = self._own_masks or "action_mask" in info
-        self.mask_size = choices(self.action_spec) if has_masks else 0
+        self._num_choices = choices(self.action_spec)
+        self.mask_size = self._num_choices if self._has_masks() else 0
         self.final_obs = new_slot(self.num_rows, self.obs_spec, 0).obs
 
     def reset(self, slot: Slot, step: int = 0) -> None:
@@ -67,14 +74,14 @@ class LocalVecEnv:
 
     def describe(self, row: int) -> str:
         """Env index and seed."""
-        return f"env {row} (seed {self._seeds[row]})"
+        return f"env {self._first_env + row} (seed {self._seeds[row]})"
 
     def save_state(self) -> dict[str, Any] | None:
         """Snapshots of all envs, or None if one of them cannot say."""
         snapshots = [save_env(env) for env in self._envs]
         return None if None in snapshots else {"envs": snapshots}
 
-    def load_state(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any], step: int = 0) -> None:
         """Go on from snapshots."""
         for env, snapshot in zip(self._envs, state["envs"], strict=True):
             load_env(env, snapshot)
@@ -85,18 +92,25 @@ class LocalVecEnv:
             env.close()
         self._envs = []
 
+    def _has_masks(self) -> bool:
+        """Only the very first env is asked, by a reset: all others begin alike, however they are spread."""
+        return self._own_masks or (self._first_env == 0 and "action_mask" in self._reset_env(0, self._seeds[0])[1])
+
     def _derive_seeds(self, step: int) -> list[int]:
-        return [derived_seed(self._seed, row, Stream.ENV_SEED, step) for row in range(len(self._envs))]
+        first, count = self._first_env, len(self._envs)
+        return [derived_seed(self._seed, env, Stream.ENV_SEED, step) for env in range(first, first + count)]
 
     def _construct(self, index: int, make: Callable[[], GymEnv]) -> GymEnv:
+        self.calls.begin(index)
         try:
             return make()
         except SurefootError:
             raise
         except Exception as error:
-            raise EnvError(f"env {index} could not be made: {_brief(error)}") from error
+            raise EnvError(f"env {self._first_env + index} could not be made: {_brief(error)}") from error
 
     def _reset_env(self, row: int, seed: int | None) -> tuple[Any, dict[str, Any]]:
+        self.calls.begin(row)
         try:
             result = self._envs[row].reset(seed=seed)
         except Exception as error:
@@ -106,6 +120,7 @@ class LocalVecEnv:
         return result
 
     def _step_env(self, row: int, action: Any) -> EnvStep:
+        self.calls.begin(row)
         try:
             result = self._envs[row].step(action)
         except Exception as error:
@@ -119,7 +134,7 @@ class LocalVecEnv:
             mask = env.get_wrapper_attr("action_masks")() if self._own_masks else info.get("action_mask")
             if mask is None:
                 raise EnvError(f"{self.describe(row)} gave no 'action_mask' in its info, but did before")
-            slot.action_mask[row] = flat_mask(mask, self.mask_size, self.describe(row))
+            slot.action_mask[row] = flat_mask(mask, self._num_choices, self.describe(row))
 
 
 def _brief(error: Exception) -> str:

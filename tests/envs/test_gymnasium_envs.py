@@ -8,7 +8,7 @@ from gymnasium.wrappers import TimeLimit
 from surefoot.core.config import EnvConfig
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.tree import tree_items
-from surefoot.envs.local import LocalVecEnv
+from surefoot.envs.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import Slot, VecEnv, new_slot
 from surefoot.envs.spaces import ObsWriter
@@ -82,7 +82,7 @@ def test_both_flags_are_kept_apart_and_as_given():
 
 def test_rows_end_by_themselves():
     makers = [*factories(1, lengths=[2]), lambda: CounterEnv(1, lengths=[3])]
-    seen = run(LocalVecEnv(makers, seed=0), 3)
+    seen = run(GymnasiumEnvs(makers, seed=0), 3)
     assert [(step["terminated"]).tolist() for step in seen[1:]] == [[False, False], [True, False], [False, True]]
     assert seen[3]["final_obs"][:, 2].tolist() == [2, 3], "row 0's final observation is that of its last ending"
 
@@ -150,7 +150,7 @@ def test_masks_are_those_of_the_observation_beside_them(actions, way):
         env = (CounterEnv if way == "info" else MaskMethodEnv)(index, actions=actions, masks_in_info=way == "info")
         return TimeLimit(env, 3) if way == "method of a wrapped env" else env
 
-    env = LocalVecEnv([lambda: make(0), lambda: make(1)], seed=1)
+    env = GymnasiumEnvs([lambda: make(0), lambda: make(1)], seed=1)
     slot = opened(env)
     for _ in range(9):
         for row, counter in enumerate(env._envs):
@@ -177,7 +177,7 @@ def test_a_wrapper_may_tell_the_mask():
         def action_masks(self):
             return np.array([True, False, True, False])
 
-    env = LocalVecEnv([lambda: Masker(CounterEnv(), 3)], seed=0)
+    env = GymnasiumEnvs([lambda: Masker(CounterEnv(), 3)], seed=0)
     assert env.mask_size == 4
     assert opened(env).action_mask.tolist() == [[True, False, True, False]]
 
@@ -193,7 +193,8 @@ def test_masks_of_box_actions_are_ignored():
 
 
 def test_truncation_as_termination():
-    env = LocalVecEnv(factories(1, lengths=[1], endings=["truncated", "terminated"]), 0, truncation_as_termination=True)
+    makers = factories(1, lengths=[1], endings=["truncated", "terminated"])
+    env = GymnasiumEnvs(makers, 0, truncation_as_termination=True)
     seen = run(env, 2)
     assert [bool(step["terminated"][0]) for step in seen[1:]] == [True, True]
     assert [bool(step["truncated"][0]) for step in seen[1:]] == [False, False]
@@ -215,7 +216,7 @@ def test_rows_go_on_from_a_saved_state():
 
 
 def test_one_env_that_cannot_say_makes_the_whole_state_unknown():
-    env = LocalVecEnv([SavingEnv, CounterEnv], seed=0)
+    env = GymnasiumEnvs([SavingEnv, CounterEnv], seed=0)
     opened(env)
     assert env.save_state() is None
 

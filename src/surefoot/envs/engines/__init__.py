@@ -1,0 +1,91 @@
+"""Engines: who steps the envs, and where. One file an engine; all of them give the same numbers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from surefoot.core.config import RolloutConfig
+from surefoot.core.registry import Registry
+from surefoot.core.specs import ArraySpec, ObsSpec
+from surefoot.core.tree import tree_map
+from surefoot.envs.blueprint import Blueprint, shares
+from surefoot.envs.protocol import ArrayTree, VecEnv
+from surefoot.envs.shard import Shard
+
+GROUPS_FROM = 32
+"""Envs from which acting in two groups pays: below, a second inference costs more than it hides."""
+
+engines: Registry["Engine"] = Registry("engine", "surefoot.envs.engines")
+
+
+@dataclass(frozen=True)
+class RowSpecs:
+    """What every row looks like."""
+
+    obs: ObsSpec
+    action: ArraySpec
+    mask_size: int
+    rows_per_env: int
+
+    @staticmethod
+    def of(shard: Shard, num_envs: int) -> "RowSpecs":
+        """As a shard of so many envs says."""
+        return RowSpecs(shard.obs_spec, shard.action_spec, shard.mask_size, shard.num_rows // num_envs)
+
+
+class Engine(VecEnv):
+    """Base of engines: built from a blueprint of the envs."""
+
+    num_rows: int
+    obs_spec: ObsSpec
+    action_spec: ArraySpec
+    mask_size: int
+    final_obs: ArrayTree
+    restarts: int = 0
+
+    def __init__(self, blueprint: Blueprint, config: RolloutConfig) -> None:
+        raise NotImplementedError
+
+    @property
+    def groups(self) -> tuple[slice, ...]:
+        """The rows of each group."""
+        return self._groups
+
+    def _lay_out(self, groups: Sequence[range], specs: RowSpecs) -> None:
+        self.obs_spec, self.action_spec, self.mask_size = specs.obs, specs.action, specs.mask_size
+        self._groups = tuple(rows_of(envs, specs.rows_per_env) for envs in groups)
+        self.num_rows = self._groups[-1].stop
+
+    def __enter__(self) -> "Engine":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def env_groups(num_envs: int, config: RolloutConfig) -> list[range]:
+    """The envs of each group. A function of the config alone: inference in other batches rounds differently."""
+    count = config.groups or (2 if num_envs >= GROUPS_FROM else 1)
+    return shares(range(num_envs), min(count, num_envs))
+
+
+def rows_of(envs: range, rows_per_env: int) -> slice:
+    """The rows of a stretch of envs."""
+    return slice(envs.start * rows_per_env, envs.stop * rows_per_env)
+
+
+def part_of(tree: ArrayTree, rows: slice) -> ArrayTree:
+    """A view of some rows."""
+    part: ArrayTree = tree_map(lambda leaf: leaf[rows], tree)
+    return part
+
+
+def joined_state(parts: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:
+    """One state of all envs from those of their parts, or None if one of them could not say."""
+    known = [part["envs"] for part in parts if part is not None]
+    return {"envs": [env for envs in known for env in envs]} if len(known) == len(parts) else None
+
+
+def part_of_state(state: dict[str, Any], envs: range) -> dict[str, Any]:
+    """The state of some of the envs."""
+    return {"envs": state["envs"][envs.start : envs.stop]}

@@ -1,0 +1,81 @@
+"""The shared-memory block of the `processes` engine: one step of all rows, laid out from the specs."""
+
+import mmap
+import os
+import tempfile
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.core.specs import ArraySpec
+from surefoot.core.tree import tree_map
+from surefoot.envs.engines import RowSpecs
+from surefoot.envs.protocol import ArrayTree, Slot
+
+_ALIGNMENT = 64
+"""Bytes of a cache line: two workers never write to the same one at a field's edge."""
+
+
+def anonymous_file(name: str) -> int:
+    """A file without a path: the kernel frees it with the last process that has it, however that ends."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create(name)
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+class Block:
+    """Views of the same memory in every process; the layout follows from specs and number of rows alone."""
+
+    def __init__(self, file: int, specs: RowSpecs, num_rows: int) -> None:
+        self._offset = 0
+        self._memory: mmap.mmap | None = None
+        self._views(specs, num_rows)  # first without memory, for the size
+        self.size = max(self._offset, 1)
+        os.truncate(file, self.size)
+        self._memory, self._offset = mmap.mmap(file, self.size), 0
+        self.slot, self.final_obs, self.actions = self._views(specs, num_rows)
+
+    def _views(self, specs: RowSpecs, num_rows: int) -> tuple[Slot, ArrayTree, NDArray[Any]]:
+        def batch(spec: ArraySpec) -> NDArray[Any]:
+            return self._array((num_rows, *spec.shape), spec.dtype)
+
+        slot = Slot(
+            obs=tree_map(batch, specs.obs),
+            reward=self._array((num_rows,), "float32"),
+            terminated=self._array((num_rows,), "bool"),
+            truncated=self._array((num_rows,), "bool"),
+            valid=self._array((num_rows,), "bool"),
+            action_mask=self._array((num_rows, specs.mask_size), "bool") if specs.mask_size else None,
+        )
+        return slot, tree_map(batch, specs.obs), batch(specs.action)
+
+    def _array(self, shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
+        offset, kind = self._offset, np.dtype(dtype)
+        self._offset += -(-kind.itemsize * int(np.prod(shape)) // _ALIGNMENT) * _ALIGNMENT
+        if self._memory is None:
+            return np.empty(0, kind)
+        return np.ndarray(shape, kind, self._memory, offset)
+
+
+def copy_rows(source: Slot, target: Slot, rows: slice) -> None:
+    """Copy some rows of a whole step."""
+    target.reward[rows] = source.reward[rows]
+    target.terminated[rows] = source.terminated[rows]
+    target.truncated[rows] = source.truncated[rows]
+    target.valid[rows] = source.valid[rows]
+    copy_beginning(source, target, rows)
+
+
+def copy_beginning(source: Slot, target: Slot, rows: slice) -> None:
+    """Copy what some rows act on next."""
+    if isinstance(source.obs, dict):
+        assert isinstance(target.obs, dict)
+        for key, leaf in source.obs.items():
+            target.obs[key][rows] = leaf[rows]
+    else:
+        assert not isinstance(target.obs, dict)
+        target.obs[rows] = source.obs[rows]
+    if source.action_mask is not None and target.action_mask is not None:
+        target.action_mask[rows] = source.action_mask[rows]

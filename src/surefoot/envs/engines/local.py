@@ -1,0 +1,55 @@
+"""The `local` engine: all envs in this process, one after the other."""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from surefoot.core.config import RolloutConfig
+from surefoot.envs.blueprint import Blueprint
+from surefoot.envs.engines import Engine, RowSpecs, engines, env_groups, joined_state, part_of, part_of_state
+from surefoot.envs.protocol import Slot, new_slot
+
+
+@engines.register("local")
+class LocalEngine(Engine):
+    """One shard a group; for debugging, and for envs that step faster than processes can talk."""
+
+    def __init__(self, blueprint: Blueprint, config: RolloutConfig) -> None:
+        self._envs = env_groups(blueprint.num_envs, config)
+        self._shards = [blueprint.make(envs) for envs in self._envs]
+        self._lay_out(self._envs, RowSpecs.of(self._shards[0], len(self._envs[0])))
+        self.final_obs = new_slot(self.num_rows, self.obs_spec, 0).obs
+        for shard, rows in zip(self._shards, self.groups, strict=True):
+            shard.final_obs = part_of(self.final_obs, rows)
+
+    def reset(self, slot: Slot, step: int = 0) -> None:
+        """Start every env anew."""
+        for shard, rows in zip(self._shards, self.groups, strict=True):
+            shard.reset(slot.part(rows), step)
+
+    def send(self, group: int, actions: NDArray[Any]) -> None:
+        """Keep the actions."""
+        self._shards[group].send(0, actions)
+
+    def receive(self, group: int, slot: Slot) -> None:
+        """Make the step."""
+        self._shards[group].receive(0, slot.part(self.groups[group]))
+
+    def describe(self, row: int) -> str:
+        """Env index and seed."""
+        shard, rows = next(pair for pair in zip(self._shards, self.groups, strict=True) if row < pair[1].stop)
+        return shard.describe(row - rows.start)
+
+    def save_state(self) -> dict[str, Any] | None:
+        """Snapshots of all envs, or None if one of them cannot say."""
+        return joined_state([shard.save_state() for shard in self._shards])
+
+    def load_state(self, state: dict[str, Any], step: int = 0) -> None:
+        """Go on from snapshots."""
+        for shard, envs in zip(self._shards, self._envs, strict=True):
+            shard.load_state(part_of_state(state, envs), step)
+
+    def close(self) -> None:
+        """Close the envs."""
+        for shard in self._shards:
+            shard.close()

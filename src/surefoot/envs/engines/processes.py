@@ -1,0 +1,240 @@
+"""The `processes` engine: a few worker processes with many envs each, and one block of memory that all share."""
+
+import logging
+import os
+import time
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from surefoot.core.config import RolloutConfig
+from surefoot.core.errors import ConfigError, EnvError
+from surefoot.envs.blueprint import Blueprint, shares
+from surefoot.envs.engines import Engine, RowSpecs, engines, env_groups, joined_state, rows_of
+from surefoot.envs.engines.block import Block, anonymous_file, copy_beginning, copy_rows
+from surefoot.envs.engines.wire import MAX_GROUPS
+from surefoot.envs.engines.worker_process import WorkerError, WorkerProcess, deadline
+from surefoot.envs.protocol import Slot
+
+_log = logging.getLogger("surefoot")
+
+RESTART_WINDOW_S = 3600.0
+
+
+class WorkerTraceError(Exception):
+    """The traceback of another process, as the cause of an error in this one."""
+
+
+@engines.register("processes")
+class ProcessEngine(Engine):
+    """Every worker has a share of every group, so that all of them work on whichever group is sent.
+
+    A worker that raises, dies or hangs is replaced; its rows' running episodes end there, truncated and invalid.
+    """
+
+    def __init__(self, blueprint: Blueprint, config: RolloutConfig) -> None:
+        if config.groups > MAX_GROUPS:
+            raise ConfigError([f"rollout.groups: at most {MAX_GROUPS} with the processes engine (got {config.groups})"])
+        self._blueprint, self._max_restarts = blueprint, config.max_restarts
+        self._specs: RowSpecs
+        self._owner = os.getpid()
+        self._step = 0
+        self._restarted: deque[float] = deque()
+        groups = env_groups(blueprint.num_envs, config)
+        count = min(config.workers or len(os.sched_getaffinity(0)), max(len(group) for group in groups))
+        per_group = [shares(envs, count) for envs in groups]
+        self._block_file = anonymous_file("rows")
+        self._workers = [
+            WorkerProcess(index, _without_empty(share), self._block_file, config.step_timeout_s)
+            for index, share in enumerate(zip(*per_group, strict=True))
+        ]
+        self._in_flight: list[set[int]] = [set() for _ in self._workers]
+        self._lost: list[set[int]] = [set() for _ in self._workers]
+        self._close = weakref.finalize(self, _close, self._workers, self._block_file, self._owner)
+        self._open(groups)
+
+    def _open(self, groups: Sequence[range]) -> None:
+        try:
+            for worker in self._workers:
+                worker.start(self._blueprint)
+            self._specs, *_ = [worker.result() for worker in self._workers]
+            self._lay_out(groups, self._specs)
+            self._block = Block(self._block_file, self._specs, self.num_rows)
+            self.final_obs = self._block.final_obs
+            for worker in self._workers:
+                worker.call("attach", self._specs, self.num_rows)
+                worker.result()
+        except WorkerError as fault:
+            self.close()
+            raise _error(str(fault), fault) from WorkerTraceError(fault.trace)
+        except BaseException:
+            self.close()
+            raise
+
+    def reset(self, slot: Slot, step: int = 0) -> None:
+        """Start every env anew."""
+        self._check_owner()
+        self._drain()
+        self._step = step
+        self._describe_by("reset", step)
+        copy_beginning(self._block.slot, slot, slice(0, self.num_rows))
+
+    def send(self, group: int, actions: NDArray[Any]) -> None:
+        """Put the actions into the block and wake every worker that has rows of the group."""
+        self._check_owner()
+        self._block.actions[self.groups[group]] = actions
+        for index, worker in enumerate(self._workers):
+            if group in worker.envs and group not in self._lost[index]:
+                worker.step(group)
+                self._in_flight[index].add(group)
+
+    def receive(self, group: int, slot: Slot) -> None:
+        """Wait for the workers, replace those that failed, and copy the step out of the block."""
+        self._check_owner()
+        for index, worker in enumerate(self._workers):
+            if group in self._in_flight[index]:
+                try:
+                    worker.wait()
+                    self._in_flight[index].discard(group)
+                except WorkerError as fault:
+                    self._replace(index, fault)
+            if group in self._lost[index]:
+                self._write_loss(worker, group)
+                self._lost[index].discard(group)
+        self._step += group == 0
+        copy_rows(self._block.slot, slot, self.groups[group])
+
+    def describe(self, row: int) -> str:
+        """Env index and seed."""
+        for worker in self._workers:
+            for group, names in worker.descriptions.items():
+                first = rows_of(worker.envs[group], self._specs.rows_per_env).start
+                if first <= row < first + len(names):
+                    return str(names[row - first])
+        return f"row {row}"
+
+    def save_state(self) -> dict[str, Any] | None:
+        """Snapshots of all envs, or None if one of them cannot say, or failed while it did."""
+        self._check_owner()
+        if not self._close.alive:
+            return None
+        self._drain()
+        parts: dict[int, dict[str, Any] | None] = {}  # by the first env of each shard
+        for worker in self._workers:
+            worker.call("save_state")
+        for index, worker in enumerate(self._workers):
+            try:
+                parts |= {worker.envs[group].start: state for group, state in worker.result().items()}
+            except WorkerError as fault:
+                self._replace(index, fault)
+                parts[-1] = None
+        return joined_state([parts[first] for first in sorted(parts)])
+
+    def load_state(self, state: dict[str, Any], step: int = 0) -> None:
+        """Go on from snapshots."""
+        self._check_owner()
+        self._drain()
+        self._step = step
+        self._describe_by("load_state", state, step)
+
+    def close(self) -> None:
+        """End the workers; returns within seconds, whatever they are doing."""
+        self._close()
+
+    def _describe_by(self, name: str, *arguments: Any) -> None:
+        """Begin anew in all workers side by side; nothing is under way then, so what fails is raised."""
+        for worker in self._workers:
+            worker.call(name, *arguments)
+        for lost, worker in zip(self._lost, self._workers, strict=True):
+            try:
+                worker.descriptions = worker.result()
+            except WorkerError as fault:
+                self.close()
+                raise _error(str(fault), fault) from WorkerTraceError(fault.trace)
+            lost.clear()
+
+    def _replace(self, index: int, fault: WorkerError) -> None:
+        """A new worker with new episodes, for one that failed; too many within an hour end the run."""
+        worker = self._workers[index]
+        while True:
+            now = time.monotonic()
+            while self._restarted and now - self._restarted[0] > RESTART_WINDOW_S:
+                self._restarted.popleft()
+            if len(self._restarted) >= self._max_restarts:
+                self.close()
+                limit = f"restarted {self._max_restarts} times within an hour" if self._max_restarts else "no restarts"
+                message = f"{fault}; {limit} (rollout.max_restarts)"
+                raise _error(message, fault) from WorkerTraceError(fault.trace)
+            self._restarted.append(now)
+            self.restarts += 1
+            _log.warning(
+                "%s; restarting worker %d (%d of %d within an hour), its running episodes do not count\n%s",
+                *(fault, index, len(self._restarted), self._max_restarts, fault.trace),
+            )
+            try:
+                self._restart(worker)
+                break
+            except WorkerError as another:
+                fault = another
+        self._in_flight[index].clear()
+        self._lost[index] = set(worker.envs)
+
+    def _restart(self, worker: WorkerProcess) -> None:
+        worker.end()
+        worker.start(self._blueprint)
+        worker.result()
+        worker.call("attach", self._specs, self.num_rows)
+        worker.result()
+        worker.call("reset", self._step + self.restarts)
+        worker.descriptions = worker.result()
+
+    def _write_loss(self, worker: WorkerProcess, group: int) -> None:
+        """What a step says that was not made: the episode is over, and nothing of this step counts."""
+        lost = self._block.slot.part(rows_of(worker.envs[group], self._specs.rows_per_env))
+        lost.reward[:], lost.terminated[:], lost.truncated[:], lost.valid[:] = 0, False, True, False
+
+    def _drain(self) -> None:
+        """Wait for steps whose results nobody wants anymore."""
+        for index, worker in enumerate(self._workers):
+            for _ in range(len(self._in_flight[index])):
+                try:
+                    worker.wait()
+                except WorkerError as fault:
+                    self._replace(index, fault)
+                    break
+            self._in_flight[index].clear()
+
+    def _check_owner(self) -> None:
+        if os.getpid() != self._owner:
+            raise EnvError(
+                f"these environments belong to process {self._owner}; a forked process cannot use them: start it with"
+                " the 'spawn' method and make the environments there"
+            )
+        if not self._close.alive:
+            raise EnvError("the environments are closed")
+
+
+def _close(workers: Sequence[WorkerProcess], block_file: int, owner: int) -> None:
+    """End every worker: at once those that listen, by force after a moment those that do not."""
+    if os.getpid() != owner:
+        return
+    for worker in workers:
+        worker.ask_to_end()
+    until = deadline()
+    for worker in workers:
+        worker.end(until)
+    os.close(block_file)
+
+
+def _without_empty(share: Sequence[range]) -> dict[int, range]:
+    return {group: envs for group, envs in enumerate(share) if envs}
+
+
+def _error(message: str, fault: WorkerError) -> EnvError:
+    """One line; the traceback goes along as the cause, and to the log."""
+    if fault.trace:
+        _log.error("%s\n%s", message, fault.trace)
+    return EnvError(message)

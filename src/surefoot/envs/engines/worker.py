@@ -1,0 +1,135 @@
+"""A worker of the `processes` engine: makes its share of the envs and steps them when told to."""
+
+import ctypes
+import faulthandler
+import mmap
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from surefoot.core.errors import SurefootError
+from surefoot.envs.blueprint import Blueprint
+from surefoot.envs.engines import RowSpecs, part_of, part_of_state, rows_of
+from surefoot.envs.engines.block import Block
+from surefoot.envs.engines.wire import CALL, DONE, FAILURE, RESULT, Cell, Failure, Phase, read_message, send_message
+from surefoot.envs.shard import Calls, Shard
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Worker:
+    """One shard of each group; dispatches what arrives on the socket until its other end is closed."""
+
+    def __init__(self, connection: socket.socket, block_file: int, status: Any) -> None:
+        self._connection, self._block_file, self._status = connection, block_file, status
+        self._shards: dict[int, Shard] = {}
+        self._steps: dict[int, Callable[[], None]] = {}
+        self._envs: Mapping[int, range] = {}
+
+    def serve(self) -> None:
+        """Answer until there is nobody left to answer."""
+        receive, send = self._connection.recv, self._connection.sendall
+        while command := receive(1):
+            try:
+                if command == CALL:
+                    name, arguments = read_message(self._connection)
+                    send_message(self._connection, RESULT, getattr(self, name)(*arguments))
+                else:
+                    self._steps[command[0]]()
+                    send(DONE)
+            except (EOFError, BrokenPipeError, ConnectionResetError):
+                return
+            except Exception as error:
+                brief = str(error) if isinstance(error, SurefootError) else f"{type(error).__name__}: {error}"
+                send_message(self._connection, FAILURE, Failure(brief, traceback.format_exc()))
+
+    def construct(self, blueprint: Blueprint, envs: Mapping[int, range]) -> RowSpecs:
+        """Make the envs of each group; what their rows look like."""
+        calls, self._envs = Calls(self._status), envs
+        for group, share in envs.items():
+            self._at(group, Phase.CONSTRUCTOR)
+            self._shards[group] = blueprint.make(share, calls)
+        group, shard = next(iter(self._shards.items()))
+        self._at(group, Phase.IDLE)
+        return RowSpecs.of(shard, len(envs[group]))
+
+    def attach(self, specs: RowSpecs, num_rows: int) -> None:
+        """From now on, read actions from the shared block and write steps into it."""
+        block = Block(self._block_file, specs, num_rows)
+        self._slots = {}
+        for group, envs in self._envs.items():
+            shard, rows = self._shards[group], rows_of(envs, specs.rows_per_env)
+            shard.final_obs = part_of(block.final_obs, rows)
+            self._slots[group] = block.slot.part(rows)
+            self._steps[group] = self._stepper(group, block.actions[rows])
+
+    def _stepper(self, group: int, actions: Any) -> Callable[[], None]:
+        shard, slot, status = self._shards[group], self._slots[group], self._status
+
+        def step() -> None:
+            status[Cell.GROUP], status[Cell.PHASE] = group, Phase.STEP
+            shard.step(actions, slot)
+            status[Cell.PHASE] = Phase.IDLE
+
+        return step
+
+    def reset(self, step: int) -> dict[int, list[str]]:
+        """Start every env anew; the rows of each group in words, for messages."""
+        for group, shard in self._shards.items():
+            self._at(group, Phase.RESET)
+            shard.reset(self._slots[group], step)
+        self._at(0, Phase.IDLE)
+        return self._descriptions()
+
+    def save_state(self) -> dict[int, dict[str, Any] | None]:
+        """Snapshots of each group's envs."""
+        self._at(0, Phase.SNAPSHOT)
+        return {group: shard.save_state() for group, shard in self._shards.items()}
+
+    def load_state(self, state: dict[str, Any], step: int) -> dict[int, list[str]]:
+        """Go on from the snapshots of all envs."""
+        self._at(0, Phase.SNAPSHOT)
+        for group, shard in self._shards.items():
+            shard.load_state(part_of_state(state, self._envs[group]), step)
+        return self._descriptions()
+
+    def close(self) -> None:
+        """Close the envs."""
+        for shard in self._shards.values():
+            shard.close()
+
+    def _descriptions(self) -> dict[int, list[str]]:
+        return {g: [shard.describe(row) for row in range(shard.num_rows)] for g, shard in self._shards.items()}
+
+    def _at(self, group: int, phase: Phase) -> None:
+        self._status[Cell.GROUP], self._status[Cell.PHASE] = group, phase
+
+
+def main() -> None:
+    """Entry point of the process: file descriptors and the parent's process id as arguments."""
+    connection_file, block_file, status_file, trace_file, parent, dies_with_thread = map(int, sys.argv[1:])
+    # The parent decides when a run ends; a Ctrl-C goes to the whole terminal.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if dies_with_thread:
+        _die_with(parent)
+    faulthandler.enable(trace_file)
+    faulthandler.register(signal.SIGUSR1, trace_file)
+    status = memoryview(mmap.mmap(status_file, 0)).cast("q")
+    worker = Worker(socket.socket(fileno=connection_file), block_file, status)
+    worker.serve()
+    worker.close()
+    sys.stdout.flush()
+    os._exit(0)  # threads that an env left behind must not keep the process
+
+
+def _die_with(parent: int) -> None:
+    """Ask Linux to kill us with the parent: an env that hangs would never see the end of the socket."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)

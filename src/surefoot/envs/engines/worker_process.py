@@ -1,0 +1,196 @@
+"""The parent's side of one worker: starts it, talks to it, notices when it raises, dies or hangs, and ends it."""
+
+import mmap
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NoReturn
+
+import cloudpickle
+
+from surefoot.core.errors import EnvError
+from surefoot.envs.blueprint import Blueprint
+from surefoot.envs.engines.block import anonymous_file
+from surefoot.envs.engines.wire import (
+    CALL,
+    DONE,
+    FAILURE,
+    MAX_GROUPS,
+    STATUS_BYTES,
+    Cell,
+    Failure,
+    Phase,
+    read_message,
+    send_message,
+)
+
+_COMMAND = "from surefoot.envs.engines.worker import main; main()"
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""Threads of numerical libraries in every worker would fight over the cores that the workers fill already."""
+_GROUPS = [bytes([group]) for group in range(MAX_GROUPS)]
+_GRACE_S = 2.0
+_DUMP_S = 0.5
+_ACTIVITY = {
+    Phase.IDLE: "idle",
+    Phase.CONSTRUCTOR: "in the constructor of",
+    Phase.RESET: "in reset of",
+    Phase.STEP: "in step of",
+    Phase.SNAPSHOT: "saving or restoring envs",
+}
+
+
+class WorkerError(Exception):
+    """A worker raised, died or hung; `trace` is where its envs were then."""
+
+    def __init__(self, message: str, trace: str) -> None:
+        super().__init__(message)
+        self.trace = trace
+
+
+class WorkerProcess:
+    """One worker; `descriptions` names its rows by group, as of the last reset."""
+
+    def __init__(self, index: int, envs: Mapping[int, range], block_file: int, timeout_s: float) -> None:
+        self.index, self.envs = index, envs
+        self._block_file, self._timeout_s = block_file, timeout_s
+        self.descriptions: dict[int, list[str]] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, blueprint: Blueprint) -> None:
+        """Start the process and let it construct its envs; the answer is waited for with `result`."""
+        self._status_file, self._trace_file = anonymous_file("status"), anonymous_file("trace")
+        os.truncate(self._status_file, STATUS_BYTES)
+        self._status = memoryview(mmap.mmap(self._status_file, STATUS_BYTES)).cast("q")
+        self._connection, theirs = socket.socketpair()
+        # A wait that runs out looks whether the worker still makes progress.
+        whole, part = divmod(min(1.0, self._timeout_s / 4), 1)
+        wait = struct.pack("ll", int(whole), int(part * 1e6))
+        self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, wait)
+        files = (theirs.fileno(), self._block_file, self._status_file, self._trace_file)
+        # The kernel ties a child to the thread that started it, and only the main thread lasts as long as we do.
+        dies_with_thread = threading.current_thread() is threading.main_thread()
+        arguments = [*map(str, files), str(os.getpid()), str(int(dies_with_thread))]
+        path = os.pathsep.join(entry for entry in sys.path if entry)
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _COMMAND, *arguments],
+            pass_fds=files,
+            stdin=subprocess.DEVNULL,
+            env={**_ONE_THREAD, **os.environ, "PYTHONPATH": path},
+        )
+        theirs.close()
+        self.call("construct", blueprint, dict(self.envs))
+
+    def step(self, group: int) -> None:
+        """Begin a step of a group; `wait` is for its end."""
+        with suppress(BrokenPipeError, ConnectionResetError):  # a worker that died is noticed when it is waited for
+            self._connection.send(_GROUPS[group])
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Begin anything else; `result` is for its answer."""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            send_message(self._connection, CALL, (name, arguments), _dumps)
+
+    def wait(self) -> None:
+        """Until the step is made."""
+        try:
+            kind = self._connection.recv(1)
+        except (BlockingIOError, ConnectionResetError):
+            kind = self._patiently()
+        if kind != DONE:
+            self._raise(kind)
+
+    def result(self) -> Any:
+        """The answer to a call."""
+        kind = self._patiently()
+        if kind in (b"", FAILURE):
+            self._raise(kind)
+        try:
+            return read_message(self._connection)
+        except (EOFError, ConnectionResetError):
+            return self._raise(b"")
+
+    def _patiently(self) -> bytes:
+        """Wait as long as the worker makes progress: a call of one env may take the whole timeout."""
+        calls, since = self._status[Cell.CALLS], time.monotonic()
+        while True:
+            try:
+                return self._connection.recv(1)
+            except ConnectionResetError:
+                return b""
+            except BlockingIOError:
+                now = self._status[Cell.CALLS]
+                if now != calls:
+                    calls, since = now, time.monotonic()
+                elif time.monotonic() - since > self._timeout_s:
+                    raise self._hung() from None
+
+    def _raise(self, kind: bytes) -> NoReturn:
+        if kind == FAILURE:
+            failure: Failure = read_message(self._connection)
+            raise WorkerError(failure.message, failure.traceback)
+        assert self._process is not None
+        code = self._process.wait()
+        how = f"exited with code {code}" if code >= 0 else f"died of {signal.Signals(-code).name}"
+        hint = " (killed from outside, perhaps for lack of memory)" if code == -signal.SIGKILL else ""
+        raise WorkerError(f"worker {self.index} {how}{hint}{self._where()}", self._trace())
+
+    def _hung(self) -> WorkerError:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGUSR1)  # its fault handler writes down where it is
+        time.sleep(_DUMP_S)
+        message = f"worker {self.index} made no progress for {self._timeout_s:g} s{self._where()}"
+        return WorkerError(f"{message}; raise rollout.step_timeout_s if that is usual", self._trace())
+
+    def _where(self) -> str:
+        phase, group, row = (self._status[cell] for cell in (Cell.PHASE, Cell.GROUP, Cell.ROW))
+        activity = _ACTIVITY[Phase(phase)]
+        if phase in (Phase.IDLE, Phase.SNAPSHOT):
+            return f" while {activity}"
+        known = self.descriptions.get(group, [])
+        who = known[row] if phase != Phase.CONSTRUCTOR and row < len(known) else f"env {self.envs[group].start + row}"
+        return f" {activity} {who}"
+
+    def _trace(self) -> str:
+        return os.pread(self._trace_file, 1 << 20, 0).decode(errors="replace").strip()
+
+    def end(self, deadline: float = 0.0) -> None:
+        """Wait for the process to end until a moment in time, then kill it; release everything."""
+        if self._process is None:
+            return
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(max(0.0, deadline - time.monotonic()))
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+        self._connection.close()
+        self._status.release()
+        for file in (self._status_file, self._trace_file):
+            os.close(file)
+
+    def ask_to_end(self) -> None:
+        """Close our end of the socket, which the worker sees as its end."""
+        if self._process is not None:
+            with suppress(OSError):
+                self._connection.shutdown(socket.SHUT_RDWR)
+
+
+def deadline() -> float:
+    """The moment until which workers may end by themselves."""
+    return time.monotonic() + _GRACE_S
+
+
+def _dumps(message: Any) -> bytes:
+    try:
+        return bytes(cloudpickle.dumps(message))
+    except Exception as error:
+        raise EnvError(
+            f"the environment cannot be sent to a worker process ({error}); give a factory that makes everything it"
+            " needs itself, or set rollout.engine: local"
+        ) from error

@@ -1,0 +1,72 @@
+"""Shards: rows in one process that step as one."""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from surefoot.core.specs import ArraySpec, ObsSpec
+from surefoot.envs.protocol import ArrayTree, Slot
+
+
+class Calls:
+    """Says which row's env is being called, in memory that a watching process may share."""
+
+    def __init__(self, cells: Any = None) -> None:
+        self._cells = [0, 0] if cells is None else cells
+
+    def begin(self, row: int) -> None:
+        """A row's env is about to be called."""
+        cells = self._cells
+        cells[1] = row
+        cells[0] += 1
+
+
+class Shard:
+    """Rows in this process that step as one: what adapters build on, and engines are made of."""
+
+    num_rows: int
+    obs_spec: ObsSpec
+    action_spec: ArraySpec
+    mask_size: int
+    final_obs: ArrayTree
+    """An engine may replace it with memory of its own."""
+    restarts = 0
+
+    def __init__(self, calls: Calls | None = None) -> None:
+        self.calls = calls or Calls()
+
+    @property
+    def groups(self) -> tuple[slice, ...]:
+        """One, of all rows."""
+        return (slice(0, self.num_rows),)
+
+    def send(self, group: int, actions: NDArray[Any]) -> None:
+        """Keep the actions: the step is made when it is waited for."""
+        self._actions = actions
+
+    def receive(self, group: int, slot: Slot) -> None:
+        """Make the step."""
+        self.step(self._actions, slot)
+
+    def step(self, actions: NDArray[Any], slot: Slot) -> None:
+        """Step every row, reset those that ended, and fill the whole slot."""
+        raise NotImplementedError
+
+    def reset(self, slot: Slot, step: int = 0) -> None:
+        """Start every row anew, seeded from (seed, row, step); fills obs and mask."""
+        raise NotImplementedError
+
+    def describe(self, row: int) -> str:
+        """A row for error messages: env index and seed."""
+        raise NotImplementedError
+
+    def save_state(self) -> dict[str, Any] | None:
+        """Snapshots of the envs, one each, under `envs`; None if they cannot say."""
+        return None
+
+    def load_state(self, state: dict[str, Any], step: int = 0) -> None:
+        """Only called with what `save_state` gave."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Release everything; safe to call twice."""
