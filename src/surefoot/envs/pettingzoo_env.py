@@ -1,0 +1,136 @@
+"""One PettingZoo parallel env: its answers are checked, and its errors say which env it was."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from gymnasium import spaces
+
+from surefoot.core.errors import EnvError, SurefootError
+
+ParallelEnv = Any
+"""A `pettingzoo.ParallelEnv`; not imported, so that the package is needed only where its envs are."""
+Agent = Any
+
+
+def is_parallel_env(env: object) -> bool:
+    """Whether this is a PettingZoo parallel env: several agents, all of which act in one step."""
+    return hasattr(env, "possible_agents") and hasattr(env, "step") and not hasattr(env, "agent_iter")
+
+
+class Answer(NamedTuple):
+    """What a parallel env's step returns: a dict by agent each."""
+
+    observations: Mapping[Agent, Any]
+    rewards: Mapping[Agent, Any]
+    terminations: Mapping[Agent, Any]
+    truncations: Mapping[Agent, Any]
+    infos: Mapping[Agent, Any]
+
+    def mentions(self, agent: Agent) -> bool:
+        """Whether the env says anything about this agent; an info alone is no step."""
+        return any(agent in part for part in self[:4])
+
+    def of(self, agent: Agent) -> tuple[Any, ...]:
+        """An agent's share, as a single env would return it; no reward is a reward of 0, no flag is not set."""
+        flags = self.terminations.get(agent, False), self.truncations.get(agent, False)
+        return self.observations.get(agent), self.rewards.get(agent, 0.0), *flags, self.infos.get(agent) or {}
+
+
+class CheckedEnv:
+    """Env number `index` of a run; `possible` are the agents that it may list."""
+
+    def __init__(self, index: int, make: Callable[[], ParallelEnv], seed: int) -> None:
+        self._index, self._seed = index, seed
+        try:
+            self.env = make()
+        except SurefootError:
+            raise
+        except Exception as error:
+            raise EnvError(f"env {index} could not be made: {_brief(error)}") from error
+        self.possible: tuple[Agent, ...] = tuple(getattr(self.env, "possible_agents", ()))
+        if not self.possible:
+            raise EnvError(f"env {index} does not say who its agents can be; list them all in env.possible_agents")
+
+    def describe(self) -> str:
+        """Env index and seed."""
+        return f"env {self._index} (seed {self._seed})"
+
+    def agents(self) -> list[Agent]:
+        """Those that take part now."""
+        listed = list(self.env.agents)
+        for agent in listed:
+            if agent not in self.possible:
+                raise EnvError(
+                    f"{self.describe()} lists agent '{agent}', who is not in its possible_agents; add it there"
+                )
+        return listed
+
+    def reset(self, seed: int | None) -> tuple[Mapping[Agent, Any], Mapping[Agent, Any]]:
+        """Observations and infos of the agents that a new episode begins with."""
+        self._seed = self._seed if seed is None else seed
+        try:
+            result = self.env.reset(seed=seed)
+        except Exception as error:
+            raise EnvError(f"{self.describe()} raised in reset: {_brief(error)}") from error
+        if not _are_mappings(result, 2):
+            raise EnvError(f"{self.describe()}: reset must return (observations, infos), dicts by agent")
+        if not self.agents():
+            raise EnvError(f"{self.describe()} has no agents after reset; list those that take part in env.agents")
+        return result[0], result[1]
+
+    def step(self, actions: dict[Agent, Any]) -> Answer:
+        """One step of all agents."""
+        try:
+            result = self.env.step(actions)
+        except Exception as error:
+            raise EnvError(f"{self.describe()} raised in step: {_brief(error)}") from error
+        if not _are_mappings(result, 5):
+            names = "observations, rewards, terminations, truncations, infos"
+            raise EnvError(f"{self.describe()}: step must return ({names}), dicts by agent")
+        return Answer(*result)
+
+    @property
+    def can_save(self) -> bool:
+        """Whether it has `save_state` and `load_state`, and no wrapper whose own state would be lost."""
+        return hasattr(self.env, "save_state") and self.env.unwrapped is self.env
+
+
+def common_agents(envs: Sequence[CheckedEnv]) -> tuple[Agent, ...]:
+    """The possible agents, which must be the same in every env: they are the rows."""
+    agents = envs[0].possible
+    for env in envs:
+        if env.possible != agents:
+            raise EnvError(
+                f"{env.describe()} has the possible_agents {list(env.possible)}, but {envs[0].describe()} has"
+                f" {list(agents)}; make all envs with the same ones in the same order"
+            )
+    return agents
+
+
+def common_space(
+    space_of: Callable[[Agent], spaces.Space[Any]], agents: Sequence[Agent], role: str
+) -> spaces.Space[Any]:
+    """The space that all agents share."""
+    space = space_of(agents[0])
+    others = [f"'{agent}' ({space_of(agent)})" for agent in agents if space_of(agent) != space]
+    if others:
+        raise EnvError(
+            f"one policy acts for all agents, so their {role} spaces must be equal, but {', '.join(others)} differ from"
+            f" '{agents[0]}' ({space}); pad them to one space in the env, or train these agents apart"
+        )
+    return space
+
+
+def without_mask(space: spaces.Space[Any]) -> spaces.Space[Any] | None:
+    """The observation's own space where it comes as {"observation", "action_mask"}; None where it does not."""
+    if isinstance(space, spaces.Dict) and set(space.spaces) == {"observation", "action_mask"}:
+        return space["observation"]
+    return None
+
+
+def _are_mappings(result: Any, count: int) -> bool:
+    return isinstance(result, tuple) and len(result) == count and all(isinstance(part, Mapping) for part in result)
+
+
+def _brief(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,72 @@
+"""From the name of a module with `parallel_env` to envs, such as `mpe2.simple_spread_v3`."""
+
+import difflib
+import importlib
+import pkgutil
+from dataclasses import dataclass
+from importlib.util import find_spec
+from types import ModuleType
+
+from surefoot.core.config import EnvConfig
+from surefoot.core.errors import EnvError
+from surefoot.envs.pettingzoo_env import ParallelEnv
+
+_INSTALL = "pip install 'surefoot[pettingzoo]'"
+
+
+@dataclass(frozen=True)
+class PettingZooFactory:
+    """Makes a module's parallel env with the config's arguments; travels to other processes by name."""
+
+    module: str
+    config: EnvConfig
+
+    def __call__(self) -> ParallelEnv:
+        """One env."""
+        limit = self.config.max_episode_steps
+        kwargs = self.config.kwargs | ({} if limit is None else {"max_cycles": limit})
+        try:
+            return imported(self.module).parallel_env(**kwargs)
+        except TypeError as error:
+            raise EnvError(
+                f"environment 'pettingzoo:{self.module}' refuses the arguments {kwargs} (env.kwargs, and"
+                f" env.max_episode_steps as max_cycles): {error}"
+            ) from error
+
+
+def pettingzoo_factory(module: str, config: EnvConfig) -> PettingZooFactory:
+    """A factory for a module's parallel env; refuses an unknown module at once, with the nearest known one."""
+    if not hasattr(imported(module), "parallel_env"):
+        raise EnvError(f"module '{module}' has no parallel_env(); give one that has, such as 'mpe2.simple_spread_v3'")
+    return PettingZooFactory(module, config)
+
+
+def imported(module: str) -> ModuleType:
+    """The module, or a typed error that says what is missing."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if missing.partition(".")[0] == "pettingzoo" and find_spec("pettingzoo") is None:
+            raise EnvError(f"environment 'pettingzoo:{module}' needs PettingZoo: {_INSTALL}") from error
+        if missing == module or module.startswith(f"{missing}."):
+            raise EnvError(f"there is no module '{missing}'{_suggestion(missing) or _remedy(missing)}") from error
+        raise EnvError(f"environment 'pettingzoo:{module}' needs the package '{missing}', which is missing") from error
+    except (ImportError, TypeError, ValueError) as error:
+        cause = str(error).replace("\n", " ")
+        raise EnvError(f"environment 'pettingzoo:{module}' could not be imported: {cause}") from error
+
+
+def _remedy(missing: str) -> str:
+    package = missing.partition(".")[0]
+    return f"; install the package '{package}' (PettingZoo itself: {_INSTALL})" if package == missing else ""
+
+
+def _suggestion(module: str) -> str:
+    """A "did you mean" clause with the nearest module beside or inside this one."""
+    parent, _, name = module.rpartition(".")
+    if not parent:
+        return ""
+    siblings = [found.name for found in pkgutil.iter_modules(getattr(importlib.import_module(parent), "__path__", []))]
+    close = difflib.get_close_matches(name, siblings, n=1)
+    return f"; did you mean '{parent}.{close[0]}'?" if close else ""

@@ -1,0 +1,223 @@
+"""PettingZoo's parallel envs: a row is one agent of one env, and one policy acts for all."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.core.errors import EnvError
+from surefoot.core.philox import Stream, derived_seed
+from surefoot.core.tree import tree_items, tree_map
+from surefoot.envs.pettingzoo_env import (
+    Agent,
+    Answer,
+    CheckedEnv,
+    ParallelEnv,
+    common_agents,
+    common_space,
+    without_mask,
+)
+from surefoot.envs.protocol import Slot, choices, flat_mask, new_slot
+from surefoot.envs.shard import Calls, Shard
+from surefoot.envs.spaces import ObsWriter, array_spec
+from surefoot.envs.steps import EnvStep, env_step
+
+
+class PettingZooEnvs(Shard):
+    """Envs `first_env`, `first_env + 1`, ... of a run, each with a row for each possible agent, in their order.
+
+    Env i is seeded from (seed, i), whoever else there is. A step of an agent is valid if it had an observation to act
+    on and the env answered. An agent that is done, gone or not there yet has an invalid row of zeros with every action
+    allowed. An env that no agent is left in resets in the same step.
+    """
+
+    def __init__(
+        self,
+        factories: Sequence[Callable[[], ParallelEnv]],
+        seed: int,
+        truncation_as_termination: bool = False,
+        first_env: int = 0,
+        calls: Calls | None = None,
+    ) -> None:
+        super().__init__(calls)
+        self._seed, self._truncation_as_termination = seed, truncation_as_termination
+        self._numbers = range(first_env, first_env + len(factories))
+        self._seeds = self._derive_seeds(0)
+        self._envs: list[CheckedEnv] = []
+        for number, make, env_seed in zip(self._numbers, factories, self._seeds, strict=True):
+            # How many rows an env has is known only when there is one.
+            self.calls.begin(len(self._envs) * len(self._envs[0].possible) if self._envs else 0)
+            self._envs.append(CheckedEnv(number, make, env_seed))
+        self._agents = common_agents(self._envs)
+        self._place = {agent: place for place, agent in enumerate(self._agents)}
+        self.num_rows = len(self._envs) * len(self._agents)
+        self._acting = np.zeros(self.num_rows, dtype=bool)  # has an observation to act on
+        self._read_spaces()
+        self._now = new_slot(self.num_rows, self.obs_spec, self.mask_size)
+        self.final_obs = new_slot(self.num_rows, self.obs_spec, 0).obs
+
+    def reset(self, slot: Slot, step: int = 0) -> None:
+        """Start every env anew from its own seed; one for another step gives other episodes."""
+        self._seeds = self._derive_seeds(step)
+        for index, seed in enumerate(self._seeds):
+            self._begin(index, seed)
+        self._show(slot)
+
+    def step(self, actions: NDArray[Any], slot: Slot) -> None:
+        """Step every env with the actions of the agents it lists; one that nobody is left in is reset at once."""
+        now = self._now
+        now.reward[:], now.terminated[:], now.truncated[:], now.valid[:] = 0, False, False, False
+        is_choice = self.action_spec.kind == "discrete"
+        per_row = actions.tolist() if is_choice else actions.astype(self._action_dtype, copy=False)
+        for index in range(len(self._envs)):
+            if not self._step_env(index, per_row):
+                self._begin(index, None)
+        if self._truncation_as_termination:
+            now.terminated[:] |= now.truncated
+            now.truncated[:] = False
+        slot.reward[:], slot.terminated[:], slot.truncated[:] = now.reward, now.terminated, now.truncated
+        slot.valid[:] = now.valid
+        self._show(slot)
+
+    def describe(self, row: int) -> str:
+        """Env index, agent and seed."""
+        index, place = divmod(row, len(self._agents))
+        return f"env {self._numbers[index]}, agent '{self._agents[place]}' (seed {self._seeds[index]})"
+
+    def save_state(self) -> dict[str, Any] | None:
+        """Snapshots of all envs, or None if one of them cannot say."""
+        if not all(env.can_save for env in self._envs):
+            return None
+        return {"envs": [self._snapshot(index) for index in range(len(self._envs))]}
+
+    def load_state(self, state: dict[str, Any], step: int = 0) -> None:
+        """Go on from snapshots."""
+        self._seeds = self._derive_seeds(step)
+        for index, snapshot in enumerate(state["envs"]):
+            self._load_snapshot(index, snapshot)
+
+    def close(self) -> None:
+        """Close the envs."""
+        for env in self._envs:
+            env.env.close()
+        self._envs = []
+
+    def _read_spaces(self) -> None:
+        first = self._envs[0]
+        obs_space = common_space(first.env.observation_space, self._agents, "observation")
+        action_space = common_space(first.env.action_space, self._agents, "action")
+        bare_space = without_mask(obs_space)
+        self._has_mask_in_obs = bare_space is not None
+        self._writer = ObsWriter(obs_space if bare_space is None else bare_space)
+        self.obs_spec = self._writer.spec
+        self.action_spec = array_spec(action_space, "action")
+        self._action_dtype = action_space.dtype
+        _, infos = first.reset(self._seeds[0])
+        has_masks = self._has_mask_in_obs or any("action_mask" in (info or {}) for info in infos.values())
+        self.mask_size = choices(self.action_spec) if has_masks else 0
+
+    def _begin(self, index: int, seed: int | None) -> None:
+        """A new episode of one env, with the agents that it lists."""
+        env, rows = self._envs[index], self._rows(index)
+        self.calls.begin(rows.start)
+        observations, infos = env.reset(seed)
+        self._clear(rows)
+        for agent in env.agents():
+            if agent in observations:
+                self._see(rows.start + self._place[agent], observations[agent], infos.get(agent) or {})
+
+    def _step_env(self, index: int, actions: Any) -> bool:
+        """One step of one env; whether an agent is left in it."""
+        env, first_row = self._envs[index], self._rows(index).start
+        self.calls.begin(first_row)
+        answer = env.step({agent: actions[first_row + self._place[agent]] for agent in env.agents()})
+        listed = set(env.agents())
+        left = [self._take(first_row + place, agent, answer, agent in listed) for agent, place in self._place.items()]
+        return any(left)
+
+    def _take(self, row: int, agent: Agent, answer: Answer, is_listed: bool) -> bool:
+        """One agent's part of a step; whether it goes on."""
+        if not is_listed and not self._acting[row]:
+            return False
+        step = env_step(answer.of(agent), row, self.describe)
+        goes_on = is_listed and not (step.terminated or step.truncated)
+        if self._acting[row]:
+            self._record(row, step, goes_on, answer.mentions(agent), agent in answer.observations)
+        if not goes_on:
+            self._clear(slice(row, row + 1))
+        elif agent in answer.observations:
+            self._see(row, step.obs, step.info)
+        return goes_on
+
+    def _record(self, row: int, step: EnvStep, goes_on: bool, is_told: bool, is_seen: bool) -> None:
+        """What the step of an agent that acted was worth, and what it leaves if it was its last."""
+        now = self._now
+        now.valid[row], now.reward[row], now.terminated[row] = is_told, step.reward, step.terminated
+        # Gone without a flag is cut off: the env has not said that nothing would have followed.
+        now.truncated[row] = step.truncated or not (goes_on or step.terminated)
+        if goes_on:
+            return
+        if is_seen:
+            self._writer.write(self._parts(step.obs, step.info)[0], self.final_obs, row, self.describe)
+        elif is_told and not step.terminated and not self._truncation_as_termination:
+            raise EnvError(
+                f"{self.describe(row)} was cut off without a last observation, so its value cannot be bootstrapped;"
+                " supply it, or set env.truncation_as_termination: true"
+            )
+        else:
+            alone = slice(row, row + 1)
+            tree_map(lambda final, last: np.copyto(final[alone], last[alone]), self.final_obs, now.obs)
+
+    def _see(self, row: int, obs: Any, info: Mapping[str, Any]) -> None:
+        """The observation and mask that an agent acts on next."""
+        bare, mask = self._parts(obs, info)
+        self._writer.write(bare, self._now.obs, row, self.describe)
+        self._acting[row] = True
+        if self._now.action_mask is not None:
+            if mask is None:
+                raise EnvError(f"{self.describe(row)} gave no 'action_mask', but agents did before")
+            self._now.action_mask[row] = flat_mask(mask, self.mask_size, self.describe(row))
+
+    def _parts(self, obs: Any, info: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Observation and mask, which come together or apart."""
+        if not self._has_mask_in_obs:
+            return obs, info.get("action_mask")
+        return (obs.get("observation"), obs.get("action_mask")) if isinstance(obs, Mapping) else (None, None)
+
+    def _clear(self, rows: slice) -> None:
+        """Nobody acts here: finite numbers and a free choice, whatever the env leaves behind."""
+        self._acting[rows] = False
+        for _, leaf in tree_items(self._now.obs):
+            leaf[rows] = 0
+        if self._now.action_mask is not None:
+            self._now.action_mask[rows] = True
+
+    def _show(self, slot: Slot) -> None:
+        tree_map(np.copyto, slot.obs, self._now.obs)
+        if slot.action_mask is not None and self._now.action_mask is not None:
+            np.copyto(slot.action_mask, self._now.action_mask)
+
+    def _snapshot(self, index: int) -> dict[str, Any]:
+        rows, now = self._rows(index), self._now
+        return {
+            "own": self._envs[index].env.save_state(),
+            "acting": self._acting[rows].copy(),
+            "obs": tree_map(lambda leaf: leaf[rows].copy(), now.obs),
+            "action_mask": None if now.action_mask is None else now.action_mask[rows].copy(),
+        }
+
+    def _load_snapshot(self, index: int, snapshot: dict[str, Any]) -> None:
+        env, rows, now = self._envs[index], self._rows(index), self._now
+        env.reset(self._seeds[index])
+        env.env.load_state(snapshot["own"])
+        self._acting[rows] = np.asarray(snapshot["acting"])
+        tree_map(lambda leaf, saved: np.copyto(leaf[rows], np.asarray(saved)), now.obs, snapshot["obs"])
+        if now.action_mask is not None:
+            now.action_mask[rows] = np.asarray(snapshot["action_mask"])
+
+    def _rows(self, index: int) -> slice:
+        return slice(index * len(self._agents), (index + 1) * len(self._agents))
+
+    def _derive_seeds(self, step: int) -> list[int]:
+        return [derived_seed(self._seed, number, Stream.ENV_SEED, step) for number in self._numbers]
