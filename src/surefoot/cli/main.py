@@ -12,6 +12,8 @@ COMMANDS = {
     "train": "train a preset or any Gymnasium environment",
     "resume": "go on with a run, exactly where it stopped",
     "evaluate": "score a run or a model file",
+    "report": "write an HTML page about one or several runs",
+    "bench": "measure speed and memory: train, rollout, scaling, peers",
     "envs": "list environments",
     "presets": "list presets, or show one",
 }

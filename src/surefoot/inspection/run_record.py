@@ -1,6 +1,8 @@
 """What a run directory tells about its run: the config and the metric records."""
 
 import json
+import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,25 +36,30 @@ class RunRecord:
 def read_run(path: Path) -> RunRecord:
     """Read a run directory; it may belong to a run that is still going on, or that was killed."""
     config_file, metrics_file = path / "config.yaml", path / "metrics.jsonl"
-    if not config_file.is_file():
+    if not os.path.isfile(config_file):  # pathlib's raises where the folder may not be entered
         raise RunDirectoryError(f"{path} holds no run (it has no config.yaml); give the folder that 'train' printed")
-    if not metrics_file.is_file():
+    if not os.path.isfile(metrics_file):
         raise RunDirectoryError(f"{path} has no metrics.jsonl yet; wait for the first iteration to end")
     try:
         config = yaml.safe_load(config_file.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-        raise RunDirectoryError(f"{config_file} cannot be read: {error}") from error
+        cause = " ".join(str(error).split())
+        raise RunDirectoryError(f"{config_file} cannot be read: {cause}") from error
     return RunRecord(path, config if isinstance(config, dict) else {}, _read_records(metrics_file))
 
 
 def _read_records(path: Path) -> list[Record]:
     """A killed run may leave half a line, and a resumed one repeats steps: what was written last counts."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise RunDirectoryError(f"{path} cannot be read: {error.strerror}") from error
     by_step: dict[int, Record] = {}
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in lines:
         try:
-            record = json.loads(line)
+            record = _numbers(json.loads(line))
             step = int(record["step"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, AttributeError, OverflowError):
             continue
         while by_step and next(reversed(by_step)) >= step:
             by_step.popitem()
@@ -60,3 +67,8 @@ def _read_records(path: Path) -> list[Record]:
     if not by_step:
         raise RunDirectoryError(f"{path} holds no record yet; wait for the first iteration to end")
     return list(by_step.values())
+
+
+def _numbers(raw: dict[str, Any]) -> Record:
+    """Finite numbers only: what else a line holds cannot be drawn or judged."""
+    return {name: value for name, value in raw.items() if isinstance(value, int | float) and math.isfinite(value)}

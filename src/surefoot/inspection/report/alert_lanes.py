@@ -1,0 +1,91 @@
+"""Alerts on the time line: a lane for every alert of every run, under the same axis as the curves."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from surefoot.inspection.report.alert_spans import AlertSpan, alert_spans
+from surefoot.inspection.report.charts import Chart, ranges
+from surefoot.inspection.report.run_groups import Group
+from surefoot.inspection.report.run_summary import seconds_of_training
+from surefoot.inspection.report.traces import TimeUnit, Trace, color_of, plain, rounded
+from surefoot.inspection.run_record import RunRecord
+
+MOST_LANES = 30
+"""More than this, and the runs of a group share their lanes."""
+_LANE_HEIGHT, _FRAME_HEIGHT = 38, 74
+
+
+def in_words(alert: str) -> str:
+    """`kl_high` as `kl high`."""
+    return alert.replace("_", " ")
+
+
+def alerts_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
+    """What was active when; None if nothing ever was."""
+    found = [(group, run, span) for group in groups for run in group.runs for span in alert_spans(run)]
+    if not found:
+        return None
+    by_run = len({(str(run.path), span.name) for _, run, span in found}) <= MOST_LANES
+    lanes: dict[tuple[int, str, str], str] = {}
+    bars: list[tuple[Group, RunRecord, AlertSpan, tuple[int, str, str]]] = []
+    for group, run, span in found:
+        lane = (group.index, str(run.path) if by_run else "", span.name)
+        lanes.setdefault(lane, f"{in_words(span.name)} · {run.name if by_run else group.label}")
+        bars.append((group, run, span, lane))
+    places = {lane: -place for place, lane in enumerate(lanes)}
+    traces = []
+    for group in groups:
+        mine = [(run, span, places[lane]) for owner, run, span, lane in bars if owner is group]
+        if mine:
+            traces.append(_bars(group, mine, unit))
+    labels = [_label(text, places[lane]) for lane, text in lanes.items()]
+    rows = {"range": [-len(lanes) + 0.45, 0.75], "visible": False, "fixedrange": True}
+    layout = {"yaxis": rows, "annotations": labels, "hovermode": "closest", "barmode": "overlay"}
+    height = _FRAME_HEIGHT + _LANE_HEIGHT * len(lanes)
+    return Chart("Alerts", traces, is_alone=True, height=height, ranges=ranges(groups, unit), layout=layout)
+
+
+def _bars(group: Group, mine: list[tuple[RunRecord, AlertSpan, int]], unit: TimeUnit) -> Trace:
+    starts = np.array([span.start for _, span, _ in mine], dtype=np.float64)
+    ends = np.array([span.end for _, span, _ in mine], dtype=np.float64)
+    start_times, end_times = (
+        np.array([_time_at(run, step) for (run, _, _), step in zip(mine, steps, strict=True)]) / unit.seconds
+        for steps in (starts, ends)
+    )
+    color = color_of(group.index)
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "group": group.index,
+        "y": [place for _, _, place in mine],
+        "views": {
+            "steps": {"base": rounded(starts, 9), "x": rounded(ends - starts, 9)},
+            "time": {"base": rounded(start_times), "x": rounded(end_times - start_times)},
+        },
+        "width": 0.36,
+        # The outline keeps a short alert of a long run visible.
+        "marker": {"color": color, "line": {"color": color, "width": 2}},
+        "text": [_hover(run, span) for run, span, _ in mine],
+        "textposition": "none",
+        "hovertemplate": "%{text}<extra></extra>",
+        "showlegend": False,
+    }
+
+
+def _time_at(run: RunRecord, step: float) -> float:
+    """Seconds of training at a step; the run begins at step 0 and second 0."""
+    steps = [0.0, *(record["step"] for record in run.records)]
+    seconds = [0.0, *(seconds_of_training(run) or [0.0] * len(run.records))]
+    return float(np.interp(step, steps, seconds))
+
+
+def _hover(run: RunRecord, span: AlertSpan) -> str:
+    return f"<b>{plain(in_words(span.name))}</b><br>{plain(run.name)}<br>steps {span.start:,} to {span.end:,}"
+
+
+def _label(text: str, place: int) -> dict[str, Any]:
+    """Above its lane and inside the plot, where it leaves the left margin as wide as everywhere."""
+    where = {"xref": "paper", "x": 0, "xanchor": "left", "y": place + 0.22, "yanchor": "bottom"}
+    return {**where, "text": plain(text), "showarrow": False, "font": {"size": 12}}

@@ -1,0 +1,111 @@
+"""The page's charts: which runs and metrics each one draws. A chart without data does not come into being."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from surefoot.inspection.report.evaluations import group_evaluations, run_evaluations
+from surefoot.inspection.report.metric_curve import metric_curve
+from surefoot.inspection.report.run_groups import Group
+from surefoot.inspection.report.run_summary import seconds_of_training
+from surefoot.inspection.report.traces import TimeUnit, Trace, curve_traces
+from surefoot.telemetry import names
+
+MOST_POINTS, MOST_POINTS_SMALL = 1000, 400
+"""Of a curve in a large and in a small chart."""
+TALL, SMALL = 400, 230
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart as the page's script takes it, and the words around it."""
+
+    title: str
+    traces: list[Trace]
+    note: str = ""
+    is_alone: bool = False
+    """Alone in its section, whose title says it all."""
+    group: int | None = None
+    height: int = SMALL
+    ranges: dict[str, list[float]] = field(default_factory=dict)
+    layout: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """What the script needs."""
+        return {"traces": self.traces, "ranges": self.ranges, "layout": self.layout}
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """A metric worth a small chart."""
+
+    metric: str
+    title: str
+    note: str
+    sign: int = 1
+
+
+DIAGNOSTICS = (
+    Diagnostic(names.APPROX_KL, "KL divergence (nats)", "how far an update moved the policy"),
+    Diagnostic(names.CLIP_FRACTION, "Clip fraction", "share of samples whose ratio left the clip range"),
+    Diagnostic(
+        names.EXPLAINED_VARIANCE, "Explained variance", "1: the critic predicts returns; 0 or less: it does not"
+    ),
+    Diagnostic(names.ENTROPY_LOSS, "Entropy (nats)", "how random the policy still is", -1),
+    Diagnostic(names.STD, "Action std", "spread of the actions tried"),
+    Diagnostic(names.VALUE_LOSS, "Value loss", "error of the critic, in its own units"),
+    Diagnostic(names.POLICY_LOSS, "Policy loss", "clipped surrogate; near 0, mostly below"),
+    Diagnostic(names.GRAD_NORM, "Gradient norm", "before clipping"),
+    Diagnostic(names.LEARNING_RATE, "Learning rate", "after its schedule"),
+    Diagnostic(names.EPISODE_LENGTH, "Episode length (steps)", "mean of the last 100 episodes"),
+)
+
+
+def metric_chart(
+    groups: Sequence[Group], metric: str, title: str, unit: TimeUnit, *, sign: int = 1, is_large: bool = False
+) -> Chart | None:
+    """A metric of all groups."""
+    limit = MOST_POINTS if is_large else MOST_POINTS_SMALL
+    traces: list[Trace] = []
+    for group in groups:
+        curves = [curve for run in group.runs if (curve := metric_curve(run, metric, sign)) is not None]
+        traces += curve_traces(group, curves, unit, limit, faint=is_large)
+    if not traces:
+        return None
+    return Chart(title, traces, height=TALL if is_large else SMALL, ranges=ranges(groups, unit))
+
+
+def learning_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
+    """Return over steps, evaluations on top."""
+    chart = metric_chart(groups, names.EPISODE_REWARD, "Return", unit, is_large=True)
+    if chart is None:
+        return None
+    layout = {"yaxis": {"title": {"text": "return, mean of the last 100 episodes"}}}
+    return replace(chart, traces=[*chart.traces, *group_evaluations(groups, unit)], layout=layout, is_alone=True)
+
+
+def evaluation_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
+    """Every run's evaluations."""
+    traces = run_evaluations(groups, unit)
+    if not traces:
+        return None
+    layout = {"yaxis": {"title": {"text": "mean reward of an evaluation"}}}
+    return Chart("Evaluation", traces, is_alone=True, height=TALL, ranges=ranges(groups, unit), layout=layout)
+
+
+def diagnostic_charts(groups: Sequence[Group], unit: TimeUnit) -> list[Chart]:
+    """The diagnostics that were recorded."""
+    charts = []
+    for wanted in DIAGNOSTICS:
+        chart = metric_chart(groups, wanted.metric, wanted.title, unit, sign=wanted.sign)
+        if chart is not None:
+            charts.append(replace(chart, note=wanted.note))
+    return charts
+
+
+def ranges(groups: Sequence[Group], unit: TimeUnit) -> dict[str, list[float]]:
+    """From 0 to the end of the longest run: the same for all charts of these groups, so that they line up."""
+    runs = [run for group in groups for run in group.runs]
+    furthest = max(run.records[-1]["step"] for run in runs)
+    longest = max((seconds_of_training(run) or [0.0])[-1] for run in runs) / unit.seconds
+    return {"steps": [0, furthest * 1.01 or 1], "time": [0, longest * 1.01 or 1]}

@@ -1,0 +1,86 @@
+"""Numbers behind a curve: smoothing, thinning of long series, the spread over runs."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+SMOOTHING = {"off": 0.0, "light": 0.02, "strong": 0.10}
+"""Width of the window, as a share of the run's records."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A metric of one run: when (steps, seconds of training) and how much."""
+
+    steps: Floats
+    seconds: Floats
+    values: Floats
+
+    def smoothed(self, share: float) -> "Curve":
+        """The same curve under a centered moving mean."""
+        return Curve(self.steps, self.seconds, smooth(self.values, share))
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The mean over runs, and from the lowest to the highest of them."""
+
+    steps: Floats
+    seconds: Floats
+    mean: Floats
+    low: Floats
+    high: Floats
+
+
+def smooth(values: Floats, share: float) -> Floats:
+    """Mean over a window around each value; it narrows at the ends, so that nothing is made up and nothing lags."""
+    count = len(values)
+    half = math.ceil(share * count / 2) if share > 0 else 0
+    total = np.concatenate(([0.0], np.cumsum(values)))
+    place = np.arange(count)
+    reach = np.minimum(half, np.minimum(place, count - 1 - place))
+    result: Floats = (total[place + reach + 1] - total[place - reach]) / (2 * reach + 1)
+    return result
+
+
+def thin(values: Floats, limit: int) -> NDArray[np.intp]:
+    """Indices of at most `limit` values: both ends, and the lowest and highest of each stretch: no spike is lost."""
+    count = len(values)
+    if count <= limit:
+        return np.arange(count)
+    edges = np.linspace(0, count, (limit - 2) // 2 + 1).astype(int)
+    kept = {0, count - 1}
+    for start, stop in pairwise(edges.tolist()):
+        stretch = values[start:stop]
+        kept |= {start + int(stretch.argmin()), start + int(stretch.argmax())}
+    return np.array(sorted(kept), dtype=np.intp)
+
+
+def spread(curves: Sequence[Curve], limit: int) -> Spread:
+    """Over the runs that got as far as each step; it ends where fewer than half of them, or only one, go on."""
+    grid = np.unique(np.concatenate([curve.steps for curve in curves]))
+    if len(grid) > limit:
+        grid = np.linspace(grid[0], grid[-1], limit)
+    values = np.stack([_at(grid, curve.steps, curve.values) for curve in curves])
+    seconds = np.stack([_at(grid, curve.steps, curve.seconds) for curve in curves])
+    there = ~np.isnan(values)
+    needed = min(len(curves), max(2, math.ceil(len(curves) / 2)))
+    enough = there.sum(axis=0) >= needed
+    if not enough.any():
+        # Runs that never overlap have no spread; the longest stands for them.
+        longest = max(curves, key=lambda curve: len(curve.steps))
+        return Spread(longest.steps, longest.seconds, longest.values, longest.values, longest.values)
+    values, seconds = values[:, enough], seconds[:, enough]
+    columns = (np.nanmean(values, axis=0), np.nanmin(values, axis=0), np.nanmax(values, axis=0))
+    return Spread(grid[enough], np.nanmean(seconds, axis=0), *columns)
+
+
+def _at(grid: Floats, steps: Floats, values: Floats) -> Floats:
+    result: Floats = np.interp(grid, steps, values, left=np.nan, right=np.nan)
+    return result

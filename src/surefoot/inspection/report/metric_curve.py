@@ -1,0 +1,18 @@
+"""From a run's records to a curve."""
+
+import numpy as np
+
+from surefoot.inspection.report.curves import Curve
+from surefoot.inspection.report.run_summary import seconds_of_training
+from surefoot.inspection.run_record import RunRecord
+
+
+def metric_curve(run: RunRecord, metric: str, sign: int = 1) -> Curve | None:
+    """A metric with its steps and times; None if it was never recorded."""
+    times = seconds_of_training(run) or [0.0] * len(run.records)
+    found = [
+        (record["step"], seconds, sign * record[metric])
+        for record, seconds in zip(run.records, times, strict=True)
+        if metric in record
+    ]
+    return Curve(*np.array(found, dtype=np.float64).T) if found else None

@@ -1,0 +1,199 @@
+"""One self-contained HTML page about one or several runs."""
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from html import escape
+from importlib import resources
+from string import Template
+
+from surefoot.inspection.report.alert_lanes import alerts_chart
+from surefoot.inspection.report.charts import (
+    MOST_POINTS,
+    MOST_POINTS_SMALL,
+    Chart,
+    diagnostic_charts,
+    evaluation_chart,
+    learning_chart,
+)
+from surefoot.inspection.report.distinct_names import with_distinct_names
+from surefoot.inspection.report.run_groups import Group, flat, group_runs, seed_of
+from surefoot.inspection.report.run_summary import seconds_of_training, summarize
+from surefoot.inspection.report.tables import all_settings, differences_table, summary_table
+from surefoot.inspection.report.timings import MOST_PHASE_CHARTS, timing_charts, totals_chart
+from surefoot.inspection.report.traces import swatch_style, time_unit
+from surefoot.inspection.run_record import RunRecord
+from surefoot.telemetry import names
+
+GENERATOR = "surefoot report"
+
+
+class Page:
+    """Collects sections and the charts in them."""
+
+    def __init__(self, runs: Sequence[RunRecord]) -> None:
+        self.runs = with_distinct_names(runs)
+        self.groups = group_runs(self.runs)
+        times = [seconds_of_training(run) for run in self.runs]
+        self.has_time = all(found is not None for found in times)
+        self.unit = time_unit(max((found[-1] for found in times if found), default=0.0))
+        self.charts: dict[str, Chart] = {}
+        self.sections: list[str] = []
+
+    def add(self, title: str, content: str, note: str = "") -> None:
+        """A section, if it holds anything."""
+        if content:
+            lead = f"<p class='note'>{note}</p>" if note else ""
+            self.sections.append(f"<section><h2>{escape(title)}</h2>{lead}{content}</section>")
+
+    def figure(self, chart: Chart | None) -> str:
+        """The place where the script draws the chart."""
+        if chart is None:
+            return ""
+        name = f"chart-{len(self.charts)}"
+        self.charts[name] = chart
+        dot = "" if chart.group is None else f'<i class="swatch" style="{swatch_style(chart.group)}"></i>'
+        note = f"<small>{dot}{escape(chart.note)}</small>" if chart.note else ""
+        caption = "" if chart.is_alone else f"<figcaption>{escape(chart.title)}{note}</figcaption>"
+        plot = (
+            f'<div class="plot" id="{name}" style="height:{chart.height}px" aria-label="{escape(chart.title)}"></div>'
+        )
+        return f"<figure>{caption}{plot}</figure>"
+
+    def small_figures(self, charts: Sequence[Chart]) -> str:
+        """Small charts side by side, as many as there is room for."""
+        return f'<div class="grid">{"".join(self.figure(chart) for chart in charts)}</div>' if charts else ""
+
+
+def report_page(runs: Sequence[RunRecord], now: datetime | None = None) -> str:
+    """The page's HTML; needs no network and no other file."""
+    from plotly.offline import get_plotlyjs
+
+    page = Page(runs)
+    _fill(page)
+    assets = resources.files(__package__).joinpath("assets")
+    data = {
+        "charts": {name: chart.to_json() for name, chart in page.charts.items()},
+        "axes": {"steps": "environment steps", "time": f"training time ({page.unit.name})"},
+    }
+    # "<" could end the script element; its JSON escape cannot.
+    embedded = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    title = f"{_title(page.groups)} · Surefoot report"
+    parts = {"title": escape(title), "heading": escape(_title(page.groups)), "generator": GENERATOR}
+    parts |= {"lead": _lead(page, now or datetime.now(UTC)), "controls": _controls(page), "data": embedded}
+    parts |= {"sections": "\n".join(page.sections), "plotly": get_plotlyjs()}
+    parts |= {name: assets.joinpath(f"page.{name}").read_text(encoding="utf-8") for name in ("css", "js")}
+    return Template(assets.joinpath("page.html").read_text(encoding="utf-8")).substitute(parts)
+
+
+def _fill(page: Page) -> None:
+    """The sections, in the order in which a person asks: how did it go, why, what did it cost, what was different."""
+    groups, unit = page.groups, page.unit
+    page.add("Summary", summary_table(groups), "Final return: mean of the last 100 training episodes.")
+    learning = _by_env(page, lambda mine: page.figure(learning_chart(mine, unit)))
+    page.add(
+        "Learning", learning or "<p>No episode has ended yet, so there is no return to draw.</p>", _learning_note(page)
+    )
+    alerts = _by_env(page, lambda mine: page.figure(alerts_chart(mine, unit)))
+    page.add("Alerts", alerts or "<p>No alert was raised.</p>", alerts and "When each alert was active.")
+    evaluation = _by_env(page, lambda mine: page.figure(evaluation_chart(mine, unit)))
+    note = "Whole episodes with the policy's most likely actions; bars: one std over the episodes."
+    page.add("Evaluation", evaluation or "<p>No evaluation was recorded.</p>", evaluation and note)
+    page.add("Diagnostics", _by_env(page, lambda mine: page.small_figures(diagnostic_charts(mine, unit))))
+    page.add(
+        "Timing",
+        page.figure(totals_chart(groups)) + _by_env(page, lambda mine: page.small_figures(timing_charts(mine, unit))),
+        _timing_note(page),
+    )
+    page.add("Settings", _settings(page))
+
+
+def _by_env(page: Page, draw: Callable[[list[Group]], str]) -> str:
+    """The same for each env under its name: returns and lengths of different tasks do not compare."""
+    envs = list(dict.fromkeys(group.env for group in page.groups))
+    drawn = {env: draw([group for group in page.groups if group.env == env]) for env in envs}
+    if len(envs) == 1:
+        return drawn[envs[0]]
+    return "".join(f"<h3>{escape(env)}</h3>{content}" for env, content in drawn.items() if content)
+
+
+def _learning_note(page: Page) -> str:
+    notes = ["Line: smoothed as chosen above; faint: as recorded."]
+    if any(run.series(names.EVAL_REWARD) for run in page.runs):
+        notes.append("Diamonds: evaluations, with one std over their episodes.")
+    if any(len(group.runs) > 1 for group in page.groups):
+        notes.append(
+            "Runs that differ only in their seed are one curve: the mean, in a band from the lowest to the highest run"
+            " (so are the bars of its diamonds)."
+        )
+    longest = max(len(run.records) for run in page.runs)
+    if longest > MOST_POINTS_SMALL:
+        notes.append(
+            f"Long curves are thinned to {MOST_POINTS:,} points ({MOST_POINTS_SMALL} in small charts);"
+            f" the longest run here has {longest:,} records. Single runs keep their lows and highs."
+        )
+    return " ".join(notes)
+
+
+def _timing_note(page: Page) -> str:
+    most = max(sum(group.env == other.env for other in page.groups) for group in page.groups)
+    if most <= MOST_PHASE_CHARTS:
+        return ""
+    return f"Seconds per iteration are drawn for the first {MOST_PHASE_CHARTS} configurations of an environment."
+
+
+def _settings(page: Page) -> str:
+    several = len(page.runs) > 1
+    differences = differences_table(page.groups) or ("<p>All runs have the same settings.</p>" if several else "")
+    return differences + "".join(all_settings(group) for group in page.groups)
+
+
+def _title(groups: Sequence[Group]) -> str:
+    envs = list(dict.fromkeys(group.env for group in groups))
+    return ", ".join(envs[:3]) + (f" and {len(envs) - 3} more" if len(envs) > 3 else "")
+
+
+def _lead(page: Page, now: datetime) -> str:
+    """What was run, in one line."""
+    count = len(page.runs)
+    engines = _values(page, "rollout.engine")
+    seeds = list(dict.fromkeys(seed_of(run) for run in page.runs))
+    versions = dict.fromkeys(found for run in page.runs if (found := summarize(run).versions))
+    facts = [
+        page.runs[0].name if count == 1 else f"{count} runs, {_counted(len(page.groups), 'configuration')}",
+        f"seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}",
+        f"{sum(int(run.records[-1]['step']) for run in page.runs):,} steps in all" if count > 1 else "",
+        f"engine {', '.join(engines)}" if engines else "",
+        f"{', '.join(_values(page, 'rollout.num_envs'))} envs" if _values(page, "rollout.num_envs") else "",
+        *versions,
+        f"written {now:%Y-%m-%d %H:%M} UTC",
+    ]
+    return " · ".join(escape(fact) for fact in facts if fact)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def _values(page: Page, key: str) -> list[str]:
+    return list(dict.fromkeys(value for run in page.runs if (value := flat(run.config).get(key))))
+
+
+def _controls(page: Page) -> str:
+    """Legend and switches, for all charts at once."""
+    chips = "".join(
+        f'<button type="button" class="chip" data-group="{group.index}" aria-pressed="true"'
+        f' style="{swatch_style(group.index)}">{escape(group.label)}'
+        f"{f' · {len(group.runs)} seeds' if len(group.runs) > 1 else ''}</button>"
+        for group in page.groups
+    )
+    axes = ("steps", "time") if page.has_time else ()
+    return f'<div class="legend">{chips}</div>{_switch("smoothing", "off", "light", "strong")}{_switch("axis", *axes)}'
+
+
+def _switch(name: str, *choices: str) -> str:
+    label = {"smoothing": "Smoothing", "axis": "Over"}[name]
+    buttons = "".join(f'<button type="button" data-{name}="{choice}">{choice}</button>' for choice in choices)
+    return (
+        f'<div class="switch" role="group" aria-label="{label}"><span>{label}</span>{buttons}</div>' if choices else ""
+    )

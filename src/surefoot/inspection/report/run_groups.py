@@ -1,0 +1,106 @@
+"""Runs that differ only in their seed belong together; labels say what sets the groups apart."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from surefoot.inspection.run_record import RunRecord
+
+SEED, ENV = "train.seed", "env.id"
+_WITHOUT_EFFECT = ("log.",)
+"""Settings that change nothing about the training, so they do not split a group."""
+_MAX_KEYS_IN_LABEL = 2
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs with one config but for the seed; `index` is its place on the page, and so its color."""
+
+    index: int
+    label: str
+    env: str
+    runs: tuple[RunRecord, ...]
+
+
+def flat(config: dict[str, Any], prefix: str = "") -> dict[str, str]:
+    """`section.key` to the value as text; what is nested deeper gets longer keys."""
+    found: dict[str, str] = {}
+    for key, value in config.items():
+        name = f"{prefix}{key}"
+        found |= flat(value, f"{name}.") if isinstance(value, dict) and value else {name: as_text(value)}
+    return found
+
+
+def as_text(value: Any) -> str:
+    """A value as a person would write it."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(as_text(part) for part in value) or "none"
+    if value is None or value == {}:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def differing_keys(configs: Sequence[dict[str, str]]) -> list[str]:
+    """Keys that do not have the same value everywhere, in the order of the files."""
+    keys = dict.fromkeys(key for config in configs for key in config)
+    return [key for key in keys if len({config.get(key) for config in configs}) > 1]
+
+
+def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
+    """Group by everything but the seed, in the order given."""
+    members: dict[tuple[tuple[str, str], ...], list[RunRecord]] = {}
+    for run in runs:
+        members.setdefault(tuple(sorted(_decisive(run).items())), []).append(run)
+    groups = list(members.values())
+    if len(runs) == 1:
+        labels = [runs[0].name]
+    else:
+        labels = _labels([_decisive(group[0]) for group in groups], [group[0].name for group in groups])
+    return [
+        Group(index, label, env_of(group[0]), tuple(group))
+        for index, (label, group) in enumerate(zip(labels, groups, strict=True))
+    ]
+
+
+def env_of(run: RunRecord) -> str:
+    """The environment's id as far as the config tells."""
+    return flat(run.config).get(ENV, "unknown environment")
+
+
+def seed_of(run: RunRecord) -> str:
+    """The seed as text."""
+    return flat(run.config).get(SEED, "unknown")
+
+
+def _decisive(run: RunRecord) -> dict[str, str]:
+    everything = flat(run.config)
+    return {key: value for key, value in everything.items() if key != SEED and not key.startswith(_WITHOUT_EFFECT)}
+
+
+def _labels(configs: list[dict[str, str]], names: list[str]) -> list[str]:
+    """The env where there are several, and the few settings that differ; else the run's name."""
+    envs = [config.get(ENV, "unknown environment") for config in configs]
+    labels = []
+    for config, env, name in zip(configs, envs, names, strict=True):
+        peers = [other for other, other_env in zip(configs, envs, strict=True) if other_env == env]
+        keys = differing_keys(peers)
+        parts = [env] if len(set(envs)) > 1 or not keys else []
+        if len(keys) > _MAX_KEYS_IN_LABEL:
+            parts.append(name)
+        else:
+            parts += [f"{key.rsplit('.', 1)[-1]} {config.get(key, 'not set')}" for key in keys]
+        labels.append(" · ".join(parts))
+    return _distinct(labels, names)
+
+
+def _distinct(labels: list[str], names: Iterable[str]) -> list[str]:
+    """Two keys may end alike, and two folders have one name: then a number tells them apart."""
+    seen: dict[str, int] = {}
+    distinct = []
+    for label, name in zip(labels, names, strict=True):
+        wanted = label if labels.count(label) == 1 else f"{label} · {name}" if name not in label else label
+        seen[wanted] = seen.get(wanted, 0) + 1
+        distinct.append(wanted if seen[wanted] == 1 else f"{wanted} ({seen[wanted]})")
+    return distinct

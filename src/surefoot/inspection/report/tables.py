@@ -1,0 +1,148 @@
+"""The page's tables as HTML. Everything that comes from a file is escaped."""
+
+from collections.abc import Callable, Sequence
+from html import escape
+from statistics import fmean
+
+from surefoot.inspection.report.alert_lanes import in_words
+from surefoot.inspection.report.run_groups import Group, differing_keys, flat, seed_of
+from surefoot.inspection.report.run_summary import RunSummary, summarize
+from surefoot.inspection.report.traces import swatch_style
+from surefoot.inspection.run_record import RunRecord
+
+NOTHING = "&ndash;"
+COLUMNS = ("run", "status", "final return", "best evaluation", "steps", "time", "steps/s", "alerts")
+
+
+def number(value: float | None, decimals: int = 1) -> str:
+    """With thousands separators and a real minus; a dash if there is none."""
+    return NOTHING if value is None else f"{value:,.{decimals}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def duration(seconds: float | None) -> str:
+    """`1 h 02 min`, `3 min 05 s` or `8.2 s`."""
+    if seconds is None:
+        return NOTHING
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours:,} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{seconds:.1f} s"
+
+
+def swatch(group: Group) -> str:
+    """A dot in the group's color."""
+    return f'<i class="swatch" style="{swatch_style(group.index)}"></i>'
+
+
+def summary_table(groups: Sequence[Group]) -> str:
+    """A row a run; groups of several runs get a row of their own above them."""
+    head = "".join(f"<th>{column}</th>" for column in COLUMNS)
+    rows = []
+    for group in groups:
+        summaries = [summarize(run) for run in group.runs]
+        if len(group.runs) > 1:
+            rows.append(_group_row(group, summaries))
+        rows += [_run_row(group, run, found) for run, found in zip(group.runs, summaries, strict=True)]
+    return _table("summary", head, "".join(rows))
+
+
+def differences_table(groups: Sequence[Group]) -> str:
+    """Only the settings that differ; a column a group, with every value its runs have. Empty if nothing differs."""
+    configs = [[flat(run.config) for run in group.runs] for group in groups]
+    keys = differing_keys([config for group in configs for config in group])
+    if not keys:
+        return ""
+    head = "".join(f"<th>{swatch(group)}{escape(group.label)}</th>" for group in groups)
+    rows = ""
+    for key in keys:
+        values = [", ".join(dict.fromkeys(config.get(key, "not set") for config in group)) for group in configs]
+        cells = "".join(f"<td>{escape(value)}</td>" for value in values)
+        rows += f"<tr><th>{escape(key)}</th>{cells}</tr>"
+    return _table("settings", f"<th>setting</th>{head}", rows)
+
+
+def all_settings(group: Group) -> str:
+    """Every setting of a group's first run, collapsed."""
+    run = group.runs[0]
+    rows = "".join(
+        f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in flat(run.config).items()
+    )
+    title = f"{swatch(group)}All settings of {escape(run.name)}"
+    return (
+        f'<details><summary>{title}</summary><div class="wide"><table class="settings">{rows}</table></div></details>'
+    )
+
+
+def _run_row(group: Group, run: RunRecord, found: RunSummary) -> str:
+    is_member = len(group.runs) > 1
+    name = f"{'' if is_member else swatch(group)}<b>{escape(run.name)}</b>"
+    label = "" if is_member or group.label == run.name else f" · {escape(group.label)}"
+    best = NOTHING
+    if found.best is not None:
+        spread = "" if found.best.std is None else f" ± {number(found.best.std)}"
+        best = f"{number(found.best.reward)}{spread}<small>at step {found.best.step:,}</small>"
+    cells = (
+        f"{name}<small>seed {escape(seed_of(run))}{label}</small>",
+        _status(found),
+        number(found.final_return),
+        best,
+        f"{found.steps:,}",
+        duration(found.seconds),
+        number(found.steps_per_second, 0),
+        _alerts(found),
+    )
+    return _row(cells, "member" if is_member else "")
+
+
+def _status(found: RunSummary) -> str:
+    """In a color, and how far it got if it is not over."""
+    word = f'<span class="status {found.status}">{found.status}</span>'
+    if found.status == "finished":
+        return word
+    share = f" of {found.planned:,} ({found.steps / found.planned:.0%})" if found.planned else ""
+    return f"{word}<small>at {found.steps:,}{share}</small>"
+
+
+def _alerts(found: RunSummary) -> str:
+    """How often each was raised, in words."""
+    raised = [span.name for span in found.alerts]
+    counted = [
+        f"{escape(in_words(name))}{f' &times;{raised.count(name)}' if raised.count(name) > 1 else ''}"
+        for name in dict.fromkeys(raised)
+    ]
+    return f"{len(raised)}<small>{', '.join(counted)}</small>" if raised else "none"
+
+
+def _group_row(group: Group, summaries: Sequence[RunSummary]) -> str:
+    """Means over the group, and from the lowest to the highest."""
+
+    def mean(read: Callable[[RunSummary], float | None], decimals: int = 1) -> str:
+        values = [value for found in summaries if (value := read(found)) is not None]
+        if not values:
+            return NOTHING
+        low, high = number(min(values), decimals), number(max(values), decimals)
+        return f"{number(fmean(values), decimals)}<small>{low} to {high}</small>"
+
+    finished = sum(found.status == "finished" for found in summaries)
+    times = [found.seconds for found in summaries if found.seconds is not None]
+    cells = (
+        f"{swatch(group)}<b>{escape(group.label)}</b><small>mean of {len(group.runs)} runs</small>",
+        f"{finished} of {len(summaries)} finished",
+        mean(lambda found: found.final_return),
+        mean(lambda found: found.best.reward if found.best else None),
+        number(fmean(found.steps for found in summaries), 0),
+        duration(fmean(times)) if times else NOTHING,
+        mean(lambda found: found.steps_per_second, 0),
+        str(sum(len(found.alerts) for found in summaries) or "none"),
+    )
+    return _row(cells, "group")
+
+
+def _table(kind: str, head: str, rows: str) -> str:
+    return f'<div class="wide"><table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+
+
+def _row(cells: Sequence[str], kind: str) -> str:
+    content = "".join(f'<td data-label="{column}">{cell}</td>' for column, cell in zip(COLUMNS, cells, strict=True))
+    return f'<tr class="{kind}">{content}</tr>'

@@ -1,0 +1,106 @@
+"""Where the time went: steps a second, seconds of an iteration by phase, totals of each run."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from surefoot.inspection.report.charts import MOST_POINTS_SMALL, Chart, metric_chart, ranges
+from surefoot.inspection.report.curves import SMOOTHING, spread
+from surefoot.inspection.report.metric_curve import metric_curve
+from surefoot.inspection.report.run_groups import Group
+from surefoot.inspection.report.run_summary import seconds_of_training
+from surefoot.inspection.report.traces import TimeUnit, Trace, plain, rounded, views
+from surefoot.inspection.run_record import RunRecord
+from surefoot.telemetry import names
+
+MOST_PHASE_CHARTS = 6
+_PHASES = {"rollout": (names.ROLLOUT_SECONDS, "#64748b"), "learning": (names.LEARN_SECONDS, "#a3b1c2")}
+_REST, _REST_COLOR = "other (evaluation, saving)", "#d9dfe7"
+_LEGEND = {"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "traceorder": "normal"}
+
+
+def timing_charts(groups: Sequence[Group], unit: TimeUnit) -> list[Chart]:
+    """Small charts: steps a second of all, then an iteration's phases, a chart a group."""
+    speed = metric_chart(groups, names.STEPS_PER_SECOND, "Steps per second", unit)
+    phases = [_phase_chart(group, unit) for group in groups[:MOST_PHASE_CHARTS]]
+    return [chart for chart in (speed, *phases) if chart is not None]
+
+
+def totals_chart(groups: Sequence[Group]) -> Chart | None:
+    """A bar a run: the share of its time that went into each phase. Shares compare even where lengths do not."""
+    totals = [(run, found) for group in groups for run in group.runs if (found := phase_totals(run)) is not None]
+    if not totals:
+        return None
+    places = [-place for place in range(len(totals))]
+    colors = {name: color for name, (_, color) in _PHASES.items()} | {_REST: _REST_COLOR}
+    traces: list[Trace] = []
+    for phase, color in colors.items():
+        shares = [100 * found[phase] / (sum(found.values()) or 1) for _, found in totals]
+        seconds = [f"{found[phase]:,.1f} s" for _, found in totals]
+        bar = {"type": "bar", "orientation": "h", "name": phase, "x": rounded(shares), "y": places, "width": 0.42}
+        shown = {"texttemplate": "%{x:.0f} %", "textposition": "inside", "insidetextanchor": "middle", "textangle": 0}
+        hover = "%{customdata} (%{x:.1f} %)<extra>" + phase + "</extra>"
+        shown |= {"customdata": seconds}
+        traces.append({**bar, **shown, "marker": {"color": color}, "hovertemplate": hover})
+    labels = [
+        _label(f"{run.name} · {sum(found.values()):,.1f} s", place)
+        for (run, found), place in zip(totals, places, strict=True)
+    ]
+    layout = {
+        "barmode": "stack",
+        "annotations": labels,
+        "legend": _LEGEND,
+        "hovermode": "closest",
+        "uniformtext": {"minsize": 10, "mode": "hide"},
+        "xaxis": {"title": {"text": "share of the training time (%)"}, "range": [0, 100]},
+        "yaxis": {"range": [-len(totals) + 0.45, 0.75], "visible": False, "fixedrange": True},
+    }
+    return Chart("Training time by phase", traces, height=100 + 42 * len(totals), layout=layout)
+
+
+def phase_totals(run: RunRecord) -> dict[str, float] | None:
+    """Seconds by phase. Records may skip iterations, so a phase's mean stands for those between."""
+    times = seconds_of_training(run)
+    means = {}
+    for phase, (metric, _) in _PHASES.items():
+        seconds = [value for _, value in run.series(metric)]
+        if not seconds or times is None:
+            return None
+        iterations = run.records[-1].get(names.ITERATION, len(seconds))
+        means[phase] = sum(seconds) / len(seconds) * iterations
+    assert times is not None
+    return means | {_REST: max(0.0, times[-1] - sum(means.values()))}
+
+
+def _phase_chart(group: Group, unit: TimeUnit) -> Chart | None:
+    traces: list[Trace] = []
+    for phase, (metric, color) in _PHASES.items():
+        curves = [curve for run in group.runs if (curve := metric_curve(run, metric)) is not None]
+        if not curves:
+            return None
+        smoothed = {
+            level: spread([curve.smoothed(share) for curve in curves], MOST_POINTS_SMALL)
+            for level, share in SMOOTHING.items()
+        }
+        first = next(iter(smoothed.values()))
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines" if len(first.steps) > 1 else "markers",
+                "name": phase,
+                "stackgroup": "phases",
+                "views": views(first.steps, first.seconds, unit),
+                "levels": {level: {"y": rounded(found.mean)} for level, found in smoothed.items()},
+                "line": {"color": color, "width": 1},
+                "fillcolor": color,
+                "hovertemplate": "%{y:.3~g} s",
+            }
+        )
+    layout = {"legend": _LEGEND, "yaxis": {"rangemode": "tozero"}}
+    note = f"{group.label}{', mean of the runs' * (len(group.runs) > 1)}"
+    title, place = "Seconds per iteration", ranges([group], unit)
+    return Chart(title, traces, note=note, group=group.index, ranges=place, layout=layout)
+
+
+def _label(text: str, place: int) -> dict[str, Any]:
+    where = {"xref": "paper", "x": 0, "xanchor": "left", "y": place + 0.24, "yanchor": "bottom"}
+    return {**where, "text": plain(text), "showarrow": False, "font": {"size": 12}}
