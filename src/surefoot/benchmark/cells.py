@@ -1,0 +1,46 @@
+"""Measurements as the cells of tables and as JSON."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from surefoot.benchmark.report import MISSING
+from surefoot.benchmark.rounds import Effort, Measured
+from surefoot.benchmark.spread import Spread
+
+MEGABYTE = 10**6
+FAILED = "failed"
+NOISE_NOTE = "Medians of the repeats; ± is the largest distance of a repeat from the median."
+RATES = ("steps_per_s", "rollout_steps_per_s", "rollout_ms", "learn_ms")
+
+
+def megabytes(size: int | None) -> str:
+    """Of memory; a dash where the system does not tell."""
+    return MISSING if size is None else f"{size / MEGABYTE:,.0f}"
+
+
+def times(ratio: Spread | None) -> str:
+    """A ratio with its range."""
+    return MISSING if ratio is None else ratio.with_range(".2f")
+
+
+def failures(subjects: Sequence[Measured]) -> list[str]:
+    """A sentence for each subject that failed."""
+    return [f"{subject.name} failed: {subject.error}" for subject in subjects if subject.has_failed]
+
+
+def subject_to_json(subject: Measured) -> dict[str, Any]:
+    """Medians with ranges, the windows they come from, and what went wrong."""
+    if subject.has_failed:
+        return {"name": subject.name, "error": subject.error}
+    return {
+        "name": subject.name,
+        **{rate: subject.spread(rate).to_json() for rate in RATES},
+        "peak_memory_bytes": subject.peak_memory,
+        "windows": [asdict(window) for window in subject.windows],
+    }
+
+
+def effort_to_json(effort: Effort) -> dict[str, Any]:
+    """How long was measured."""
+    return asdict(effort)

@@ -1,0 +1,156 @@
+"""`bench peers`: Surefoot beside others, same envs, hyperparameters and torch threads, in turns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from surefoot.benchmark.cells import (
+    FAILED,
+    NOISE_NOTE,
+    effort_to_json,
+    failures,
+    megabytes,
+    subject_to_json,
+    times,
+)
+from surefoot.benchmark.load import summarize_load
+from surefoot.benchmark.peers import EXTRA, PEERS, missing_packages
+from surefoot.benchmark.recipe import Plan, peer_recipe
+from surefoot.benchmark.report import MISSING, Report, Table
+from surefoot.benchmark.rounds import Effort, Measured, Rounds, Say, measure
+from surefoot.benchmark.spread import Spread, ratio
+from surefoot.benchmark.tasks import TASKS, Task
+from surefoot.core.errors import ConfigError
+from surefoot.core.registry import nearest
+
+RATES = {"end to end": "steps_per_s", "rollout only": "rollout_steps_per_s"}
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Who takes part: engines of ours, peers that can run here, and why others cannot."""
+
+    engines: list[str]
+    peers: list[str]
+    absent: dict[str, str]
+
+
+def our_engines() -> list[str]:
+    """Surefoot's own sides in the registry."""
+    return [name for name in PEERS.names() if not PEERS[name].needs]
+
+
+def choose_sides(engines: Sequence[str], peers: Sequence[str]) -> Sides:
+    """All known ones if none is named; a peer whose package is missing is left out with the remedy."""
+    ours = our_engines()
+    others = [name for name in PEERS.names() if name not in ours]
+    _refuse_unknown("--engines", engines, ours)
+    _refuse_unknown("--peers", peers, others)
+    present, absent = [], {}
+    for name in peers or others:
+        missing = missing_packages(PEERS[name])
+        if missing:
+            packages = ", ".join(missing)
+            absent[name] = f"{packages} is not installed; pip install 'surefoot[{EXTRA}]' brings it"
+        else:
+            present.append(name)
+    return Sides(list(engines) or ours, present, absent)
+
+
+def choose_tasks(names: Sequence[str]) -> list[Task]:
+    """By name; all if none is named."""
+    _refuse_unknown("--tasks", names, list(TASKS))
+    return [TASKS[name] for name in names or TASKS]
+
+
+def bench_peers(tasks: Sequence[Task], sides: Sides, threads: int, effort: Effort, say: Say) -> Report:
+    """One task after the other; within a task all sides take turns."""
+    notes = [f"{PEERS[name].title} left out: {reason}." for name, reason in sides.absent.items()]
+    for note in notes:
+        say(note)
+    measured = [(task, _measure(task, sides, threads, effort, say)) for task in tasks]
+    tables = [table for task, rounds in measured for table in _tables(task, rounds, sides)]
+    results = {
+        "threads": threads,
+        "effort": effort_to_json(effort),
+        "tasks": [_to_json(task, rounds, sides) for task, rounds in measured],
+        "absent": sides.absent,
+    }
+    shares = [share for _, rounds in measured for share in rounds.shares]
+    load = summarize_load(measured[0][1].loadavg_before, shares)
+    for task, rounds in measured:
+        notes += [f"{task.name}: {failure}" for failure in failures(rounds.subjects)]
+    notes.append(
+        f"{NOISE_NOTE} A ratio is ours over theirs, each repeat of ours by theirs of the same round: median (lowest and"
+        f" highest). Torch threads of every side: {threads}. Memory is the highest of all processes of a side together."
+    )
+    return Report("peers", "Surefoot beside others", tables, notes, results, load)
+
+
+def _measure(task: Task, sides: Sides, threads: int, effort: Effort, say: Say) -> Rounds:
+    say(f"-- {task.title}")
+    names = [name for name in (*sides.engines, *sides.peers) if PEERS[name].fits(task)]
+    return measure([Plan(name, peer_recipe(name, task, threads), threads) for name in names], effort, say)
+
+
+def ratios(ours: Measured, theirs: Measured) -> dict[str, Spread] | None:
+    """End to end, and of the rollout alone; None if either failed."""
+    if ours.has_failed or theirs.has_failed:
+        return None
+    return {name: ratio(ours.values(rate), theirs.values(rate)) for name, rate in RATES.items()}
+
+
+def _tables(task: Task, rounds: Rounds, sides: Sides) -> list[Table]:
+    columns = ["side", "steps/s", "rollout ms", "learn ms", "peak MB"]
+    tables = [Table(task.title, columns, [_row(subject) for subject in rounds.subjects])]
+    ours, theirs = _split(rounds, sides)
+    if theirs:
+        columns = ["peer", *(f"{mine.name} / peer, {name}" for mine in ours for name in RATES)]
+        rows = [[PEERS[other.name].title, *_ratio_cells(ours, other)] for other in theirs]
+        tables.append(Table(f"Ratios, {task.title}", columns, rows))
+    return tables
+
+
+def _row(subject: Measured) -> list[str]:
+    title = PEERS[subject.name].title
+    if subject.has_failed:
+        return [title, FAILED, *[MISSING] * 3]
+    phases = [f"{subject.spread(phase).median:,.1f}" for phase in ("rollout_ms", "learn_ms")]
+    return [title, subject.spread("steps_per_s").with_noise(), *phases, megabytes(subject.peak_memory)]
+
+
+def _ratio_cells(ours: Sequence[Measured], other: Measured) -> list[str]:
+    found = [ratios(mine, other) for mine in ours]
+    return [times(None if both is None else both[name]) for both in found for name in RATES]
+
+
+def _to_json(task: Task, rounds: Rounds, sides: Sides) -> dict[str, Any]:
+    ours, theirs = _split(rounds, sides)
+    found = [(mine, other, ratios(mine, other)) for mine in ours for other in theirs]
+    return {
+        "task": {**vars(task), "batch_size": task.batch_size},
+        "order": rounds.order,
+        "subjects": [subject_to_json(subject) for subject in rounds.subjects],
+        "ratios": [
+            {"ours": mine.name, "theirs": other.name, **{_key(name): spread.to_json() for name, spread in both.items()}}
+            for mine, other, both in found
+            if both is not None
+        ],
+    }
+
+
+def _split(rounds: Rounds, sides: Sides) -> tuple[list[Measured], list[Measured]]:
+    ours = [subject for subject in rounds.subjects if subject.name in sides.engines]
+    return ours, [subject for subject in rounds.subjects if subject.name in sides.peers]
+
+
+def _key(name: str) -> str:
+    return name.replace(" ", "_")
+
+
+def _refuse_unknown(option: str, names: Sequence[str], known: Sequence[str]) -> None:
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ConfigError(
+            [f"{option}: there is no '{name}'{nearest(name, known)} (known: {', '.join(known)})" for name in unknown]
+        )

@@ -1,0 +1,128 @@
+"""A result as people read it (tables on screen and in Markdown) and as programs do (JSON)."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from surefoot.benchmark.load import Load
+from surefoot.benchmark.machine import describe_machine, machine
+from surefoot.core.errors import SurefootError
+
+MISSING = "\N{EN DASH}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells are text already; the first column names the row."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def to_markdown(self) -> str:
+        """A heading and a table."""
+        lines = [f"## {self.title}", "", _line(self.columns), "|---" + "|---:" * (len(self.columns) - 1) + "|"]
+        return "\n".join([*lines, *map(_line, self.rows)])
+
+    def to_rich(self) -> RichTable:
+        """For a terminal of any width: cells wrap between words."""
+        table = RichTable(
+            title=self.title,
+            title_justify="left",
+            title_style="bold",
+            box=box.SIMPLE_HEAD,
+            pad_edge=False,
+            collapse_padding=True,
+        )
+        for place, column in enumerate(self.columns):
+            table.add_column(column, justify="right" if place else "left")
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a benchmark found: `notes` are sentences, `results` the numbers."""
+
+    name: str
+    title: str
+    tables: Sequence[Table]
+    notes: Sequence[str]
+    results: dict[str, Any]
+    load: Load
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """When, where and how a report came about."""
+
+    command: str
+    date: str
+    machine: dict[str, Any]
+
+    @classmethod
+    def now(cls, arguments: Sequence[str]) -> "Occasion":
+        """This machine, now."""
+        command = shlex.join(["surefoot", "bench", *arguments])
+        return cls(command, datetime.now(UTC).isoformat(timespec="seconds"), machine())
+
+
+def show(report: Report, console: Console) -> None:
+    """On screen."""
+    for table in report.tables:
+        console.print(table.to_rich())
+    for note in [*report.notes, report.load.describe()]:
+        console.print(note, highlight=False, soft_wrap=False)
+
+
+def to_json(report: Report, occasion: Occasion) -> str:
+    """Everything, for programs."""
+    record = {
+        "benchmark": report.name,
+        **asdict(occasion),
+        "load": {**asdict(report.load), "is_busy": report.load.is_busy},
+        **report.results,
+        "notes": list(report.notes),
+    }
+    return json.dumps(record, indent=1)
+
+
+def to_markdown(report: Report, occasion: Occasion) -> str:
+    """Everything a person needs to judge and repeat it."""
+    parts = [f"# {report.title}", f"`{occasion.command}`", f"{occasion.date}. {describe_machine(occasion.machine)}."]
+    parts.append(report.load.describe())
+    parts += [table.to_markdown() for table in report.tables]
+    parts += report.notes
+    return "\n\n".join(parts) + "\n"
+
+
+def write(report: Report, occasion: Occasion, folder: Path) -> list[Path]:
+    """`<name>.json` and `<name>.md` in a folder."""
+    contents = {".json": to_json(report, occasion) + "\n", ".md": to_markdown(report, occasion)}
+    files = []
+    for suffix, text in contents.items():
+        files.append(folder / f"{report.name}{suffix}")
+        write_text(files[-1], text)
+    return files
+
+
+def write_text(file: Path, text: str) -> None:
+    """Into a file, whose folder is made if need be."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SurefootError(f"cannot write {file}: {error.strerror}") from error
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -1,0 +1,178 @@
+"""`bench scaling`: how speed and memory grow with the number of envs, and which number to take."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from surefoot.benchmark.cells import FAILED, NOISE_NOTE, effort_to_json, failures, megabytes, subject_to_json
+from surefoot.benchmark.engines import with_engine
+from surefoot.benchmark.recipe import Plan, training_recipe
+from surefoot.benchmark.report import MISSING, Report, Table
+from surefoot.benchmark.rounds import Effort, Measured, Rounds, Say, measure
+from surefoot.benchmark.spread import Spread, ratio
+from surefoot.benchmark.subject_process import SubjectError
+from surefoot.core.config import Config, nearest_divisor
+from surefoot.core.layers import build_config
+
+NOISE = 0.05
+"""Medians closer than this are a tie even if their ranges do not meet: three repeats do not show all noise."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One number of envs with one engine; speed-ups are against the first number with the same engine."""
+
+    engine: str
+    num_envs: int
+    batch_size: int
+    measured: Measured
+    speedup: Spread | None
+    efficiency: float | None
+    """Of the rollout: its speed-up over how many times as many envs it had."""
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return f"{self.num_envs} envs, engine {self.engine}"
+
+
+def with_num_envs(config: Config, num_envs: int) -> Config:
+    """The same run with more or fewer envs and as many minibatches, or as nearly as divides the rollout."""
+    size = num_envs * config.rollout.num_steps
+    num_minibatches = config.rollout.size / config.ppo.batch_size
+    batch_size = nearest_divisor(size, max(1, round(size / num_minibatches)))
+    changes: dict[str, Any] = {"rollout.num_envs": num_envs, "ppo.batch_size": batch_size}
+    micro = config.ppo.micro_batch_size
+    if micro is not None:
+        changes["ppo.micro_batch_size"] = min(micro, batch_size)
+    return build_config(config.model_dump(mode="json"), changes)
+
+
+def bench_scaling(config: Config, sizes: Sequence[int], engines: Sequence[str], effort: Effort, say: Say) -> Report:
+    """Measure every number of envs with every engine, in turns."""
+    configs = [with_num_envs(with_engine(config, engine), size) for engine in engines for size in sizes]
+    threads = config.train.threads or None
+    plans = [
+        Plan(f"{one.rollout.num_envs} envs, {one.rollout.engine}", training_recipe(one), threads) for one in configs
+    ]
+    rounds = measure(plans, effort, say)
+    points = _points(configs, rounds)
+    if all(point.measured.has_failed for point in points):
+        raise SubjectError("; ".join(failures(rounds.subjects)))
+    best = recommend([point for point in points if not point.measured.has_failed])
+    title = f"Scaling of {config.env.id}, {config.rollout.num_steps} steps, {config.ppo.epochs} epochs"
+    results = {
+        "config": config.model_dump(mode="json"),
+        "effort": effort_to_json(effort),
+        "order": rounds.order,
+        "points": [_to_json(point) for point in points],
+        "recommended": {"num_envs": best.point.num_envs, "engine": best.point.engine, "because": best.reason},
+    }
+    return Report(
+        "scaling",
+        title,
+        [_table(title, points)],
+        [*_kept(config, configs), *failures(rounds.subjects), best.words],
+        results,
+        rounds.load,
+    )
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The point to take, and why."""
+
+    point: Point
+    reason: str
+
+    @property
+    def words(self) -> str:
+        """For people, with the settings to type."""
+        return (
+            f"Recommended: {self.point.name} ({self.reason}):"
+            f" --rollout.num_envs {self.point.num_envs} --rollout.engine {self.point.engine}"
+            f" --ppo.batch_size {self.point.batch_size}"
+        )
+
+
+def recommend(points: Sequence[Point]) -> Recommendation:
+    """The fastest; of those as fast within the noise, the one that takes the least memory."""
+    fastest = max(points, key=lambda point: point.measured.spread("steps_per_s").median)
+    best = fastest.measured.spread("steps_per_s")
+    ties = [point for point in points if is_tie(point.measured.spread("steps_per_s"), best)]
+    if len(ties) == 1:
+        return Recommendation(fastest, f"fastest, {best.median:,.0f} steps/s")
+    smallest = min(ties, key=lambda point: (point.measured.peak_memory or 0, point.num_envs))
+    names = " and ".join(point.name for point in ties)
+    return Recommendation(smallest, f"{names} are as fast within the noise, and it takes the least memory of them")
+
+
+def is_tie(one: Spread, best: Spread) -> bool:
+    """Whether a rate cannot be told from the best one."""
+    return one.high >= best.low or one.median >= (1 - NOISE) * best.median
+
+
+def _points(configs: Sequence[Config], rounds: Rounds) -> list[Point]:
+    firsts: dict[str, tuple[int, Measured]] = {}
+    points = []
+    for config, measured in zip(configs, rounds.subjects, strict=True):
+        engine, num_envs = config.rollout.engine, config.rollout.num_envs
+        if not measured.has_failed:
+            firsts.setdefault(engine, (num_envs, measured))
+        points.append(_point(config, measured, firsts.get(engine)))
+    return points
+
+
+def _point(config: Config, measured: Measured, first: tuple[int, Measured] | None) -> Point:
+    engine, num_envs = config.rollout.engine, config.rollout.num_envs
+    speedup, efficiency = None, None
+    if first is not None and not measured.has_failed:
+        first_envs, reference = first
+        speedup = ratio(measured.values("steps_per_s"), reference.values("steps_per_s"))
+        rollout = ratio(measured.values("rollout_steps_per_s"), reference.values("rollout_steps_per_s"))
+        efficiency = rollout.median / (num_envs / first_envs)
+    return Point(engine, num_envs, config.ppo.batch_size, measured, speedup, efficiency)
+
+
+def _table(title: str, points: Sequence[Point]) -> Table:
+    columns = ["envs", "engine", "steps/s", "rollout ms", "learn ms", "speed-up", "efficiency", "peak MB"]
+    return Table(title, columns, [_row(point) for point in points])
+
+
+def _row(point: Point) -> list[str]:
+    measured = point.measured
+    if measured.has_failed or point.speedup is None or point.efficiency is None:
+        return [str(point.num_envs), point.engine, FAILED, *[MISSING] * 5]
+    return [
+        *(str(point.num_envs), point.engine, measured.spread("steps_per_s").with_noise()),
+        *(f"{measured.spread(phase).median:,.1f}" for phase in ("rollout_ms", "learn_ms")),
+        *(f"{point.speedup.median:.2f}", f"{point.efficiency:.0%}", megabytes(measured.peak_memory)),
+    ]
+
+
+def _kept(config: Config, configs: Sequence[Config]) -> list[str]:
+    """What stays the same while the number of envs changes."""
+    wanted = config.rollout.size / config.ppo.batch_size
+    off = {
+        str(one.rollout.num_envs): one.rollout.size // one.ppo.batch_size
+        for one in configs
+        if one.rollout.size != wanted * one.ppo.batch_size
+    }
+    note = (
+        f"Kept constant: steps of each env ({config.rollout.num_steps}), minibatches ({wanted:g}) and epochs"
+        f" ({config.ppo.epochs}); so the rollout and the batch grow with the number of envs. Steps are counted as"
+        f" executed, milliseconds are of one iteration. {NOISE_NOTE} Efficiency is the rollout's speed-up over how many"
+        " times as many envs there are."
+    )
+    if not off:
+        return [note]
+    others = ", ".join(f"{minibatches} with {envs} envs" for envs, minibatches in off.items())
+    return [note, f"Where that number of minibatches does not divide the rollout, the nearest that does: {others}."]
+
+
+def _to_json(point: Point) -> dict[str, Any]:
+    return {
+        **{"engine": point.engine, "num_envs": point.num_envs, "batch_size": point.batch_size},
+        **{"speedup": None if point.speedup is None else point.speedup.to_json()},
+        **{"rollout_efficiency": point.efficiency, **subject_to_json(point.measured)},
+    }
