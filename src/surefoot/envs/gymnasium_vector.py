@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from surefoot.core.errors import EnvError
 from surefoot.core.philox import Stream, derived_seed
-from surefoot.envs.protocol import Flags, Slot, choices, flat_mask, new_slot
+from surefoot.envs.protocol import ArrayTree, Flags, Slot, choices, flat_mask, new_slot
 from surefoot.envs.shard import Shard
 from surefoot.envs.spaces import ObsWriter, array_spec
 
@@ -49,7 +49,7 @@ class GymnasiumVectorEnv(Shard):
         self._seed = self._derive_seed(step)
         obs, infos = self._reset_envs(seed=self._seed)
         self._resetting[:] = False
-        self._write_obs(obs, slot)
+        self._write_obs(obs, slot.obs)
         self._write_masks(infos, slot, np.ones(self.num_rows, dtype=bool))
 
     def step(self, actions: NDArray[Any], slot: Slot) -> None:
@@ -64,17 +64,17 @@ class GymnasiumVectorEnv(Shard):
         has_told_mask = np.ones(self.num_rows, dtype=bool)
         if self._mode is AutoresetMode.NEXT_STEP:
             # A row that ended shows its final observation now and resets in the next step.
-            self._keep_final(obs, ended)
+            self._write_obs(obs, self.final_obs, ended)
             self._resetting = ended.copy()
         elif ended.any() and self._mode is AutoresetMode.SAME_STEP:
             self._keep_reported_final(infos, slot)
         elif ended.any():
-            self._keep_final(obs, ended)
+            self._write_obs(obs, self.final_obs, ended)
             # This returns everybody's observations, but the infos of the rows that it resets.
             obs, reset_infos = self._reset_envs(options={"reset_mask": ended.copy()})
             self._write_masks(reset_infos, slot, ended)
             has_told_mask = ~ended
-        self._write_obs(obs, slot)
+        self._write_obs(obs, slot.obs)
         self._write_masks(infos, slot, has_told_mask)
 
     def describe(self, row: int) -> str:
@@ -84,8 +84,11 @@ class GymnasiumVectorEnv(Shard):
     def _derive_seed(self, step: int) -> list[int] | int:
         rows = range(self._env.num_envs)
         seeds = [derived_seed(self._base_seed, row, Stream.ENV_SEED, step) for row in rows]
-        # Vector envs of another make have one generator for all rows, so they take one seed.
-        return seeds if isinstance(self._env.unwrapped, SyncVectorEnv | AsyncVectorEnv) else seeds[0]
+        return seeds if self._has_seed_each() else seeds[0]
+
+    def _has_seed_each(self) -> bool:
+        """Vector envs of another make have one generator for all rows, so they take one seed."""
+        return isinstance(self._env.unwrapped, SyncVectorEnv | AsyncVectorEnv)
 
     def close(self) -> None:
         """Close the vector env."""
@@ -107,9 +110,11 @@ class GymnasiumVectorEnv(Shard):
             raise EnvError(f"the vector env raised in step: {type(error).__name__}: {error}") from error
         return obs, reward, terminated, truncated, infos
 
-    def _write_obs(self, obs: Any, slot: Slot) -> None:
-        for row in range(self.num_rows):
-            self._writer.write(_row(obs, row), slot.obs, row, self.describe)
+    def _write_obs(self, obs: Any, target: ArrayTree, rows: Flags | slice = slice(None)) -> None:
+        if not self._writer.write_batch(obs, target, rows):
+            # One by one: vector envs of another make may give a list, and an error names its row.
+            for row in map(int, np.arange(self.num_rows)[rows]):
+                self._writer.write(_row(obs, row), target, row, self.describe)
 
     def _write_masks(self, infos: dict[str, Any], slot: Slot, rows: Flags) -> None:
         if slot.action_mask is None:
@@ -121,10 +126,6 @@ class GymnasiumVectorEnv(Shard):
             if mask is None:
                 raise EnvError(f"{self.describe(row)} gave no 'action_mask' in its infos, but did before")
             slot.action_mask[row] = flat_mask(mask, self.mask_size, self.describe(row))
-
-    def _keep_final(self, obs: Any, ended: Flags) -> None:
-        for row in np.flatnonzero(ended):
-            self._writer.write(_row(obs, int(row)), self.final_obs, int(row), self.describe)
 
     def _keep_reported_final(self, infos: dict[str, Any], slot: Slot) -> None:
         reported = infos.get("final_obs")

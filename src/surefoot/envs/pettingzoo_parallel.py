@@ -46,8 +46,7 @@ class PettingZooEnvs(Shard):
         self._seeds = self._derive_seeds(0)
         self._envs: list[CheckedEnv] = []
         for number, make, env_seed in zip(self._numbers, factories, self._seeds, strict=True):
-            # How many rows an env has is known only when there is one.
-            self.calls.begin(len(self._envs) * len(self._envs[0].possible) if self._envs else 0)
+            self.calls.begin(len(self._envs))
             self._envs.append(CheckedEnv(number, make, env_seed))
         self._agents = common_agents(self._envs)
         self._place = {agent: place for place, agent in enumerate(self._agents)}

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from surefoot.core.errors import EnvError
 from surefoot.core.specs import ArraySpec, Bound, ObsSpec
-from surefoot.envs.protocol import ArrayTree
+from surefoot.core.tree import tree_items
+from surefoot.envs.protocol import ArrayTree, Flags
 
 SEPARATOR = "/"
 """Between the levels of nested Dict and Tuple spaces: {"arm": {"joint": ...}} has the key "arm/joint"."""
@@ -49,6 +50,7 @@ class ObsWriter:
     def __init__(self, space: spaces.Space[Any]) -> None:
         self.spec = obs_spec(space)
         self._leaves = _leaves(space) if isinstance(self.spec, dict) else []
+        self._readers: dict[str, Reader] = {"": lambda obs: obs} | {key: read for key, _, read in self._leaves}
 
     def write(self, obs: Any, target: ArrayTree, row: int, who: Callable[[int], str]) -> None:
         """One copy: from the env's array, which it may reuse, into ours."""
@@ -63,6 +65,33 @@ class ObsWriter:
             except (KeyError, IndexError, TypeError) as error:
                 raise EnvError(f"{who(row)} gave an observation without '{key}'") from error
             target[key][row] = _checked(leaf, self.spec[key], key, row, who)
+
+    def write_batch(self, obs: Any, target: ArrayTree, rows: Flags | slice = slice(None)) -> bool:
+        """Copy rows of a batched observation at once; False if some part of it is no batch that fits its space."""
+        found = []
+        for key, leaf in tree_items(target):
+            try:
+                batch = self._readers[key](obs)
+            except (KeyError, IndexError, TypeError):
+                return False
+            spec = self.spec if isinstance(self.spec, ArraySpec) else self.spec[key]
+            if not _is_batch(batch, spec, len(leaf)):
+                return False
+            found.append((leaf, batch - np.reshape(spec.start, spec.shape) if spec.sizes else batch))
+        for leaf, batch in found:
+            leaf[rows] = batch[rows]
+        return True
+
+
+def _is_batch(batch: Any, spec: ArraySpec, count: int) -> bool:
+    """What `_checked` asks of one observation, asked of all."""
+    if not isinstance(batch, np.ndarray) or batch.shape != (count, *spec.shape):
+        return False
+    if spec.sizes:
+        low = np.reshape(spec.start, spec.shape)
+        high = low + np.reshape(spec.sizes, spec.shape)
+        return batch.dtype.kind in "iu" and bool(((batch >= low) & (batch < high)).all())
+    return batch.dtype == np.uint8 if spec.kind == "image" else batch.dtype.kind in "fiub"
 
 
 def _checked(value: Any, spec: ArraySpec, key: str, row: int, who: Callable[[int], str]) -> NDArray[Any] | int:

@@ -1,0 +1,115 @@
+"""EnvPool: many envs stepped by its own threads; it resets an env in the step after its end (NEXT_STEP, S4)."""
+
+import difflib
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+
+from surefoot.core.config import EnvConfig
+from surefoot.core.errors import EnvError
+from surefoot.envs.gymnasium_vector import GymnasiumVectorEnv
+
+_OURS = ("num_envs", "batch_size", "seed", "env_seed", "env_type", "gym_reset_return_info")
+"""Arguments of `envpool.make` that follow from Surefoot's own settings."""
+
+
+class EnvPoolEnvs(GymnasiumVectorEnv):
+    """Every env of a task is a row; row i is seeded from (seed, i), whatever their number and that of the threads."""
+
+    def __init__(self, task: str, config: EnvConfig, num_envs: int, seed: int) -> None:
+        super().__init__(EnvPoolVector(task, config, num_envs), seed, config.truncation_as_termination)
+
+    def _has_seed_each(self) -> bool:
+        return True
+
+
+class EnvPoolVector(VectorEnv[Any, Any, Any]):
+    """A pool as a vector env that takes its seeds in `reset`."""
+
+    metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
+    _pool: Any = None
+
+    def __init__(self, task: str, config: EnvConfig, num_envs: int) -> None:
+        self._task, self.num_envs = task, num_envs
+        threads = min(num_envs, len(os.sched_getaffinity(0)))
+        limit = {} if config.max_episode_steps is None else {"max_episode_steps": config.max_episode_steps}
+        self._kwargs = {"num_threads": threads} | config.kwargs | limit | {"num_envs": num_envs}
+        _refuse_ours(config)
+        with _typed_errors(task, config):
+            spec = _envpool(task).make_spec(task, **self._kwargs)
+            self.single_observation_space = spec.gymnasium_observation_space
+            self.single_action_space = spec.gymnasium_action_space
+        if spec.config.max_num_players > 1:
+            raise EnvError(f"EnvPool's '{task}' is for {spec.config.max_num_players} players; take a task for one")
+        self._config = config
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin with new envs: EnvPool seeds an env when it makes it, and never again."""
+        self.close()
+        with _typed_errors(self._task, self._config):
+            self._pool = _envpool(self._task).make(self._task, env_type="gymnasium", env_seed=seed, **self._kwargs)
+            obs, infos = self._pool.reset()
+        return obs, self._with_masks(obs, infos)
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """One step of every env; one that ended in the step before is reset instead."""
+        obs, reward, terminated, truncated, infos = self._pool.step(actions)
+        return obs, reward, terminated, truncated, self._with_masks(obs, infos)
+
+    def close(self, **kwargs: Any) -> None:
+        """Let go of the pool: its threads end when it does, not in its own `close`."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+    def _with_masks(self, obs: Any, infos: dict[str, Any]) -> dict[str, Any]:
+        """Tasks with masks show them in the observation."""
+        space = self.single_action_space
+        if isinstance(obs, dict) and "action_mask" in obs and isinstance(space, spaces.Discrete):
+            mask = obs["action_mask"].reshape(self.num_envs, -1)
+            if mask.shape[1] == space.n:
+                return infos | {"action_mask": mask}
+        return infos
+
+
+def _envpool(task: str) -> ModuleType:
+    """The package, if it is there and knows the task."""
+    try:
+        import envpool
+    except ImportError as error:
+        raise EnvError(f"environment 'envpool:{task}' needs EnvPool: pip install 'surefoot[envpool]'") from error
+    known = {name.lower(): name for name in envpool.list_all_envs()}
+    if task not in known.values():
+        close = difflib.get_close_matches(task.lower(), known, n=1)
+        suggestion = f"; did you mean 'envpool:{known[close[0]]}'?" if close else ""
+        raise EnvError(f"EnvPool has no task '{task}'{suggestion} (envpool.list_all_envs() lists them)")
+    module: ModuleType = envpool
+    return module
+
+
+def _refuse_ours(config: EnvConfig) -> None:
+    taken = [name for name in _OURS if name in config.kwargs]
+    if taken:
+        raise EnvError(f"env.kwargs: Surefoot itself tells EnvPool its {', '.join(taken)}; leave it out")
+
+
+@contextmanager
+def _typed_errors(task: str, config: EnvConfig) -> Iterator[None]:
+    try:
+        with warnings.catch_warnings():
+            # EnvPool gives bounds in double precision to spaces in single precision.
+            warnings.filterwarnings("ignore", message=".*precision lowered", category=UserWarning)
+            yield
+    except EnvError:
+        raise
+    except TypeError as error:
+        raise EnvError(f"environment 'envpool:{task}' refuses env.kwargs {config.kwargs}: {error}") from error
+    except Exception as error:
+        cause = str(error).replace("\n", " ")
+        raise EnvError(f"environment 'envpool:{task}' could not be made: {cause}") from error
