@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from surefoot.core.config import EnvConfig
 from surefoot.core.errors import EnvError
-from surefoot.envs import make
+from surefoot.envs import gymnasium_factory
 from surefoot.envs.engines.local import LocalEngine
 from surefoot.envs.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.make import fixed_rows, make_vec_env
@@ -116,7 +116,7 @@ def test_an_argument_s_bad_value_is_typed():
 def test_what_mujoco_warns_of_goes_to_the_log_once(capfd, caplog, monkeypatch, tmp_path):
     """Making a HalfCheetah warns of a deprecated attribute in its model."""
     monkeypatch.chdir(tmp_path)
-    make._log_once.cache_clear()
+    gymnasium_factory._log_once.cache_clear()
     with caplog.at_level(logging.DEBUG, "surefoot"):
         make_vec_env("HalfCheetah-v5", EnvConfig(), 3, seed=0).close()
     warned = [record for record in caplog.records if "MuJoCo warns" in record.message]

@@ -1,6 +1,6 @@
 """What a run's envs are made from: any stretch of them can be made, in this process or in another."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,15 +13,20 @@ from surefoot.envs.shard import Calls, Shard
 class Blueprint:
     """Travels to worker processes, so that each makes its own envs."""
 
-    factory: Callable[[], Any]
-    num_envs: int
+    factories: Sequence[Callable[[], Any]]
     seed: int
     truncation_as_termination: bool = False
 
+    @property
+    def num_envs(self) -> int:
+        """How many there are in all."""
+        return len(self.factories)
+
     def make(self, envs: range, calls: Calls | None = None) -> Shard:
         """Some of the envs, numbered and seeded as they are in the whole."""
-        factories = [self.factory] * len(envs)
-        return GymnasiumEnvs(factories, self.seed, self.truncation_as_termination, envs.start, calls)
+        return GymnasiumEnvs(
+            self.factories[envs.start : envs.stop], self.seed, self.truncation_as_termination, envs.start, calls
+        )
 
 
 def shares(whole: range, parts: int) -> list[range]:

@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from surefoot.core.config import RolloutConfig
 from surefoot.core.registry import Registry
 from surefoot.core.specs import ArraySpec, ObsSpec
 from surefoot.core.tree import tree_map
 from surefoot.envs.blueprint import Blueprint, shares
 from surefoot.envs.protocol import ArrayTree, VecEnv
 from surefoot.envs.shard import Shard
+
+if TYPE_CHECKING:  # workers start lean, without the config's validation
+    from surefoot.core.config import RolloutConfig
 
 GROUPS_FROM = 32
 """Envs from which acting in two groups pays: below, a second inference costs more than it hides."""
@@ -43,7 +45,7 @@ class Engine(VecEnv):
     final_obs: ArrayTree
     restarts: int = 0
 
-    def __init__(self, blueprint: Blueprint, config: RolloutConfig) -> None:
+    def __init__(self, blueprint: Blueprint, config: "RolloutConfig") -> None:
         raise NotImplementedError
 
     @property
@@ -63,7 +65,7 @@ class Engine(VecEnv):
         self.close()
 
 
-def env_groups(num_envs: int, config: RolloutConfig) -> list[range]:
+def env_groups(num_envs: int, config: "RolloutConfig") -> list[range]:
     """The envs of each group. A function of the config alone: inference in other batches rounds differently."""
     count = config.groups or (2 if num_envs >= GROUPS_FROM else 1)
     return shares(range(num_envs), min(count, num_envs))

@@ -118,9 +118,9 @@ class ProcessEngine(Engine):
 
     def save_state(self) -> dict[str, Any] | None:
         """Snapshots of all envs, or None if one of them cannot say, or failed while it did."""
-        self._check_owner()
         if not self._close.alive:
             return None
+        self._check_owner()
         self._drain()
         parts: dict[int, dict[str, Any] | None] = {}  # by the first env of each shard
         for worker in self._workers:

@@ -35,6 +35,8 @@ _COMMAND = "from surefoot.envs.engines.worker import main; main()"
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Threads of numerical libraries in every worker would fight over the cores that the workers fill already."""
 _GROUPS = [bytes([group]) for group in range(MAX_GROUPS)]
+_START_S = 60.0
+"""Until the first call of an env: the interpreter starts and imports."""
 _GRACE_S = 2.0
 _DUMP_S = 0.5
 _ACTIVITY = {
@@ -117,7 +119,7 @@ class WorkerProcess:
             return self._raise(b"")
 
     def _patiently(self) -> bytes:
-        """Wait as long as the worker makes progress: a call of one env may take the whole timeout."""
+        """Wait as long as the worker makes progress: each call of an env may take the whole timeout."""
         calls, since = self._status[Cell.CALLS], time.monotonic()
         while True:
             try:
@@ -128,7 +130,7 @@ class WorkerProcess:
                 now = self._status[Cell.CALLS]
                 if now != calls:
                     calls, since = now, time.monotonic()
-                elif time.monotonic() - since > self._timeout_s:
+                elif time.monotonic() - since > (self._timeout_s if calls else max(self._timeout_s, _START_S)):
                     raise self._hung() from None
 
     def _raise(self, kind: bytes) -> NoReturn:
@@ -158,7 +160,8 @@ class WorkerProcess:
         return f" {activity} {who}"
 
     def _trace(self) -> str:
-        return os.pread(self._trace_file, 1 << 20, 0).decode(errors="replace").strip()
+        written = os.pread(self._trace_file, 1 << 20, 0).decode(errors="replace")
+        return written.partition("\nExtension modules:")[0].strip()
 
     def end(self, deadline: float = 0.0) -> None:
         """Wait for the process to end until a moment in time, then kill it; release everything."""
