@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from surefoot.core.config import Config
-from surefoot.core.errors import CheckpointError, ConfigError
+from surefoot.core.errors import CheckpointError, ConfigError, EnvError
 from surefoot.core.layers import Raw, build_config
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.specs import ArraySpec, ObsSpec, spec_from_json, spec_to_json
@@ -27,11 +27,14 @@ from surefoot.learning.schedules import Schedules
 from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.telemetry.console import build_console
-from surefoot.telemetry.sinks import JsonlSink, Sink, SinkGroup, TensorBoardSink
+from surefoot.telemetry.sink_group import SinkGroup
+from surefoot.telemetry.sinks import Sink, check_sinks, open_sinks
+from surefoot.telemetry.watch import AlertWatch
 from surefoot.training.checkpoint import check_savable
 from surefoot.training.hooks import Hook
 from surefoot.training.reporting import Report
 from surefoot.training.restore import restore_trainer, trainer_state
+from surefoot.training.rollback import RollBack
 from surefoot.training.run_directory import RunDirectory
 from surefoot.training.saving import SaveCheckpoints
 from surefoot.training.signals import StopSignal
@@ -69,11 +72,13 @@ def build_env(config: Config, source: EnvSource | None = None, seed: int | None 
         config.env,
         rows or config.rollout.num_envs,
         config.train.seed if seed is None else seed,
+        config.rollout,
     )
 
 
 def build_trainer(config: Config, env: VecEnv, policy: Policy) -> Trainer:
     """Everything that learns, around an env and a policy."""
+    check_sinks(config.log)
     torch.set_num_threads(config.train.threads or fitting_threads(policy))
     seed, ppo = config.train.seed, config.ppo
     gradient = GradientStep(policy, config.optimizer, ppo.max_grad_norm)
@@ -179,10 +184,11 @@ class Run:
         if self.directory is not None:
             check_savable(self.state())
         sinks = SinkGroup(self._sinks(start))
-        attached: list[Hook] = [*hooks]
+        folder = None if self.directory is None else self.directory.path
+        attached: list[Hook] = [RollBack(trainer, self.config, folder), *hooks]
         if self.evaluation is not None:
             attached.append(self.evaluation)
-        attached.append(Report(sinks, self.config.log.log_every))
+        attached.append(Report(sinks, self.config.log.log_every, AlertWatch(self.config)))
         saving = None
         if self.directory is not None:
             saving = SaveCheckpoints(self.directory, self.state, train.checkpoint_every, train.keep_checkpoints, start)
@@ -192,6 +198,10 @@ class Run:
                 trainer.train(attached, stop.is_requested)
                 if saving is not None:
                     saving.finish(trainer.progress.step)
+        except EnvError as error:
+            if saving is not None and saving.save(trainer.progress.step):
+                raise self._resumable(error) from error
+            raise
         finally:
             sinks.close()
         return (None if self.evaluation is None else self.evaluation.last), stop.exit_code
@@ -205,6 +215,11 @@ class Run:
             "best_score": None if self.evaluation is None else self.evaluation.best,
             **trainer_state(self.trainer),
         }
+
+    def _resumable(self, error: EnvError) -> EnvError:
+        """The envs ended the run, but nothing was lost."""
+        step, path = self.trainer.progress.step, self.directory and self.directory.path
+        return type(error)(f"{error}; saved at step {step}; 'surefoot resume {path}' goes on from there")
 
     def _log_beginning(self, start: int) -> None:
         config = self.config
@@ -225,11 +240,8 @@ class Run:
         return EvaluateAndKeepBest(evaluation, self.state, every, start, best_file, best)
 
     def _sinks(self, start: int) -> list[Sink]:
-        config, sinks = self.config, list[Sink]()
-        if self.directory is not None:
-            sinks.append(JsonlSink(self.directory.metrics_file))
-            if config.log.tensorboard:
-                sinks.append(TensorBoardSink(self.directory.path))
+        config = self.config
+        sinks = [] if self.directory is None else open_sinks(self.directory.path, config)
         # Last, so that nothing can fail while a live display holds the terminal.
         place = "" if self.directory is None else f" · {self.directory.path}"
         title = f"{config.env.id} · seed {config.train.seed}{place}"

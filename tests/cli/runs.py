@@ -26,9 +26,9 @@ def newest(run: Path) -> dict[str, Any]:
 
 
 def records(run: Path) -> list[dict[str, float]]:
-    """The metrics, but for what a clock says."""
+    """The metrics, but for what the clock and the machine say."""
     lines = (json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines())
-    return [{key: value for key, value in line.items() if not key.startswith("time")} for line in lines]
+    return [{key: value for key, value in line.items() if not key.startswith(("time", "system"))} for line in lines]
 
 
 def column(run: Path, name: str) -> list[float]:

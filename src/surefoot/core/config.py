@@ -201,6 +201,12 @@ class TrainConfig(Section):
     keep_checkpoints: Count = Field(3, description="periodic checkpoints kept")
     eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: at the end only")
     eval_episodes: int = Field(10, ge=0, description="episodes of an evaluation; 0: never evaluate")
+    max_skipped_steps: Count = Field(
+        10, description="gradient steps in a row that are not finite; then weights go back to the last good ones"
+    )
+    max_rollbacks: int = Field(
+        3, ge=0, description="times to go back, until 100 good iterations are behind; one more ends the run"
+    )
     threads: int = Field(0, ge=0, description="torch threads; 0: one for small networks, all cores for large ones")
 
 
@@ -211,6 +217,8 @@ class LogConfig(Section):
         "auto", description="auto: live on a terminal, plain lines elsewhere"
     )
     tensorboard: bool = Field(True, description="write TensorBoard events")
+    wandb: bool = Field(False, description="log to Weights & Biases (extra wandb); offline with WANDB_MODE=offline")
+    wandb_project: str = Field("surefoot", min_length=1, description="W&B project")
     log_every: Count = Field(1, description="iterations between metric records")
 
 

@@ -24,7 +24,7 @@ class EnvError(SurefootError):
 
 
 class NonFiniteError(EnvError):
-    """An environment returned NaN or infinity."""
+    """NaN or infinity, from an environment or in an update that going back could not mend."""
 
 
 class PolicyError(SurefootError):

@@ -1,5 +1,6 @@
 """Named records with time-major axes: T steps, N rows (one agent of one env), A action elements, B samples."""
 
+import math
 from dataclasses import dataclass, field
 
 from torch import Tensor
@@ -105,6 +106,10 @@ class Learned:
     clip: float
     entropy_coef: float
     std: float | None = None
+    value_error: float = math.nan
+    """Std of the critic's errors, as a share of the returns' root mean square."""
+    skips: tuple[bool, ...] = ()
+    """Of every gradient step, in order, whether it was skipped."""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ def summarize(epochs: list[Tensor], batch: Batch, policy: Policy, knobs: Knobs) 
     """
     means = torch.stack([rows.sum(0) for rows in epochs]).mean(0).tolist()
     named = dict(zip((*WATCHED, "grad_norm", "skipped"), means, strict=True))
+    skips = torch.cat([rows[:, -1] for rows in epochs]).bool().tolist()
     return Learned(
         policy_loss=named["policy"],
         value_loss=named["value"],
@@ -35,12 +36,20 @@ def summarize(epochs: list[Tensor], batch: Batch, policy: Policy, knobs: Knobs) 
         grad_norm=named["grad_norm"],
         explained_variance=float(explained_variance(batch.value, batch.returns)),
         epochs=len(epochs),
-        skipped_steps=sum(int(rows[:, -1].count_nonzero()) for rows in epochs),
+        skipped_steps=sum(skips),
         lr=knobs.lr,
         clip=knobs.clip,
         entropy_coef=knobs.entropy_coef,
         std=_mean_std(batch, policy),
+        value_error=_value_error(batch),
+        skips=tuple(skips),
     )
+
+
+def _value_error(batch: Batch) -> float:
+    """Unlike explained variance it stays small where returns hardly differ and the values are nearly right."""
+    error = (batch.returns - batch.value).std(correction=0)
+    return float(error / batch.returns.square().mean().sqrt())
 
 
 @torch.no_grad()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TextIO
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.logging import RichHandler
 from rich.panel import Panel
@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from surefoot.telemetry import names
+from surefoot.telemetry.alerts import ALERTS
 from surefoot.telemetry.sinks import Metrics, Sink
 
 _log = logging.getLogger("surefoot")
@@ -26,6 +27,7 @@ _REFRESH_S = 0.25
 _MAX_WIDTH, _WIDE = 100, 70
 _MISSING = "\N{EN DASH}"
 _LEVELS = "▁▂▃▄▅▆▇█"
+_LABELS = {alert.key: alert.label for alert in ALERTS}
 _RATES = (names.STEPS_PER_SECOND, names.ROLLOUT_STEPS_PER_SECOND, names.LEARN_STEPS_PER_SECOND)
 
 
@@ -113,6 +115,12 @@ def sparkline(values: Sequence[float], width: int) -> str:
     return "".join(_LEVELS[round((mean - low) * scale)] for mean in means)
 
 
+def raised_alerts(metrics: Metrics) -> list[str]:
+    """What is wrong now, in a few words each; an alert of somebody else's hook under its own name."""
+    raised = [name for name, value in metrics.items() if name.startswith(names.ALERT_PREFIX) and value > 0]
+    return [_LABELS.get(name, name.removeprefix(names.ALERT_PREFIX)) for name in raised]
+
+
 class LiveConsole:
     """A panel redrawn in place from construction to `close`; warnings scroll by above it."""
 
@@ -161,8 +169,12 @@ class LiveConsole:
         title = Text(self._title, style="bold not dim")
         title.truncate(inside - 2, overflow="ellipsis")
         trend = Text.assemble(("return ", "dim"), (sparkline(self._returns, inside - 7), "green"), no_wrap=True)
-        content = Group(_progress(pace, inside), "", _table(self._shown, inside), "", trend)
-        return Panel(content, title=title, title_align="left", width=width, border_style="dim")
+        parts: list[RenderableType] = [_progress(pace, inside), "", _table(self._shown, inside), "", trend]
+        alerts = raised_alerts(self._shown)
+        if alerts:
+            parts += ["", Text("⚠ " + " · ".join(alerts), "bold yellow")]
+        border = "yellow" if alerts else "dim"
+        return Panel(Group(*parts), title=title, title_align="left", width=width, border_style=border)
 
 
 def _progress(pace: Pace, width: int) -> Group:
@@ -237,6 +249,9 @@ class PlainConsole:
         parts.append(f"fps {_SPEED.text(metrics, '-'):>7}")
         readings = (*_LINE, _EVAL) if names.EVAL_REWARD in metrics else _LINE
         parts += [f"{reading.short} {reading.text(metrics, '-'):>7}" for reading in readings]
+        alerts = raised_alerts(metrics)
+        if alerts:
+            parts.append(f"ALERT: {', '.join(alerts)}")
         return "  ".join(parts)
 
 

@@ -1,11 +1,16 @@
 """From an iteration's records to metrics, for the sinks."""
 
+import logging
 import time
 from collections.abc import Callable
 
 from surefoot.core.records import IterationReport
 from surefoot.telemetry import names
+from surefoot.telemetry.memory import memory_metrics
 from surefoot.telemetry.sinks import Sink
+from surefoot.telemetry.watch import AlertWatch, Change
+
+_log = logging.getLogger("surefoot")
 
 
 def metrics_of(report: IterationReport, elapsed_s: float) -> dict[str, float]:
@@ -27,6 +32,7 @@ def metrics_of(report: IterationReport, elapsed_s: float) -> dict[str, float]:
         names.CLIP_FRACTION: learned.clip_fraction,
         names.CLIP_RANGE: learned.clip,
         names.EXPLAINED_VARIANCE: learned.explained_variance,
+        names.VALUE_ERROR: learned.value_error,
         names.POLICY_LOSS: learned.policy_loss,
         names.VALUE_LOSS: learned.value_loss,
         names.ENTROPY_LOSS: -learned.entropy,
@@ -46,13 +52,27 @@ def metrics_of(report: IterationReport, elapsed_s: float) -> dict[str, float]:
 
 
 class Report:
-    """Writes the metrics of every n-th iteration, and of any that carries something from another hook."""
+    """Watches every iteration; writes every n-th, any that carries something from another hook, and new alerts."""
 
-    def __init__(self, sink: Sink, every: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._sink, self._every, self._clock = sink, every, clock
+    def __init__(self, sink: Sink, every: int, watch: AlertWatch, clock: Callable[[], float] = time.monotonic) -> None:
+        self._sink, self._every, self._watch, self._clock = sink, every, watch, clock
         self._began = clock()
 
     def after_iteration(self, report: IterationReport) -> None:
-        """Write a record if it is time."""
-        if report.progress.iteration % self._every == 0 or report.metrics or report.progress.is_done:
-            self._sink.write(report.progress.step, metrics_of(report, self._clock() - self._began))
+        """Write a record if it is time, or if an alert was raised or cleared."""
+        metrics = metrics_of(report, self._clock() - self._began)
+        changes = self._watch.observe(metrics)
+        for change in changes:
+            _tell(change, report.progress.step)
+        metrics |= {change.alert.key: 0.0 for change in changes if not change.is_raised}
+        metrics |= {alert.key: 1.0 for alert in self._watch.raised}
+        if report.progress.iteration % self._every == 0 or report.metrics or changes or report.progress.is_done:
+            self._sink.write(report.progress.step, metrics | memory_metrics())
+
+
+def _tell(change: Change, step: int) -> None:
+    alert, values = change.alert, ", ".join(f"{name} {value:.4g}" for name, value in change.values.items())
+    if change.is_raised:
+        _log.warning("%s at step %d: %s (%s)", alert.key, step, alert.meaning, values)
+    else:
+        _log.info("%s is over at step %d (%s)", alert.key, step, values)

@@ -20,13 +20,15 @@ class SaveCheckpoints:
     ) -> None:
         self._run, self._state, self._keep = run, state, keep
         self._every = Every(every, start)
-        self._has_failed = False
+        self._is_due = self._has_failed = False
         self._saved_step: int | None = None
 
     def after_iteration(self, report: IterationReport) -> None:
-        """Save if it is time, or if the last save failed."""
-        if self._every.is_due(report.progress.step) or self._has_failed:
-            self.save(report.progress.step)
+        """Save if it is time, or was and could not be done."""
+        self._is_due = self._every.is_due(report.progress.step) or self._is_due
+        # After an update with bad steps, weights may be on their way to NaN: better an older checkpoint than that one.
+        if self._is_due and not report.learned.skipped_steps:
+            self._is_due = not self.save(report.progress.step)
 
     def finish(self, step: int) -> None:
         """Save where the run ended; if that fails, it must not look like a success."""

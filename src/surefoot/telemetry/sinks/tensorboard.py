@@ -1,0 +1,47 @@
+"""TensorBoard events, in the run's folder itself."""
+
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+from surefoot.core.config import Config, LogConfig
+from surefoot.telemetry.sinks import FileSink, Metrics, file_sinks
+
+
+@file_sinks.register("tensorboard")
+class TensorBoardSink(FileSink):
+    """Scalars as tensorboard's record format.
+
+    Written at once: tensorboard's own event writer has a thread, which prints a traceback when the disk is full.
+    """
+
+    def __init__(self, folder: Path, config: Config) -> None:
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        name = f"events.out.tfevents.{time.time_ns()}.{socket.gethostname()}.{os.getpid()}"
+        self._records = RecordWriter((folder / name).open("wb"))
+        self._add(0, file_version="brain.Event:2")
+
+    @staticmethod
+    def is_wanted(log: LogConfig) -> bool:
+        """On unless it is switched off."""
+        return log.tensorboard
+
+    def write(self, step: int, metrics: Metrics) -> None:
+        """Add one event with all values."""
+        from tensorboard.compat.proto.summary_pb2 import Summary
+
+        values: list[Any] = [Summary.Value(tag=name, simple_value=value) for name, value in metrics.items()]
+        self._add(step, summary=Summary(value=values))
+
+    def close(self) -> None:
+        """Close the event file."""
+        self._records.close()
+
+    def _add(self, step: int, **content: Any) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event
+
+        self._records.write(Event(wall_time=time.time(), step=step, **content).SerializeToString())
+        self._records.flush()

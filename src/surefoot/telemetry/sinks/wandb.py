@@ -1,0 +1,111 @@
+"""Weights & Biases: offline with WANDB_MODE=offline, and `wandb sync` later."""
+
+import importlib.util
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from surefoot.core.config import Config, LogConfig
+from surefoot.core.errors import ConfigError
+from surefoot.telemetry.sinks import FileSink, Metrics, file_sinks
+
+_START_S = 60.0
+_FINISH_S, _LET_GO_S = 30.0, 1.0
+"""What is not uploaded by then stays in the run's folder; a run that is done must not hang."""
+
+
+@file_sinks.register("wandb")
+class WandbSink(FileSink):
+    """One W&B run for every process of a run, grouped under the name of its folder."""
+
+    def __init__(self, folder: Path, config: Config) -> None:
+        import wandb
+
+        self._wandb: Any = wandb
+        # Silent, and hands off stdout: the terminal belongs to the live display.
+        settings = wandb.Settings(silent=True, console="off", save_code=False, disable_git=True, init_timeout=_START_S)
+        name = folder.resolve().name
+        try:
+            with _cache_in(folder):
+                self._run: Any = wandb.init(
+                    dir=folder,
+                    project=config.log.wandb_project,
+                    name=name,
+                    group=name,
+                    config=config.model_dump(mode="json"),
+                    settings=settings,
+                )
+        except Exception as error:
+            raise ConfigError(
+                [
+                    f"log.wandb: W&B cannot start ({_first_line(error)}); run 'wandb login', set WANDB_MODE=offline to"
+                    " upload later, or leave it out"
+                ]
+            ) from error
+
+        # Its debug log prints a traceback a line when the disk is full.
+        logging.getLogger("wandb").setLevel(logging.CRITICAL)
+
+    @staticmethod
+    def is_wanted(log: LogConfig) -> bool:
+        """Off unless it is asked for."""
+        return log.wandb
+
+    @staticmethod
+    def missing_package() -> str | None:
+        """W&B is an extra."""
+        if importlib.util.find_spec("wandb") is not None:
+            return None
+        return "log.wandb: the package wandb is missing; install it: pip install 'surefoot[wandb]'"
+
+    def write(self, step: int, metrics: Metrics) -> None:
+        """Log all values at this step."""
+        self._run.log(dict(metrics), step=step)
+
+    def close(self) -> None:
+        """Finish the W&B run; without a network that could take forever, so there is a limit."""
+        failures = _call_within(_FINISH_S, self._run.finish)
+        if failures is None or failures:
+            # W&B waits for its service at exit, too, unless it has been let go.
+            _call_within(_LET_GO_S, self._wandb.teardown)
+        if failures is None:
+            raise TimeoutError(f"not all is uploaded after {_FINISH_S:g} s; later: wandb sync {self._run.dir}")
+        for failure in failures:
+            raise failure
+
+
+def _call_within(seconds: float, function: Callable[[], object]) -> list[Exception] | None:
+    """Call it in a thread of its own; what it raised, or None if it has not come back in time."""
+    failures: list[Exception] = []
+
+    def call() -> None:
+        try:
+            function()
+        except Exception as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return None if thread.is_alive() else failures
+
+
+@contextmanager
+def _cache_in(folder: Path) -> Iterator[None]:
+    """W&B's service logs to its cache, which is in the home directory unless the environment says otherwise."""
+    if "WANDB_CACHE_DIR" in os.environ:
+        yield
+        return
+    os.environ["WANDB_CACHE_DIR"] = os.fspath(folder.resolve() / "wandb" / "cache")
+    try:
+        yield
+    finally:
+        del os.environ["WANDB_CACHE_DIR"]
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,85 @@
+"""Alerts with hysteresis: raised by a lasting condition, cleared only when it has clearly been over for a while."""
+
+import math
+import statistics
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from surefoot.core.config import Config
+from surefoot.telemetry.alerts import ALERTS, Alert
+from surefoot.telemetry.sinks import Metrics
+
+_FEWEST = 3
+"""Readings that a median needs to shrug off an outlier."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """An alert that has just been raised or cleared, with its evidence."""
+
+    alert: Alert
+    is_raised: bool
+    values: dict[str, float]
+
+
+class AlertWatch:
+    """Watches all alerts of one run; `stride` is how many iterations lie between two observations."""
+
+    def __init__(self, config: Config, stride: int = 1, alerts: Sequence[Alert] = ALERTS) -> None:
+        self._states = [_State(alert, config, stride) for alert in alerts]
+
+    def observe(self, metrics: Metrics) -> list[Change]:
+        """One more iteration; what it raised or cleared."""
+        finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
+        return [
+            Change(
+                state.alert, state.is_raised, {name: finite[name] for name in state.alert.evidence if name in finite}
+            )
+            for state in self._states
+            if state.observe(finite)
+        ]
+
+    @property
+    def raised(self) -> list[Alert]:
+        """The alerts that are raised now."""
+        return [state.alert for state in self._states if state.is_raised]
+
+
+def shown(alert: Alert, metrics: Metrics) -> dict[str, float]:
+    """Those of an alert's evidence that there are."""
+    return {name: metrics[name] for name in alert.evidence if name in metrics}
+
+
+class _State:
+    """One alert's memory."""
+
+    def __init__(self, alert: Alert, config: Config, stride: int) -> None:
+        self.alert, self.is_raised = alert, False
+        self._gauge, self._limits = alert.gauge(), alert.limits(config)
+        self._levels: deque[float] = deque(maxlen=_strided(alert.window, stride))
+        self._calm_needed, self._calm = _strided(alert.calm, stride), 0
+
+    def observe(self, metrics: Metrics) -> bool:
+        """Whether this raised or cleared it; a reading that is missing changes nothing."""
+        level = self._gauge(metrics)
+        if level is None:
+            return False
+        self._levels.append(level)
+        self._calm = self._calm + 1 if self._limits.is_good(level) else 0
+        if self.is_raised:
+            return self._change(self._calm >= self._calm_needed)
+        is_full = len(self._levels) == self._levels.maxlen
+        return self._change(is_full and self._limits.is_bad(statistics.median(self._levels)))
+
+    def _change(self, is_due: bool) -> bool:
+        if is_due:
+            self.is_raised = not self.is_raised
+            self._calm = 0
+            self._levels.clear()
+        return is_due
+
+
+def _strided(iterations: int, stride: int) -> int:
+    """The same time in readings that are `stride` iterations apart."""
+    return max(math.ceil(iterations / stride), min(iterations, _FEWEST))

@@ -1,0 +1,109 @@
+"""Updates that end in NaN: back to the last good weights, and if that does not help, an end with a dump (fault 18)."""
+
+import logging
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from surefoot.core.config import Config
+from surefoot.core.errors import NonFiniteError
+from surefoot.core.records import IterationReport
+from surefoot.telemetry import names
+from surefoot.training.nonfinite_dump import write_dump
+from surefoot.training.reporting import metrics_of
+from surefoot.training.trainer import Trainer
+
+_log = logging.getLogger("surefoot")
+
+FORGIVEN_AFTER = 100
+"""Good iterations after which earlier rollbacks no longer count."""
+_REMEMBERED = 10
+
+
+class RollBack:
+    """The first hook of all: what it lets pass is fit to be evaluated, reported and saved.
+
+    The learner skips steps whose gradient is not finite. This looks at what that cannot mend: many in a row, or weights
+    and statistics that are broken themselves.
+    """
+
+    def __init__(self, trainer: Trainer, config: Config, folder: Path | None) -> None:
+        self._trainer, self._config, self._folder = trainer, config, folder
+        self._good = learning_state(trainer)
+        self._recent: deque[dict[str, float]] = deque(maxlen=_REMEMBERED)
+        self._streak = self._rollbacks = self._good_iterations = 0
+
+    def after_iteration(self, report: IterationReport) -> None:
+        """Keep what is good; go back from what is not."""
+        self._recent.append(metrics_of(report, 0.0))
+        trouble = self._trouble(report.learned.skips)
+        if trouble is None:
+            self._keep(report)
+            return
+        self._streak = 0
+        step, limit = report.progress.step, self._config.train.max_rollbacks
+        dump = self._dump(step, trouble) if self._rollbacks == limit else None
+        # Before it ends, too: whoever saves after the error saves something good.
+        self._go_back()
+        if self._rollbacks == limit:
+            again = f" again, after {limit} rollback{'s' * (limit > 1)} to the last good weights" if limit else ""
+            where = f"; {dump} shows the weights, the data and the last iterations" if dump else ""
+            raise NonFiniteError(
+                f"{trouble} at step {step}{again}; lower optimizer.lr ({self._config.optimizer.lr:g}) or look for NaN"
+                f" in modules of your own{where}"
+            )
+        self._rollbacks, self._good_iterations = self._rollbacks + 1, 0
+        report.metrics[names.ROLLBACKS] = float(self._rollbacks)
+        _log.warning("%s at step %d; went back to the last good weights and statistics", trouble, step)
+
+    def _trouble(self, skips: Iterable[bool]) -> str | None:
+        """What is wrong, if anything; steps in a row are counted across updates."""
+        longest = 0
+        for is_skipped in skips:
+            self._streak = self._streak + 1 if is_skipped else 0
+            longest = max(longest, self._streak)
+        if not _is_finite(self._trainer.policy.state_dict().values()):
+            return "the weights or statistics are not finite after the update"
+        if longest >= self._config.train.max_skipped_steps:
+            return f"{longest} gradient steps in a row were not finite"
+        return None
+
+    def _keep(self, report: IterationReport) -> None:
+        if report.learned.skipped_steps == 0:
+            self._good = learning_state(self._trainer)
+            self._good_iterations += 1
+        if self._good_iterations >= FORGIVEN_AFTER:
+            self._rollbacks = 0
+
+    def _go_back(self) -> None:
+        trainer, good = self._trainer, self._good
+        trainer.policy.load_state_dict(good["policy"])
+        trainer.learner.gradient.load_state(good["optimizer"])
+        trainer.schedules.load_state(good["schedules"])
+        rows = trainer.collector.rows
+        if not _is_finite(rows.memory):
+            rows.restart(trainer.policy)
+
+    def _dump(self, step: int, trouble: str) -> Path | None:
+        if self._folder is None:
+            return None
+        return write_dump(self._folder, step, trouble, self._trainer, list(self._recent))
+
+
+def learning_state(trainer: Trainer) -> dict[str, Any]:
+    """A copy of all that an update changes: weights, statistics, moments, the adaptive rate.
+
+    Not the reward scaler: it only ever sees rewards, which are checked where they come in.
+    """
+    return {
+        "policy": {name: value.clone() for name, value in trainer.policy.state_dict().items()},
+        "optimizer": trainer.learner.gradient.state(),
+        "schedules": trainer.schedules.state(),
+    }
+
+
+def _is_finite(tensors: Iterable[Tensor]) -> bool:
+    return all(bool(tensor.isfinite().all()) for tensor in tensors)
