@@ -1,5 +1,6 @@
 """`surefoot resume RUN ...`"""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -49,15 +50,12 @@ def go_on(path: Path, changes: Raw) -> int:
             raise RunDirectoryError(
                 f"{path} has done its {config.train.steps} steps already; give a larger total with --steps"
             )
-        env = build_env(config)
-        trainer = build_trainer(config, env, build_policy(config, specs))
-        run = Run(trainer, config, specs, None, directory)
-        run.load_state(state)
-        directory.write_config(config)
-        skipped = directory.saved().index(checkpoint)
-        note = f" ({skipped} newer cannot be read, see log.txt)" if skipped else ""
-        print(f"resuming {path} from {checkpoint.name}{note}", flush=True)
-        try:
+        with closing(build_env(config)) as env:
+            trainer = build_trainer(config, env, build_policy(config, specs))
+            run = Run(trainer, config, specs, None, directory)
+            run.load_state(state)
+            directory.write_config(config)
+            skipped = directory.saved().index(checkpoint)
+            note = f" ({skipped} newer cannot be read, see log.txt)" if skipped else ""
+            print(f"resuming {path} from {checkpoint.name}{note}", flush=True)
             return finish(run)
-        finally:
-            env.close()

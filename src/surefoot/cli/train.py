@@ -1,5 +1,6 @@
 """`surefoot train [PRESET|ENV_ID] ...`"""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -72,13 +73,10 @@ def run_new(config: Config, name: str | None, run_dir: Path | None) -> int:
             f"{directory.path} already holds a run; 'surefoot resume {directory.path}' goes on with it, or choose"
             " another --run-dir"
         )
-    # Built first: what does not fit together leaves no empty run behind.
-    env = build_env(config)
-    specs = Specs(env.obs_spec, env.action_spec)
-    trainer = build_trainer(config, env, build_policy(config, specs))
-    try:
+    with closing(build_env(config)) as env:
+        # Built first: what does not fit together leaves no empty run behind.
+        specs = Specs(env.obs_spec, env.action_spec)
+        trainer = build_trainer(config, env, build_policy(config, specs))
         with directory:
             directory.write_config(config)
             return finish(Run(trainer, config, specs, None, directory))
-    finally:
-        env.close()

@@ -90,7 +90,7 @@ def evaluate(policy: Policy, env: VecEnv, episodes: int, seed: int, deterministi
         reward += np.where(slot.valid, slot.reward, 0)
         length += slot.valid
         for row in np.flatnonzero(slot.ended):
-            if shares[row] > 0:
+            if shares[row] > 0 and slot.valid[row]:  # a fault of the env may cut an episode off
                 finished.append((int(row), float(reward[row]), int(length[row])))
                 shares[row] -= 1
                 quiet_since = step

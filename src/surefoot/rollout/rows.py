@@ -13,6 +13,7 @@ from surefoot.envs.steps import check_step
 from surefoot.policies.policy import Policy
 from surefoot.rollout.buffer import RolloutBuffer
 from surefoot.rollout.episodes import EpisodeTracker
+from surefoot.rollout.memory import check_memory
 
 
 class Rows:
@@ -20,6 +21,7 @@ class Rows:
 
     def __init__(self, env: VecEnv, policy: Policy, num_steps: int, seed: int) -> None:
         self.env, self._seed = env, seed
+        check_memory(num_steps, env, policy.head)
         self.buffer = RolloutBuffer(num_steps, env, policy.head)
         self.episodes = EpisodeTracker(env)
         self.step = self.first_step = 0

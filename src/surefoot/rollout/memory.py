@@ -1,0 +1,77 @@
+"""How much memory a rollout takes, known before it is taken."""
+
+import logging
+import os
+import resource
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from surefoot.core.errors import ConfigError
+from surefoot.core.tree import tree_items
+from surefoot.envs.protocol import VecEnv
+from surefoot.policies.distributions import DistributionHead
+
+_log = logging.getLogger("surefoot")
+
+_SCALARS = 4 * 7 + 4
+"""Bytes of a transition beside observation and action: seven floats (two of them targets) and four flags."""
+_COPIES = 2
+"""The buffer itself, and the learner's copy of its valid steps."""
+
+
+def rollout_bytes(num_steps: int, env: VecEnv, head: DistributionHead) -> int:
+    """What a rollout and learning from it take at least."""
+    obs = sum(spec.size * np.dtype(spec.dtype).itemsize for _, spec in tree_items(env.obs_spec))
+    action = int(np.prod(head.action_shape)) * torch.empty(0, dtype=head.action_dtype).element_size()
+    return _COPIES * (num_steps + 1) * env.num_rows * (obs + action + env.mask_size + _SCALARS)
+
+
+def check_memory(num_steps: int, env: VecEnv, head: DistributionHead) -> None:
+    """Refuse a rollout that does not fit, before anything is allocated."""
+    needed, free = rollout_bytes(num_steps, env, head), free_memory()
+    _log.info("a rollout of %d steps of %d rows takes %s", num_steps, env.num_rows, readable(needed))
+    if needed > free:
+        raise ConfigError(
+            [
+                f"rollout.num_steps: {num_steps} steps of {env.num_rows} rows take {readable(needed)}, but only"
+                f" {readable(free)} are free; lower rollout.num_steps or rollout.num_envs"
+            ]
+        )
+
+
+def free_memory() -> int:
+    """Bytes that this process may still take: of the machine's, its control group's and its own limit."""
+    limits = [_machine(), _control_group()]
+    allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if allowed != resource.RLIM_INFINITY:
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        limits.append(max(0, allowed - used))
+    return min(limits)
+
+
+def _machine() -> int:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _control_group(folder: Path = Path("/sys/fs/cgroup")) -> int:
+    """What a container leaves; its limit is not the machine's."""
+    try:
+        return max(0, int((folder / "memory.max").read_text()) - int((folder / "memory.current").read_text()))
+    except (OSError, ValueError):  # no control group, or "max": none
+        return 2**63
+
+
+def readable(count: int) -> str:
+    """Bytes for people."""
+    value, unit = float(count), "B"
+    for larger in ("KB", "MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.3g} {unit}"

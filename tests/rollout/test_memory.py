@@ -1,0 +1,77 @@
+"""Fault 27: a rollout that does not fit is refused before it is allocated, with its predicted size."""
+
+import logging
+import resource
+from pathlib import Path
+
+import pytest
+
+from surefoot import PPO
+from surefoot.core.errors import ConfigError
+from surefoot.rollout.memory import _control_group, free_memory, readable, rollout_bytes
+from surefoot.rollout.stepwise import StepwiseCollector
+from tests.cli.processes import Process, surefoot
+from tests.envs.tasks import counters
+from tests.rollout.known_policies import KnownPolicy
+
+
+@pytest.mark.parametrize("form", ["vector", "picture dict"])
+def test_the_prediction_is_what_the_buffer_takes_and_once_more(form):
+    env = counters(3, form=form, masks_in_info=True)
+    policy = KnownPolicy(env.action_spec)
+    buffer = StepwiseCollector(counters(3, masks_in_info=True), policy, 8, 0).rows.buffer if form == "vector" else None
+    predicted = rollout_bytes(8, env, policy.head)
+    if buffer is not None:
+        leaves = [leaf for leaf in vars(buffer).values() if hasattr(leaf, "untyped_storage")]
+        taken = sum(leaf.untyped_storage().nbytes() for leaf in leaves)
+        assert taken <= predicted / 2 <= 1.6 * taken
+    assert predicted >= 2 * 8 * 3 * sum(spec.size for spec in ([env.obs_spec] if buffer else env.obs_spec.values()))
+
+
+def test_a_rollout_larger_than_memory_is_refused_with_its_size():
+    agent = PPO("CartPole-v1", num_steps=2**40, batch_size=64)
+    with pytest.raises(ConfigError, match=r"take \d+ TB, but only .* are free; lower rollout\.num_steps"):
+        agent.learn(1)
+
+
+def test_on_the_command_line_it_is_one_line_and_leaves_no_run(tmp_path):
+    result = surefoot("train", "CartPole-v1", "--rollout.num_steps", 2**40, "--run-dir", tmp_path / "run")
+    assert "lower rollout.num_steps or rollout.num_envs" in result.refused()
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_size_is_written_to_the_log(caplog):
+    with caplog.at_level(logging.INFO, "surefoot"):
+        StepwiseCollector(counters(2), KnownPolicy(counters(2).action_spec), 8, 0)
+    assert "a rollout of 8 steps of 2 rows takes 2.16 KB" in caplog.text
+
+
+def learn_within(megabytes: int) -> None:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + megabytes * 2**20
+    resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+    assert free_memory() <= megabytes * 2**20
+    try:
+        PPO("CartPole-v1", num_steps=2**22, num_envs=8, batch_size=64).learn(1)
+    except ConfigError as error:
+        assert "are free" in str(error)  # noqa: PT017
+    else:
+        raise AssertionError("it was not refused")
+
+
+def test_the_limit_of_the_process_counts():
+    Process(learn_within, 1000).wait().succeeded()
+
+
+def test_the_limit_of_a_container_counts(tmp_path):
+    (tmp_path / "memory.max").write_text("1000\n")
+    (tmp_path / "memory.current").write_text("400\n")
+    assert _control_group(tmp_path) == 600
+    (tmp_path / "memory.max").write_text("max\n")
+    assert _control_group(tmp_path) == _control_group(tmp_path / "none") == 2**63
+
+
+def test_sizes_for_people():
+    assert [readable(count) for count in (0, 999, 1234, 5_600_000, 7_890_000_000, 3 * 10**15)] == [
+        *("0 B", "999 B", "1.23 KB", "5.6 MB", "7.89 GB", "3e+03 TB")
+    ]
