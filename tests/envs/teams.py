@@ -28,7 +28,7 @@ TEAM: list[Script] = [
 
 
 class TeamEnv(ParallelEnv):  # type: ignore[misc]
-    """Observation: env, agent, episode, step, the action that led there, luck. Reward: the code of where it began."""
+    """Observation: env, agent, episode, step, action that led there, own luck. Reward: the code of where it began."""
 
     metadata = {"name": "team"}
 
@@ -56,7 +56,7 @@ class TeamEnv(ParallelEnv):  # type: ignore[misc]
 
     def reset(self, seed: int | None = None, options: Any = None) -> Any:
         if seed is not None:
-            self._random = np.random.default_rng(seed)
+            self._luck = [np.random.default_rng([seed, place]) for place in range(len(self.possible_agents))]
         self._episode = 0 if seed is not None else self._episode + 1
         self._step, self._given = 0, dict[str, Any]()
         self.agents = self._who(LISTED)
@@ -96,12 +96,12 @@ class TeamEnv(ParallelEnv):  # type: ignore[misc]
         return np.arange(4) != (self.possible_agents.index(agent) + self._episode + self._step) % 4
 
     def save_state(self) -> dict[str, Any]:
-        return {"at": [self._episode, self._step], "random": self._random.bit_generator.state}
+        return {"at": [self._episode, self._step], "luck": [luck.bit_generator.state for luck in self._luck]}
 
     def load_state(self, state: dict[str, Any]) -> None:
         self._episode, self._step = state["at"]
-        self._random = np.random.default_rng(0)
-        self._random.bit_generator.state = state["random"]
+        for luck, saved in zip(self._luck, state["luck"], strict=True):
+            luck.bit_generator.state = saved
         self.agents = self._who(LISTED)
 
     def _who(self, letters: str) -> list[str]:
@@ -115,9 +115,9 @@ class TeamEnv(ParallelEnv):  # type: ignore[misc]
         return {agent: {"observation": obs, "action_mask": self.mask(agent)} for agent, obs in shown.items()}
 
     def _observe(self, agent: str) -> np.ndarray:
-        action = float(np.sum(self._given.get(agent, 0)))
-        where = (self._index, self.possible_agents.index(agent), self._episode, self._step)
-        return np.array([*where, action, self._random.random()], dtype=np.float32)
+        place, action = self.possible_agents.index(agent), float(np.sum(self._given.get(agent, 0)))
+        numbers = (self._index, place, self._episode, self._step, action, self._luck[place].random())
+        return np.array(numbers, dtype=np.float32)
 
     def _infos(self) -> dict[str, Any]:
         return {agent: {"action_mask": self.mask(agent)} for agent in self._who(SEEN)} if self._masks == "info" else {}
