@@ -19,7 +19,7 @@ from surefoot.core.philox import Stream, uniforms
 from surefoot.core.records import State
 from surefoot.core.tree import tree_first, tree_map
 from surefoot.envs.batching import as_batch
-from surefoot.envs.make import EnvSource, fixed_rows
+from surefoot.envs.make import EnvSource, fixed_envs
 from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.evaluate import Evaluation, evaluate
 from surefoot.policies.policy import EncoderFactory, Policy
@@ -118,14 +118,14 @@ class PPO:
     ) -> Evaluation:
         """Mean reward, spread and confidence interval over whole episodes from fixed seeds."""
         source = self._source if env is None else env
-        if source is not None and env is None and fixed_rows(source) is not None:
+        if source is not None and env is None and fixed_envs(source) is not None:
             raise EnvError("this agent's env cannot be made again for evaluation; pass one: evaluate(env=...)")
         vec_env = build_env(self.config, source, seed, rows=min(episodes, EVALUATION_ROWS))
         try:
             self._check_spaces(vec_env)
             return evaluate(self.policy, vec_env, episodes, seed, deterministic)
         finally:
-            if env is None or fixed_rows(env) is None:
+            if env is None or fixed_envs(env) is None:
                 vec_env.close()
 
     def save(self, path: Pathlike) -> None:
@@ -204,7 +204,7 @@ def _source_settings(env: EnvSource) -> tuple[EnvSource | None, Raw]:
     """What to make envs from (None: the config says), and the settings that follow from it."""
     if isinstance(env, str):
         return None, load_preset(env) if env in preset_names() else {"env": {"id": env}}
-    rows, spec = fixed_rows(env), getattr(env, "spec", None)
+    rows, spec = fixed_envs(env), getattr(env, "spec", None)
     name = getattr(spec, "id", None) or getattr(env, "__name__", type(env).__name__)
     return env, {"env": {"id": name}} | ({} if rows is None else {"rollout": {"num_envs": rows}})
 

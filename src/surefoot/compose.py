@@ -15,7 +15,7 @@ from surefoot.core.layers import Raw, build_config
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.specs import ArraySpec, ObsSpec, spec_from_json, spec_to_json
 from surefoot.core.version import VERSION
-from surefoot.envs.make import EnvSource, fixed_rows, make_vec_env
+from surefoot.envs.make import EnvSource, fixed_envs, make_vec_env
 from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.evaluate import Evaluation, evaluate
 from surefoot.evaluation.hook import EvaluateAndKeepBest
@@ -102,7 +102,7 @@ def fitting_threads(policy: Policy) -> int:
 def evaluator(config: Config, policy: Policy, source: EnvSource | None) -> Callable[[], Evaluation] | None:
     """Evaluates the policy on envs of its own; None if the source is an env that cannot be made again."""
     episodes = config.train.eval_episodes
-    if episodes == 0 or (source is not None and fixed_rows(source) is not None):
+    if episodes == 0 or (source is not None and fixed_envs(source) is not None):
         return None
     seed = derived_seed(config.train.seed, 0, Stream.EVALUATION)
 

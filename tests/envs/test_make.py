@@ -13,7 +13,7 @@ from surefoot.core.errors import EnvError
 from surefoot.envs import gymnasium_factory
 from surefoot.envs.engines.local import LocalEngine
 from surefoot.envs.gymnasium_vector import GymnasiumVectorEnv
-from surefoot.envs.make import fixed_rows, make_vec_env
+from surefoot.envs.make import fixed_envs, make_vec_env
 from surefoot.envs.protocol import step_all
 from tests.envs.tasks import CounterEnv, factories, opened
 
@@ -45,20 +45,20 @@ def test_a_factory_makes_as_many_envs_as_wanted():
 def test_an_env_is_one_row():
     source = CounterEnv()
     env = make_vec_env(source, EnvConfig(), 8, seed=0)
-    assert env.num_rows == fixed_rows(source) == 1
-    assert env._envs == [source]
+    assert env.num_rows == fixed_envs(source) == 1
+    assert env._shards[0]._envs == [source]
 
 
 def test_a_vector_env_has_its_own_rows():
     source = SyncVectorEnv(factories(3), autoreset_mode=AutoresetMode.SAME_STEP)
     env = make_vec_env(source, EnvConfig(), 8, seed=0)
     assert isinstance(env, GymnasiumVectorEnv)
-    assert env.num_rows == fixed_rows(source) == 3
+    assert env.num_rows == fixed_envs(source) == 3
 
 
 @pytest.mark.parametrize("source", ["CartPole-v1", CounterEnv])
 def test_ids_and_factories_have_any_number_of_rows(source):
-    assert fixed_rows(source) is None
+    assert fixed_envs(source) is None
 
 
 @pytest.mark.parametrize("is_vector", [False, True])

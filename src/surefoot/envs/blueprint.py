@@ -6,7 +6,9 @@ from itertools import pairwise
 from typing import Any
 
 from surefoot.envs.gymnasium_envs import GymnasiumEnvs
-from surefoot.envs.shard import Calls, Shard
+from surefoot.envs.pettingzoo_env import is_parallel_env
+from surefoot.envs.pettingzoo_parallel import PettingZooEnvs
+from surefoot.envs.shard import Calls, Shard, construct
 
 
 @dataclass(frozen=True)
@@ -23,10 +25,13 @@ class Blueprint:
         return len(self.factories)
 
     def make(self, envs: range, calls: Calls | None = None) -> Shard:
-        """Some of the envs, numbered and seeded as they are in the whole."""
-        return GymnasiumEnvs(
-            self.factories[envs.start : envs.stop], self.seed, self.truncation_as_termination, envs.start, calls
-        )
+        """Some of the envs, numbered and seeded as they are in the whole; what the first is decides on the adapter."""
+        calls = calls or Calls()
+        calls.begin(0)
+        first = construct(self.factories[envs.start], envs.start)
+        factories = [lambda: first, *self.factories[envs.start + 1 : envs.stop]]
+        kind = PettingZooEnvs if is_parallel_env(first) else GymnasiumEnvs
+        return kind(factories, self.seed, self.truncation_as_termination, envs.start, calls)
 
 
 def shares(whole: range, parts: int) -> list[range]:

@@ -6,10 +6,10 @@ from typing import Any
 import gymnasium as gym
 from numpy.typing import NDArray
 
-from surefoot.core.errors import EnvError, SurefootError
+from surefoot.core.errors import EnvError
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.envs.protocol import Slot, choices, flat_mask, new_slot
-from surefoot.envs.shard import Calls, Shard
+from surefoot.envs.shard import Calls, Shard, brief, construct
 from surefoot.envs.snapshot import load_env, save_env
 from surefoot.envs.spaces import ObsWriter, array_spec
 from surefoot.envs.steps import EnvStep, env_step
@@ -30,7 +30,10 @@ class GymnasiumEnvs(Shard):
     ) -> None:
         super().__init__(calls)
         self._first_env = first_env
-        self._envs = [self._construct(index, make) for index, make in enumerate(factories)]
+        self._envs: list[GymEnv] = []
+        for make in factories:
+            self.calls.begin(len(self._envs))
+            self._envs.append(construct(make, first_env + len(self._envs)))
         self._seed = seed
         self._seeds = self._derive_seeds(0)
         self._truncation_as_termination = truncation_as_termination
@@ -100,21 +103,12 @@ class GymnasiumEnvs(Shard):
         first, count = self._first_env, len(self._envs)
         return [derived_seed(self._seed, env, Stream.ENV_SEED, step) for env in range(first, first + count)]
 
-    def _construct(self, index: int, make: Callable[[], GymEnv]) -> GymEnv:
-        self.calls.begin(index)
-        try:
-            return make()
-        except SurefootError:
-            raise
-        except Exception as error:
-            raise EnvError(f"env {self._first_env + index} could not be made: {_brief(error)}") from error
-
     def _reset_env(self, row: int, seed: int | None) -> tuple[Any, dict[str, Any]]:
         self.calls.begin(row)
         try:
             result = self._envs[row].reset(seed=seed)
         except Exception as error:
-            raise EnvError(f"{self.describe(row)} raised in reset: {_brief(error)}") from error
+            raise EnvError(f"{self.describe(row)} raised in reset: {brief(error)}") from error
         if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], dict):
             raise EnvError(f"{self.describe(row)}: reset must return (obs, info)")
         return result
@@ -124,7 +118,7 @@ class GymnasiumEnvs(Shard):
         try:
             result = self._envs[row].step(action)
         except Exception as error:
-            raise EnvError(f"{self.describe(row)} raised in step: {_brief(error)}") from error
+            raise EnvError(f"{self.describe(row)} raised in step: {brief(error)}") from error
         return env_step(result, row, self.describe)
 
     def _write(self, row: int, obs: Any, info: dict[str, Any], slot: Slot) -> None:
@@ -135,7 +129,3 @@ class GymnasiumEnvs(Shard):
             if mask is None:
                 raise EnvError(f"{self.describe(row)} gave no 'action_mask' in its info, but did before")
             slot.action_mask[row] = flat_mask(mask, self._num_choices, self.describe(row))
-
-
-def _brief(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"

@@ -11,38 +11,55 @@ from surefoot.core.config import EnvConfig, RolloutConfig
 from surefoot.core.errors import ConfigError, EnvError
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import engines
-from surefoot.envs.gymnasium_envs import GymEnv, GymnasiumEnvs
+from surefoot.envs.envpool_batch import EnvPoolEnvs
+from surefoot.envs.gymnasium_envs import GymEnv
 from surefoot.envs.gymnasium_factory import GymnasiumFactory
 from surefoot.envs.gymnasium_vector import GymnasiumVectorEnv
+from surefoot.envs.pettingzoo_env import is_parallel_env
+from surefoot.envs.pettingzoo_factory import pettingzoo_factory
 from surefoot.envs.protocol import VecEnv
+
+PETTINGZOO, ENVPOOL = "pettingzoo:", "envpool:"
+"""Prefixes of ids; any other id is Gymnasium's."""
 
 Factory = Callable[[], GymEnv]
 EnvSource = str | GymEnv | Factory | VectorEnv[Any, Any, Any]
 
 
-def fixed_rows(source: EnvSource) -> int | None:
-    """How many rows a source has of its own: an env is one, a vector env as many as it has, others any number."""
+def fixed_envs(source: EnvSource) -> int | None:
+    """How many envs a source has of its own: an env is one, a vector env as many as it has, others any number."""
     if isinstance(source, VectorEnv):
         return source.num_envs
-    return 1 if isinstance(source, gym.Env) else None
+    return 1 if _exists(source) else None
 
 
 def make_vec_env(
     source: EnvSource, config: EnvConfig, num_envs: int, seed: int, rollout: RolloutConfig | None = None
 ) -> VecEnv:
-    """The VecEnv for a source: ids and factories are stepped by the configured engine, vector envs step themselves."""
+    """The VecEnv for a source: the configured engine steps ids and factories, vector envs step themselves."""
     rollout = rollout or RolloutConfig()
-    kind = engines[rollout.engine]
-    if isinstance(source, VectorEnv | gym.Env):
-        if rollout.engine != "local":
-            raise ConfigError(
-                [f"rollout.engine: '{rollout.engine}' needs an id or a factory, not an env that exists already"]
-            )
-        if isinstance(source, VectorEnv):
-            return GymnasiumVectorEnv(source, seed, config.truncation_as_termination)
-        return GymnasiumEnvs([lambda: source], seed, config.truncation_as_termination)
-    factory = gymnasium_factory(source, config) if isinstance(source, str) else source
-    return kind(Blueprint([factory] * num_envs, seed, config.truncation_as_termination), rollout)
+    steps_itself = isinstance(source, VectorEnv) or (isinstance(source, str) and source.startswith(ENVPOOL))
+    if rollout.engine != "local" and (steps_itself or _exists(source)):
+        what = "a vector env or a pool steps itself" if steps_itself else "an env that exists cannot be moved"
+        raise ConfigError([f"rollout.engine: {what}, so it must be 'local' (got '{rollout.engine}')"])
+    if isinstance(source, VectorEnv):
+        return GymnasiumVectorEnv(source, seed, config.truncation_as_termination)
+    if isinstance(source, str) and steps_itself:
+        return EnvPoolEnvs(source.removeprefix(ENVPOOL), config, num_envs, seed)
+    factories = [lambda: source] if _exists(source) else [_factory(source, config)] * num_envs
+    return engines[rollout.engine](Blueprint(factories, seed, config.truncation_as_termination), rollout)
+
+
+def _exists(source: Any) -> bool:
+    return isinstance(source, gym.Env) or (is_parallel_env(source) and not isinstance(source, type))
+
+
+def _factory(source: Any, config: EnvConfig) -> Factory:
+    if not isinstance(source, str):
+        return source  # type: ignore[no-any-return]
+    if source.startswith(PETTINGZOO):
+        return pettingzoo_factory(source.removeprefix(PETTINGZOO), config)
+    return gymnasium_factory(source, config)
 
 
 def gymnasium_factory(env_id: str, config: EnvConfig) -> GymnasiumFactory:

@@ -1,9 +1,11 @@
 """Shards: rows in one process that step as one."""
 
+from collections.abc import Callable
 from typing import Any
 
 from numpy.typing import NDArray
 
+from surefoot.core.errors import EnvError, SurefootError
 from surefoot.core.specs import ArraySpec, ObsSpec
 from surefoot.envs.protocol import ArrayTree, Slot
 
@@ -70,3 +72,18 @@ class Shard:
 
     def close(self) -> None:
         """Release everything; safe to call twice."""
+
+
+def construct(make: Callable[[], Any], number: int) -> Any:
+    """An env from its factory; what the factory raises comes with the env's number."""
+    try:
+        return make()
+    except SurefootError:
+        raise
+    except Exception as error:
+        raise EnvError(f"env {number} could not be made: {brief(error)}") from error
+
+
+def brief(error: Exception) -> str:
+    """An exception in one line."""
+    return f"{type(error).__name__}: {error}"

@@ -23,7 +23,7 @@ _COPIES = 2
 
 def rollout_bytes(num_steps: int, env: VecEnv, head: DistributionHead) -> int:
     """What a rollout and learning from it take at least."""
-    obs = sum(spec.size * np.dtype(spec.dtype).itemsize for _, spec in tree_items(env.obs_spec))
+    obs: int = sum(spec.size * np.dtype(spec.dtype).itemsize for _, spec in tree_items(env.obs_spec))
     action = int(np.prod(head.action_shape)) * torch.empty(0, dtype=head.action_dtype).element_size()
     return _COPIES * (num_steps + 1) * env.num_rows * (obs + action + env.mask_size + _SCALARS)
 
