@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from surefoot.core.config import EnvConfig
-from surefoot.core.errors import EnvError
+from surefoot.core.config import EnvConfig, RolloutConfig
+from surefoot.core.errors import ConfigError, EnvError
 from surefoot.envs import gymnasium_factory
 from surefoot.envs.engines.local import LocalEngine
 from surefoot.envs.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.make import fixed_envs, make_vec_env
 from surefoot.envs.protocol import step_all
 from tests.envs.tasks import CounterEnv, factories, opened
+from tests.envs.teams import TeamEnv
 
 
 def test_an_id_makes_as_many_envs_as_wanted():
@@ -54,6 +55,28 @@ def test_a_vector_env_has_its_own_rows():
     env = make_vec_env(source, EnvConfig(), 8, seed=0)
     assert isinstance(env, GymnasiumVectorEnv)
     assert env.num_rows == fixed_envs(source) == 3
+
+
+@pytest.mark.parametrize("source", [TeamEnv, TeamEnv(), "pettingzoo:mpe2.simple_spread_v3"])
+def test_parallel_envs_have_a_row_for_each_agent(source):
+    env = make_vec_env(source, EnvConfig(), 4, seed=0)
+    assert env.num_rows == (3 if isinstance(source, TeamEnv) else 12)
+    assert "agent" in env.describe(2)
+    env.close()
+
+
+def test_a_pool_is_made_from_its_id():
+    env = make_vec_env("envpool:CartPole-v1", EnvConfig(), 4, seed=0)
+    assert opened(env).obs.shape == (4, 4)
+    env.close()
+
+
+@pytest.mark.parametrize(
+    "source", [SyncVectorEnv([CounterEnv]), "envpool:CartPole-v1", CounterEnv(), TeamEnv()], ids=lambda s: str(type(s))
+)
+def test_what_cannot_be_moved_to_workers_is_refused(source):
+    with pytest.raises(ConfigError, match=r"rollout\.engine: .* must be 'local' \(got 'processes'\)"):
+        make_vec_env(source, EnvConfig(), 1, 0, RolloutConfig(engine="processes"))
 
 
 @pytest.mark.parametrize("source", ["CartPole-v1", CounterEnv])

@@ -19,6 +19,7 @@ from surefoot.envs.protocol import VecEnv, new_slot, step_all
 from surefoot.policies.policy import ActorCritic
 from surefoot.rollout.stepwise import StepwiseCollector
 from tests.envs.tasks import ACTIONS, FORMS, CounterEnv, MaskMethodEnv, SavingEnv, factories
+from tests.envs.teams import TeamEnv
 
 SEED = 5
 LENGTHS = (3, 1, 4, 2)
@@ -82,6 +83,17 @@ def test_processes_give_what_local_gives_bit_for_bit_for_any_number_of_workers(k
 def test_every_observation_and_action_space_travels(form, actions):
     makers = uneven(3, form=form, actions=actions)
     assert_equal(collect(make("processes", makers, 2), 1), collect(make("local", makers), 1))
+
+
+@pytest.mark.parametrize("masks", ["", "obs", "info"])
+def test_agents_of_parallel_envs_are_the_same_rows_in_any_number_of_workers(masks):
+    makers = [partial(TeamEnv, index=index, masks=masks) for index in range(5)]
+    reference = collect(make("local", makers, groups=2))
+    assert reference[0]["reward"].shape == (5, 15)
+    assert not reference[0]["valid"].all()
+    assert ("action_mask" in reference[0]) is bool(masks)
+    for workers in (1, 2, 3):
+        assert_equal(collect(make("processes", makers, workers, groups=2)), reference)
 
 
 @pytest.mark.parametrize(("engine", "workers", "groups"), PLACES)
