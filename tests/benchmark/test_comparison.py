@@ -1,0 +1,45 @@
+"""Who takes part in a comparison."""
+
+import pytest
+
+from surefoot.benchmark.comparison import choose_sides, choose_tasks, ratios
+from surefoot.benchmark.peers import PEERS
+from surefoot.benchmark.rounds import Measured
+from surefoot.benchmark.spread import Spread
+from surefoot.benchmark.tasks import TASKS
+from surefoot.benchmark.window import Window
+from surefoot.core.errors import ConfigError
+
+
+def test_every_peer_says_who_it_is() -> None:
+    assert set(PEERS.names()) == {"local", "processes", "sb3", "sb3-subproc", "sb3-contrib", "envpool"}
+    titles = [PEERS[name].title for name in PEERS.names()]
+    assert len(set(titles)) == len(titles)
+
+
+def test_a_peer_that_is_not_installed_is_left_out_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PEERS["envpool"], "needs", ("no_such_package",))
+    sides = choose_sides([], ["envpool", "sb3"])
+    assert sides.peers == ["sb3"] if not sides.absent.get("sb3") else []
+    assert sides.absent["envpool"] == "no_such_package is not installed; pip install 'surefoot[peers]' brings it"
+    assert sides.engines == ["local", "processes"]
+
+
+def test_names_that_nobody_has() -> None:
+    with pytest.raises(ConfigError, match="there is no 'sb33'; did you mean 'sb3'"):
+        choose_sides([], ["sb33"])
+    with pytest.raises(ConfigError, match="--engines"):
+        choose_sides(["locall"], [])
+    with pytest.raises(ConfigError, match="did you mean 'cartpole-8'"):
+        choose_tasks(["cartpole8"])
+    assert choose_tasks([]) == list(TASKS.values())
+
+
+def test_ratios_of_the_whole_and_of_the_rollout() -> None:
+    ours = Measured("local", [Window(1, 100, 0.1, 0.1), Window(1, 100, 0.2, 0.2)])
+    theirs = Measured("sb3", [Window(1, 100, 0.2, 0.2), Window(1, 100, 0.8, 0.2)])
+    both = ratios(ours, theirs)
+    assert both is not None
+    assert both["end to end"] == Spread(pytest.approx(2.25), pytest.approx(2.0), pytest.approx(2.5))
+    assert both["rollout only"] == Spread(pytest.approx(3.0), pytest.approx(2.0), pytest.approx(4.0))
+    assert ratios(ours, Measured("sb3", error="fell over")) is None

@@ -1,0 +1,80 @@
+"""Subjects in processes of their own: they answer, fail in words, and leave nobody behind."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from surefoot.benchmark.process_tree import members
+from surefoot.benchmark.recipe import Plan, training_recipe
+from surefoot.benchmark.rounds import Effort, measure
+from surefoot.benchmark.subject_process import SubjectError, SubjectProcess
+from surefoot.core.errors import ConfigError
+from surefoot.core.layers import build_config
+from tests.benchmark.trees import is_running, wait_until
+from tests.cli.processes import start
+
+pytestmark = pytest.mark.xdist_group("subject processes")
+
+
+def plan(env: str = "CartPole-v1") -> Plan:
+    config = build_config(
+        {
+            "env": {"id": env},
+            "rollout": {"num_envs": 2, "num_steps": 16},
+            "ppo": {"epochs": 1, "batch_size": 16},
+            "policy": {"hidden": [4]},
+        }
+    )
+    return Plan(env, training_recipe(config), threads=1)
+
+
+@contextmanager
+def started(which: Plan) -> Iterator[SubjectProcess]:
+    process = SubjectProcess(which)
+    try:
+        yield process
+    finally:
+        process.close()
+
+
+def test_one_that_fails_says_so_and_the_others_go_on() -> None:
+    lines: list[str] = []
+    plans = [plan("tests.benchmark.odd_envs:Broken-v0"), plan()]
+    rounds = measure(plans, Effort(repeats=2, seconds=0.05, warmup=1), lines.append)
+    broken, sound = rounds.subjects
+    assert broken.error is not None
+    assert "the motor burnt out" in broken.error
+    assert broken.windows == []
+    assert [window.steps % 32 for window in sound.windows] == [0, 0]
+    assert rounds.order == [sound.name] * 2
+    assert any("failed" in line for line in lines)
+
+
+def test_one_that_is_killed() -> None:
+    with started(plan()) as process:
+        os.kill(process.pid, signal.SIGKILL)
+        with pytest.raises(SubjectError, match="ended with code -9"):
+            process.build()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_nobody_is_left_when_a_benchmark_is_ended(number: int) -> None:
+    """A kill cannot be caught, so the processes have to notice by themselves, in the middle of a long window."""
+    settings = ("--rollout.engine", "processes", "--rollout.workers", 2, "--policy.hidden", 4)
+    benchmark = start("bench", "train", *settings, "--iterations", 10**6)
+    benchmark.wait_until(lambda: len(members(benchmark.pid)) >= 4)  # it, the subject and two workers
+    everybody = members(benchmark.pid)
+    time.sleep(0.5)
+    benchmark.send(number)
+    assert benchmark.wait().code == (-9 if number == signal.SIGKILL else 130)
+    wait_until(lambda: not any(map(is_running, everybody)), "all of them ended")
+
+
+@pytest.mark.parametrize("wrong", [{"repeats": 0}, {"seconds": 0.0}, {"warmup": -1}, {"iterations": 0}])
+def test_efforts_that_measure_nothing(wrong: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match="must be greater than 0"):
+        Effort(**wrong)  # type: ignore[arg-type]

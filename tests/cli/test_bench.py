@@ -1,0 +1,126 @@
+"""`surefoot bench`: small real measurements, as people start them."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from surefoot.benchmark.peers import PEERS, missing_packages
+from surefoot.benchmark.process_tree import members
+from surefoot.benchmark.tasks import TASKS, Task
+from surefoot.cli.main import main
+from tests.cli.processes import surefoot
+
+pytestmark = pytest.mark.xdist_group("bench")
+TINY = (
+    *("--rollout.num_envs", 2, "--rollout.num_steps", 16, "--ppo.batch_size", 16, "--ppo.epochs", 2),
+    *("--policy.hidden", 4, "--rollout.workers", 2),
+)
+SHORT = ("--seconds", 0.05, "--repeats", 2)
+
+
+def measured(*arguments: object) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(surefoot("bench", *arguments, "--json").succeeded().out)
+    return record
+
+
+def test_train() -> None:
+    record = measured("train", "CartPole-v1", *TINY, "--iterations", 3, "--repeats", 2, "--rollout.engine", "processes")
+    subject = record["subjects"][0]
+    assert [window["iterations"] for window in subject["windows"]] == [3, 3]
+    assert [window["steps"] for window in subject["windows"]] == [3 * 32, 3 * 32]
+    for rate in ("steps_per_s", "rollout_steps_per_s", "rollout_ms", "learn_ms"):
+        assert 0 < subject[rate]["low"] <= subject[rate]["median"] <= subject[rate]["high"]
+    assert subject["peak_memory_bytes"] > 50 * 10**6
+    assert record["config"]["rollout"]["engine"] == "processes"
+    assert "--iterations 3" in record["command"]
+
+
+def test_rollout_takes_turns_and_writes_files(tmp_path: Path) -> None:
+    finished = surefoot("bench", "rollout", *TINY, *SHORT, "--engines", "local", "processes", "--output", tmp_path)
+    assert "times local" in finished.succeeded().out
+    assert "processes" in (tmp_path / "rollout.md").read_text()
+    record = json.loads((tmp_path / "rollout.json").read_text())
+    assert record["order"] == ["local", "processes", "local", "processes"]
+    local, processes = record["subjects"]
+    assert local["ratio_to_local"] is None
+    pairs = zip(processes["windows"], local["windows"], strict=True)
+    rates = [
+        (ours["steps"] / ours["rollout_s"]) / (reference["steps"] / reference["rollout_s"]) for ours, reference in pairs
+    ]
+    assert processes["ratio_to_local"]["low"] == pytest.approx(min(rates))
+    assert processes["ratio_to_local"]["high"] == pytest.approx(max(rates))
+    assert all(window["learn_s"] == 0 for window in local["windows"])
+
+
+def test_scaling() -> None:
+    record = measured("scaling", *TINY, *SHORT, "--num-envs-list", 2, 6, "--warmup", 1)
+    first, second = record["points"]
+    assert (first["num_envs"], first["batch_size"], first["speedup"]["median"]) == (2, 16, 1.0)
+    assert (second["num_envs"], second["batch_size"]) == (6, 48)
+    assert first["rollout_efficiency"] == 1.0
+    ratios = [
+        (after["steps"] / after["rollout_s"]) / (before["steps"] / before["rollout_s"])
+        for after, before in zip(second["windows"], first["windows"], strict=True)
+    ]
+    assert second["rollout_efficiency"] == pytest.approx(sum(ratios) / 2 / 3)
+    assert record["recommended"]["num_envs"] in (2, 6)
+    assert record["order"] == ["2 envs, local", "6 envs, local"] * 2
+
+
+def test_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """All that can do the task, and one whose package is missing; none of their processes is left."""
+    before = members(os.getpid())
+    installed = [name for name in ("envpool", "sb3", "sb3-subproc") if not missing_packages(PEERS[name])]
+    monkeypatch.setitem(TASKS, "tiny", Task("tiny", "CartPole-v1", 3, 40, 1, 2, (4,)))
+    monkeypatch.setattr(PEERS["sb3-contrib"], "needs", ("no_such_package",))
+    arguments = ["--tasks", "tiny", "--seconds", "0.05", "--repeats", "2", "--output", str(tmp_path)]
+    assert main(["bench", "peers", *arguments]) == 0
+    record = json.loads((tmp_path / "peers.json").read_text())
+    task = record["tasks"][0]
+    assert task["order"] == ["local", "processes", *installed] * 2
+    assert [(ratio["ours"], ratio["theirs"]) for ratio in task["ratios"]] == [
+        (ours, theirs) for ours in ("local", "processes") for theirs in installed
+    ]
+    subjects = {subject["name"]: subject for subject in task["subjects"]}
+    assert all(window["steps"] == 120 * window["iterations"] for window in subjects["local"]["windows"])
+    if "envpool" in installed:  # its resets take steps of their own, which are not counted
+        assert all(window["steps"] < 120 * window["iterations"] for window in subjects["envpool"]["windows"])
+    if "sb3-subproc" in installed:  # three processes more, each with torch
+        assert subjects["sb3-subproc"]["peak_memory_bytes"] > 1.3 * subjects["sb3"]["peak_memory_bytes"]
+    assert set(members(os.getpid())) <= set(before)
+    shown = capsys.readouterr()
+    assert "sb3-contrib MaskablePPO left out: no_such_package is not installed" in shown.err
+    assert "Surefoot processes" in shown.out
+
+
+def test_an_env_that_takes_its_process_down_is_one_error() -> None:
+    finished = surefoot("bench", "train", "tests.benchmark.odd_envs:Fatal-v0", *TINY, *SHORT)
+    assert finished.code == 2
+    assert "error: tests.benchmark.odd_envs:Fatal-v0, local: its process ended with code 7" in finished.err
+    assert "Traceback" not in finished.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["trian"], "there is no benchmark 'trian'; did you mean 'train'?"),
+        (["train", "--repeats", "0"], "--repeats: must be greater than 0"),
+        (["train", "CartPole-v9"], "neither a preset nor a Gymnasium id"),
+        (["rollout", "--engines", "locl"], "there is no engine 'locl'; did you mean 'local'?"),
+        (["scaling", "--num-envs-list", "0", "4"], "--num-envs-list: needs numbers of at least 1"),
+        (["peers", "--ppo.gamma", "0.9"], "bench peers has settings of its own"),
+        (["peers", "--threads", "0"], "--threads: must be at least 1"),
+    ],
+)
+def test_refusals(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", *arguments]) == 2
+    assert expected in capsys.readouterr().err
+
+
+def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench"]) == 2
+    assert main(["bench", "--help"]) == 0
+    assert capsys.readouterr().out.count("scaling") == 2
