@@ -29,7 +29,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "nested": {"form": "nested", "actions": "multi_discrete", "masks_in_info": True},
     "masks by method": {"kind": MaskMethodEnv, "form": "double"},
 }
-PLACES = [("local", 1, 2), ("local", 1, 3), ("processes", 1, 1), ("processes", 2, 2), ("processes", 3, 2)]
+PLACES = [(name, *places) for name in engines.names() for places in ((1, 1), (2, 2), (3, 2))]
+OTHERS = [name for name in engines.names() if name != "local"]
 
 
 def uneven(count: int, kind: Any = CounterEnv, **kwargs: Any) -> list[partial[Any]]:
@@ -68,32 +69,35 @@ def assert_equal(ours: list[dict[str, torch.Tensor]], theirs: list[dict[str, tor
             assert torch.equal(one[name], other[name]), f"{name} of rollout {index} differs"
 
 
+@pytest.mark.parametrize("engine", OTHERS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_processes_give_what_local_gives_bit_for_bit_for_any_number_of_workers(kind):
+def test_what_local_gives_bit_for_bit_for_any_number_of_workers(kind, engine):
     makers = uneven(7, **KINDS[kind])
     reference = collect(make("local", makers, groups=2))
     assert reference[0]["terminated"].any()
     assert reference[0]["truncated"].any()
     assert len({tuple(row.tolist()) for row in reference[0]["truncated"].T}) > 1, "all end at the same times"
     for workers in (1, 2, 3):
-        assert_equal(collect(make("processes", makers, workers, groups=2)), reference)
+        assert_equal(collect(make(engine, makers, workers, groups=2)), reference)
 
 
+@pytest.mark.parametrize("engine", OTHERS)
 @pytest.mark.parametrize(("form", "actions"), list(zip_longest(FORMS, ACTIONS, fillvalue="discrete")))
-def test_every_observation_and_action_space_travels(form, actions):
+def test_every_observation_and_action_space_travels(form, actions, engine):
     makers = uneven(3, form=form, actions=actions)
-    assert_equal(collect(make("processes", makers, 2), 1), collect(make("local", makers), 1))
+    assert_equal(collect(make(engine, makers, 2), 1), collect(make("local", makers), 1))
 
 
+@pytest.mark.parametrize("engine", OTHERS)
 @pytest.mark.parametrize("masks", ["", "obs", "info"])
-def test_agents_of_parallel_envs_are_the_same_rows_in_any_number_of_workers(masks):
+def test_agents_of_parallel_envs_are_the_same_rows_in_any_number_of_workers(masks, engine):
     makers = [partial(TeamEnv, index=index, masks=masks) for index in range(5)]
     reference = collect(make("local", makers, groups=2))
     assert reference[0]["reward"].shape == (5, 15)
     assert not reference[0]["valid"].all()
     assert ("action_mask" in reference[0]) is bool(masks)
     for workers in (1, 2, 3):
-        assert_equal(collect(make("processes", makers, workers, groups=2)), reference)
+        assert_equal(collect(make(engine, makers, workers, groups=2)), reference)
 
 
 @pytest.mark.parametrize(("engine", "workers", "groups"), PLACES)
