@@ -3,14 +3,21 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo -n)
 
-.PHONY: train test check format learn bench clean
+.PHONY: train test browser check format learn bench clean
 
 train: $(READY)
 	$(BIN)/surefoot train
 
-test: $(READY)
+test: $(READY) browser
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# Tests look at reports in a real browser. Where there is none and it cannot be installed, they are skipped and say so.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
+	|| { $(SUDO) apt-get update && $(SUDO) apt-get install --yes --no-install-recommends chromium fonts-dejavu-core; } \
+	|| echo "Chromium is missing and could not be installed: tests that look at pages will be skipped"
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -1,6 +1,7 @@
 """`surefoot report RUN ...`"""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -60,5 +61,6 @@ def _write(target: Path, text: str) -> None:
         unfinished.write_text(text, encoding="utf-8")
         unfinished.replace(target)
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):
+            unfinished.unlink()
         raise ConfigError([f"--output: cannot write {target}: {error.strerror}"]) from error

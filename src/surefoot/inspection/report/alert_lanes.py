@@ -1,38 +1,33 @@
 """Alerts on the time line: a lane for every alert of every run, under the same axis as the curves."""
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
 
-from surefoot.inspection.report.alert_spans import AlertSpan, alert_spans
+from surefoot.inspection.report.alert_spans import AlertSpan
 from surefoot.inspection.report.charts import Chart, ranges
+from surefoot.inspection.report.reported_run import ReportedRun
 from surefoot.inspection.report.run_groups import Group
-from surefoot.inspection.report.run_summary import seconds_of_training
 from surefoot.inspection.report.traces import TimeUnit, Trace, color_of, plain, rounded
-from surefoot.inspection.run_record import RunRecord
 
 MOST_LANES = 30
 """More than this, and the runs of a group share their lanes."""
 _LANE_HEIGHT, _FRAME_HEIGHT = 38, 74
 
 
-def in_words(alert: str) -> str:
-    """`kl_high` as `kl high`."""
-    return alert.replace("_", " ")
-
-
 def alerts_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
     """What was active when; None if nothing ever was."""
-    found = [(group, run, span) for group in groups for run in group.runs for span in alert_spans(run)]
+    found = [(group, run, span) for group in groups for run in group.runs for span in run.alerts]
     if not found:
         return None
     by_run = len({(str(run.path), span.name) for _, run, span in found}) <= MOST_LANES
     lanes: dict[tuple[int, str, str], str] = {}
-    bars: list[tuple[Group, RunRecord, AlertSpan, tuple[int, str, str]]] = []
+    bars: list[tuple[Group, ReportedRun, AlertSpan, tuple[int, str, str]]] = []
     for group, run, span in found:
         lane = (group.index, str(run.path) if by_run else "", span.name)
-        lanes.setdefault(lane, f"{in_words(span.name)} · {run.name if by_run else group.label}")
+        lanes.setdefault(lane, f"{span.label} · {run.name if by_run else group.label}")
         bars.append((group, run, span, lane))
     places = {lane: -place for place, lane in enumerate(lanes)}
     traces = []
@@ -47,7 +42,7 @@ def alerts_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
     return Chart("Alerts", traces, is_alone=True, height=height, ranges=ranges(groups, unit), layout=layout)
 
 
-def _bars(group: Group, mine: list[tuple[RunRecord, AlertSpan, int]], unit: TimeUnit) -> Trace:
+def _bars(group: Group, mine: list[tuple[ReportedRun, AlertSpan, int]], unit: TimeUnit) -> Trace:
     starts = np.array([span.start for _, span, _ in mine], dtype=np.float64)
     ends = np.array([span.end for _, span, _ in mine], dtype=np.float64)
     start_times, end_times = (
@@ -74,15 +69,16 @@ def _bars(group: Group, mine: list[tuple[RunRecord, AlertSpan, int]], unit: Time
     }
 
 
-def _time_at(run: RunRecord, step: float) -> float:
+def _time_at(run: ReportedRun, step: float) -> float:
     """Seconds of training at a step; the run begins at step 0 and second 0."""
     steps = [0.0, *(record["step"] for record in run.records)]
-    seconds = [0.0, *(seconds_of_training(run) or [0.0] * len(run.records))]
+    seconds = [0.0, *(run.seconds or [0.0] * len(run.records))]
     return float(np.interp(step, steps, seconds))
 
 
-def _hover(run: RunRecord, span: AlertSpan) -> str:
-    return f"<b>{plain(in_words(span.name))}</b><br>{plain(run.name)}<br>steps {span.start:,} to {span.end:,}"
+def _hover(run: ReportedRun, span: AlertSpan) -> str:
+    meaning = "<br>".join(plain(line) for line in wrap(span.meaning, 60))
+    return f"<b>{plain(span.label)}</b><br>{plain(run.name)}, steps {span.start:,} to {span.end:,}<br>{meaning}"
 
 
 def _label(text: str, place: int) -> dict[str, Any]:

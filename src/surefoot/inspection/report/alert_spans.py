@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from surefoot.inspection.run_record import RunRecord
+from surefoot.telemetry.alerts import ALERTS
+from surefoot.telemetry.names import ALERT_PREFIX
 
-PREFIX = "warn/"
+_KNOWN = {alert.name: alert for alert in ALERTS}
 
 
 @dataclass(frozen=True)
@@ -15,6 +17,16 @@ class AlertSpan:
     start: int
     end: int
 
+    @property
+    def label(self) -> str:
+        """As the live display calls it; a name that is not known speaks for itself."""
+        return _KNOWN[self.name].label if self.name in _KNOWN else self.name.replace("_", " ")
+
+    @property
+    def meaning(self) -> str:
+        """What it means, if it is known."""
+        return _KNOWN[self.name].meaning if self.name in _KNOWN else ""
+
 
 def alert_spans(run: RunRecord) -> list[AlertSpan]:
     """Every stretch in which an alert was active, by name and then by time.
@@ -22,7 +34,7 @@ def alert_spans(run: RunRecord) -> list[AlertSpan]:
     A record at a step is about the iteration that led to it, so a span begins at the record before: even an alert of a
     single record has a width. It ends with the last active record: 0 clears it, and so does a record without it.
     """
-    names = sorted({name for record in run.records for name in record if name.startswith(PREFIX)})
+    names = sorted({name for record in run.records for name in record if name.startswith(ALERT_PREFIX)})
     return [span for name in names for span in _spans(run, name)]
 
 
@@ -36,9 +48,9 @@ def _spans(run: RunRecord, name: str) -> list[AlertSpan]:
             began = before if began is None else began
             last = int(record["step"])
         elif began is not None:
-            spans.append(AlertSpan(name.removeprefix(PREFIX), began, last))
+            spans.append(AlertSpan(name.removeprefix(ALERT_PREFIX), began, last))
             began = None
         before = int(record["step"])
     if began is not None:
-        spans.append(AlertSpan(name.removeprefix(PREFIX), began, last))
+        spans.append(AlertSpan(name.removeprefix(ALERT_PREFIX), began, last))
     return spans

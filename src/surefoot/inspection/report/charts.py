@@ -7,7 +7,6 @@ from typing import Any
 from surefoot.inspection.report.evaluations import group_evaluations, run_evaluations
 from surefoot.inspection.report.metric_curve import metric_curve
 from surefoot.inspection.report.run_groups import Group
-from surefoot.inspection.report.run_summary import seconds_of_training
 from surefoot.inspection.report.traces import TimeUnit, Trace, curve_traces
 from surefoot.telemetry import names
 
@@ -107,5 +106,5 @@ def ranges(groups: Sequence[Group], unit: TimeUnit) -> dict[str, list[float]]:
     """From 0 to the end of the longest run: the same for all charts of these groups, so that they line up."""
     runs = [run for group in groups for run in group.runs]
     furthest = max(run.records[-1]["step"] for run in runs)
-    longest = max((seconds_of_training(run) or [0.0])[-1] for run in runs) / unit.seconds
+    longest = max(run.total_seconds for run in runs) / unit.seconds
     return {"steps": [0, furthest * 1.01 or 1], "time": [0, longest * 1.01 or 1]}

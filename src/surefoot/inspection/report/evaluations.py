@@ -6,9 +6,9 @@ import numpy as np
 
 from surefoot.inspection.report.curves import Curve
 from surefoot.inspection.report.metric_curve import metric_curve
+from surefoot.inspection.report.reported_run import ReportedRun
 from surefoot.inspection.report.run_groups import Group
 from surefoot.inspection.report.traces import TimeUnit, Trace, evaluation_trace
-from surefoot.inspection.run_record import RunRecord
 from surefoot.telemetry import names
 
 
@@ -34,7 +34,7 @@ def group_evaluations(groups: Sequence[Group], unit: TimeUnit) -> list[Trace]:
     return traces
 
 
-def _of_run(group: Group, run: RunRecord, unit: TimeUnit, *, joined: bool) -> Trace:
+def _of_run(group: Group, run: ReportedRun, unit: TimeUnit, *, joined: bool) -> Trace:
     curve = metric_curve(run, names.EVAL_REWARD)
     assert curve is not None
     found = [record.get(names.EVAL_REWARD_STD, 0.0) for record in run.records if names.EVAL_REWARD in record]
@@ -42,7 +42,7 @@ def _of_run(group: Group, run: RunRecord, unit: TimeUnit, *, joined: bool) -> Tr
     return evaluation_trace(group, run.name, curve, (std, std), unit, joined=joined)
 
 
-def _of_several(group: Group, runs: Sequence[RunRecord], unit: TimeUnit) -> Trace:
+def _of_several(group: Group, runs: Sequence[ReportedRun], unit: TimeUnit) -> Trace:
     """Runs of one config evaluate at the same steps, so no step in between needs to be guessed."""
     curves = [curve for run in runs if (curve := metric_curve(run, names.EVAL_REWARD)) is not None]
     steps, values, seconds = (

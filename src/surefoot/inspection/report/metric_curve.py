@@ -3,13 +3,12 @@
 import numpy as np
 
 from surefoot.inspection.report.curves import Curve
-from surefoot.inspection.report.run_summary import seconds_of_training
-from surefoot.inspection.run_record import RunRecord
+from surefoot.inspection.report.reported_run import ReportedRun
 
 
-def metric_curve(run: RunRecord, metric: str, sign: int = 1) -> Curve | None:
+def metric_curve(run: ReportedRun, metric: str, sign: int = 1) -> Curve | None:
     """A metric with its steps and times; None if it was never recorded."""
-    times = seconds_of_training(run) or [0.0] * len(run.records)
+    times = run.seconds or [0.0] * len(run.records)
     found = [
         (record["step"], seconds, sign * record[metric])
         for record, seconds in zip(run.records, times, strict=True)

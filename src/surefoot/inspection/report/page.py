@@ -16,9 +16,9 @@ from surefoot.inspection.report.charts import (
     evaluation_chart,
     learning_chart,
 )
-from surefoot.inspection.report.distinct_names import with_distinct_names
+from surefoot.inspection.report.reported_run import with_distinct_names
 from surefoot.inspection.report.run_groups import Group, flat, group_runs, seed_of
-from surefoot.inspection.report.run_summary import seconds_of_training, summarize
+from surefoot.inspection.report.run_summary import versions_of
 from surefoot.inspection.report.tables import all_settings, differences_table, summary_table
 from surefoot.inspection.report.timings import MOST_PHASE_CHARTS, timing_charts, totals_chart
 from surefoot.inspection.report.traces import swatch_style, time_unit
@@ -26,6 +26,7 @@ from surefoot.inspection.run_record import RunRecord
 from surefoot.telemetry import names
 
 GENERATOR = "surefoot report"
+_ALERT_NOTE = "When each alert was active; <code>surefoot doctor RUN</code> says what to try."
 
 
 class Page:
@@ -34,9 +35,8 @@ class Page:
     def __init__(self, runs: Sequence[RunRecord]) -> None:
         self.runs = with_distinct_names(runs)
         self.groups = group_runs(self.runs)
-        times = [seconds_of_training(run) for run in self.runs]
-        self.has_time = all(found is not None for found in times)
-        self.unit = time_unit(max((found[-1] for found in times if found), default=0.0))
+        self.has_time = all(run.seconds is not None for run in self.runs)
+        self.unit = time_unit(max(run.total_seconds for run in self.runs))
         self.charts: dict[str, Chart] = {}
         self.sections: list[str] = []
 
@@ -95,7 +95,7 @@ def _fill(page: Page) -> None:
         "Learning", learning or "<p>No episode has ended yet, so there is no return to draw.</p>", _learning_note(page)
     )
     alerts = _by_env(page, lambda mine: page.figure(alerts_chart(mine, unit)))
-    page.add("Alerts", alerts or "<p>No alert was raised.</p>", alerts and "When each alert was active.")
+    page.add("Alerts", alerts or "<p>No alert was raised.</p>", alerts and _ALERT_NOTE)
     evaluation = _by_env(page, lambda mine: page.figure(evaluation_chart(mine, unit)))
     note = "Whole episodes with the policy's most likely actions; bars: one std over the episodes."
     page.add("Evaluation", evaluation or "<p>No evaluation was recorded.</p>", evaluation and note)
@@ -158,7 +158,7 @@ def _lead(page: Page, now: datetime) -> str:
     count = len(page.runs)
     engines = _values(page, "rollout.engine")
     seeds = list(dict.fromkeys(seed_of(run) for run in page.runs))
-    versions = dict.fromkeys(found for run in page.runs if (found := summarize(run).versions))
+    versions = dict.fromkeys(found for run in page.runs if (found := versions_of(run)))
     facts = [
         page.runs[0].name if count == 1 else f"{count} runs, {_counted(len(page.groups), 'configuration')}",
         f"seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}",

@@ -1,10 +1,10 @@
 """Runs that differ only in their seed belong together; labels say what sets the groups apart."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from surefoot.inspection.run_record import RunRecord
+from surefoot.inspection.report.reported_run import ReportedRun
 
 SEED, ENV = "train.seed", "env.id"
 _WITHOUT_EFFECT = ("log.",)
@@ -19,7 +19,7 @@ class Group:
     index: int
     label: str
     env: str
-    runs: tuple[RunRecord, ...]
+    runs: tuple[ReportedRun, ...]
 
 
 def flat(config: dict[str, Any], prefix: str = "") -> dict[str, str]:
@@ -48,9 +48,9 @@ def differing_keys(configs: Sequence[dict[str, str]]) -> list[str]:
     return [key for key in keys if len({config.get(key) for config in configs}) > 1]
 
 
-def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
+def group_runs(runs: Sequence[ReportedRun]) -> list[Group]:
     """Group by everything but the seed, in the order given."""
-    members: dict[tuple[tuple[str, str], ...], list[RunRecord]] = {}
+    members: dict[tuple[tuple[str, str], ...], list[ReportedRun]] = {}
     for run in runs:
         members.setdefault(tuple(sorted(_decisive(run).items())), []).append(run)
     groups = list(members.values())
@@ -64,17 +64,17 @@ def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
     ]
 
 
-def env_of(run: RunRecord) -> str:
+def env_of(run: ReportedRun) -> str:
     """The environment's id as far as the config tells."""
     return flat(run.config).get(ENV, "unknown environment")
 
 
-def seed_of(run: RunRecord) -> str:
+def seed_of(run: ReportedRun) -> str:
     """The seed as text."""
     return flat(run.config).get(SEED, "unknown")
 
 
-def _decisive(run: RunRecord) -> dict[str, str]:
+def _decisive(run: ReportedRun) -> dict[str, str]:
     everything = flat(run.config)
     return {key: value for key, value in everything.items() if key != SEED and not key.startswith(_WITHOUT_EFFECT)}
 
@@ -90,17 +90,12 @@ def _labels(configs: list[dict[str, str]], names: list[str]) -> list[str]:
         if len(keys) > _MAX_KEYS_IN_LABEL:
             parts.append(name)
         else:
-            parts += [f"{key.rsplit('.', 1)[-1]} {config.get(key, 'not set')}" for key in keys]
+            parts += [f"{word} {config.get(key, 'not set')}" for key, word in zip(keys, _short(keys), strict=True)]
         labels.append(" · ".join(parts))
-    return _distinct(labels, names)
+    return labels
 
 
-def _distinct(labels: list[str], names: Iterable[str]) -> list[str]:
-    """Two keys may end alike, and two folders have one name: then a number tells them apart."""
-    seen: dict[str, int] = {}
-    distinct = []
-    for label, name in zip(labels, names, strict=True):
-        wanted = label if labels.count(label) == 1 else f"{label} · {name}" if name not in label else label
-        seen[wanted] = seen.get(wanted, 0) + 1
-        distinct.append(wanted if seen[wanted] == 1 else f"{wanted} ({seen[wanted]})")
-    return distinct
+def _short(keys: list[str]) -> list[str]:
+    """The last word of each key, unless two of them end alike."""
+    words = [key.rsplit(".", 1)[-1] for key in keys]
+    return words if len(set(words)) == len(words) else keys

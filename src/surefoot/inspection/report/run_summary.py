@@ -5,9 +5,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from surefoot.inspection.report.alert_spans import AlertSpan, alert_spans
+from surefoot.inspection.report.alert_spans import AlertSpan
+from surefoot.inspection.report.reported_run import ReportedRun
 from surefoot.inspection.report.run_groups import flat
-from surefoot.inspection.run_record import RunRecord
 from surefoot.telemetry import names
 
 _VERSIONS = re.compile(r"surefoot \S+, torch [^\s:]+")
@@ -32,7 +32,6 @@ class RunSummary:
     best: BestEvaluation | None
     seconds: float | None
     alerts: list[AlertSpan]
-    versions: str | None
 
     @property
     def steps_per_second(self) -> float | None:
@@ -40,38 +39,23 @@ class RunSummary:
         return self.steps / self.seconds if self.seconds else None
 
 
-def summarize(run: RunRecord) -> RunSummary:
+def summarize(run: ReportedRun) -> RunSummary:
     """Read the numbers off the records."""
     steps = int(run.records[-1]["step"])
     planned = _planned_steps(run)
     returns = run.series(names.EPISODE_REWARD)
-    times = seconds_of_training(run)
     return RunSummary(
         steps=steps,
         planned=planned,
         status=_status(run, steps, planned),
         final_return=returns[-1][1] if returns else None,
         best=_best_evaluation(run),
-        seconds=times[-1] if times else None,
-        alerts=alert_spans(run),
-        versions=_versions(run),
+        seconds=run.seconds[-1] if run.seconds else None,
+        alerts=run.alerts,
     )
 
 
-def seconds_of_training(run: RunRecord) -> list[float] | None:
-    """For each record the time spent so far. A resumed run counts from 0 again, so its stretches are added up."""
-    if not all(names.ELAPSED in record for record in run.records):
-        return None
-    total, before, times = 0.0, 0.0, []
-    for record in run.records:
-        now = record[names.ELAPSED]
-        total += now - before if now >= before else now
-        before = now
-        times.append(total)
-    return times
-
-
-def is_running(run: RunRecord) -> bool:
+def is_running(run: ReportedRun) -> bool:
     """Whether a process holds the run's lock; the kernel drops it when that process dies."""
     try:
         with (run.path / "lock").open(encoding="utf-8") as lock:
@@ -83,20 +67,20 @@ def is_running(run: RunRecord) -> bool:
     return False
 
 
-def _status(run: RunRecord, steps: int, planned: int | None) -> Literal["finished", "running", "stopped"]:
+def _status(run: ReportedRun, steps: int, planned: int | None) -> Literal["finished", "running", "stopped"]:
     if planned is not None and steps >= planned:
         return "finished"
     return "running" if is_running(run) else "stopped"
 
 
-def _planned_steps(run: RunRecord) -> int | None:
+def _planned_steps(run: ReportedRun) -> int | None:
     try:
         return int(flat(run.config).get("train.steps", ""))
     except ValueError:
         return None
 
 
-def _best_evaluation(run: RunRecord) -> BestEvaluation | None:
+def _best_evaluation(run: ReportedRun) -> BestEvaluation | None:
     evaluated = [record for record in run.records if names.EVAL_REWARD in record]
     if not evaluated:
         return None
@@ -104,7 +88,7 @@ def _best_evaluation(run: RunRecord) -> BestEvaluation | None:
     return BestEvaluation(best[names.EVAL_REWARD], best.get(names.EVAL_REWARD_STD), int(best["step"]))
 
 
-def _versions(run: RunRecord) -> str | None:
+def versions_of(run: ReportedRun) -> str | None:
     """As the log's first lines say; the last one counts for a run that was resumed with another version."""
     try:
         log = (run.path / "log.txt").read_text(encoding="utf-8", errors="replace")

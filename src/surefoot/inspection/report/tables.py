@@ -4,11 +4,10 @@ from collections.abc import Callable, Sequence
 from html import escape
 from statistics import fmean
 
-from surefoot.inspection.report.alert_lanes import in_words
+from surefoot.inspection.report.reported_run import ReportedRun
 from surefoot.inspection.report.run_groups import Group, differing_keys, flat, seed_of
 from surefoot.inspection.report.run_summary import RunSummary, summarize
 from surefoot.inspection.report.traces import swatch_style
-from surefoot.inspection.run_record import RunRecord
 
 NOTHING = "&ndash;"
 COLUMNS = ("run", "status", "final return", "best evaluation", "steps", "time", "steps/s", "alerts")
@@ -74,7 +73,7 @@ def all_settings(group: Group) -> str:
     )
 
 
-def _run_row(group: Group, run: RunRecord, found: RunSummary) -> str:
+def _run_row(group: Group, run: ReportedRun, found: RunSummary) -> str:
     is_member = len(group.runs) > 1
     name = f"{'' if is_member else swatch(group)}<b>{escape(run.name)}</b>"
     label = "" if is_member or group.label == run.name else f" · {escape(group.label)}"
@@ -106,10 +105,10 @@ def _status(found: RunSummary) -> str:
 
 def _alerts(found: RunSummary) -> str:
     """How often each was raised, in words."""
-    raised = [span.name for span in found.alerts]
+    raised = [span.label for span in found.alerts]
     counted = [
-        f"{escape(in_words(name))}{f' &times;{raised.count(name)}' if raised.count(name) > 1 else ''}"
-        for name in dict.fromkeys(raised)
+        f"{escape(label)}{f' &times;{raised.count(label)}' if raised.count(label) > 1 else ''}"
+        for label in dict.fromkeys(raised)
     ]
     return f"{len(raised)}<small>{', '.join(counted)}</small>" if raised else "none"
 

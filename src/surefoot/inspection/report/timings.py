@@ -6,10 +6,9 @@ from typing import Any
 from surefoot.inspection.report.charts import MOST_POINTS_SMALL, Chart, metric_chart, ranges
 from surefoot.inspection.report.curves import SMOOTHING, spread
 from surefoot.inspection.report.metric_curve import metric_curve
+from surefoot.inspection.report.reported_run import ReportedRun
 from surefoot.inspection.report.run_groups import Group
-from surefoot.inspection.report.run_summary import seconds_of_training
 from surefoot.inspection.report.traces import TimeUnit, Trace, plain, rounded, views
-from surefoot.inspection.run_record import RunRecord
 from surefoot.telemetry import names
 
 MOST_PHASE_CHARTS = 6
@@ -19,10 +18,11 @@ _LEGEND = {"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "traceorde
 
 
 def timing_charts(groups: Sequence[Group], unit: TimeUnit) -> list[Chart]:
-    """Small charts: steps a second of all, then an iteration's phases, a chart a group."""
+    """Small charts: steps a second, then an iteration's phases (a chart a group), then memory."""
     speed = metric_chart(groups, names.STEPS_PER_SECOND, "Steps per second", unit)
     phases = [_phase_chart(group, unit) for group in groups[:MOST_PHASE_CHARTS]]
-    return [chart for chart in (speed, *phases) if chart is not None]
+    memory = metric_chart(groups, names.MEMORY, "Memory (MB)", unit)
+    return [chart for chart in (speed, *phases, memory) if chart is not None]
 
 
 def totals_chart(groups: Sequence[Group]) -> Chart | None:
@@ -57,18 +57,18 @@ def totals_chart(groups: Sequence[Group]) -> Chart | None:
     return Chart("Training time by phase", traces, height=100 + 42 * len(totals), layout=layout)
 
 
-def phase_totals(run: RunRecord) -> dict[str, float] | None:
+def phase_totals(run: ReportedRun) -> dict[str, float] | None:
     """Seconds by phase. Records may skip iterations, so a phase's mean stands for those between."""
-    times = seconds_of_training(run)
+    if run.seconds is None:
+        return None
     means = {}
     for phase, (metric, _) in _PHASES.items():
         seconds = [value for _, value in run.series(metric)]
-        if not seconds or times is None:
+        if not seconds:
             return None
         iterations = run.records[-1].get(names.ITERATION, len(seconds))
         means[phase] = sum(seconds) / len(seconds) * iterations
-    assert times is not None
-    return means | {_REST: max(0.0, times[-1] - sum(means.values()))}
+    return means | {_REST: max(0.0, run.total_seconds - sum(means.values()))}
 
 
 def _phase_chart(group: Group, unit: TimeUnit) -> Chart | None:

@@ -1,0 +1,59 @@
+"""A run as the page shows it: under a name of its own, with what many charts need worked out once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from surefoot.inspection.report.alert_spans import AlertSpan, alert_spans
+from surefoot.inspection.run_record import RunRecord
+from surefoot.telemetry import names
+
+
+@dataclass(frozen=True)
+class ReportedRun(RunRecord):
+    """A run under a name that no other run of the page has."""
+
+    shown_name: str
+
+    @property
+    def name(self) -> str:
+        """The end of its path that is its own."""
+        return self.shown_name
+
+    @cached_property
+    def alerts(self) -> list[AlertSpan]:
+        """When which alert was active."""
+        return alert_spans(self)
+
+    @cached_property
+    def seconds(self) -> list[float] | None:
+        """For each record the time trained so far. A resumed run counts from 0 again, so its stretches are added up."""
+        if not all(names.ELAPSED in record for record in self.records):
+            return None
+        total, before, times = 0.0, 0.0, []
+        for record in self.records:
+            now = record[names.ELAPSED]
+            total += now - before if now >= before else now
+            before = now
+            times.append(total)
+        return times
+
+    @property
+    def total_seconds(self) -> float:
+        """Time trained in all; 0 if it was not recorded."""
+        return self.seconds[-1] if self.seconds else 0.0
+
+
+def with_distinct_names(runs: Sequence[RunRecord]) -> list[ReportedRun]:
+    """Each run once, named by as many of its folders as it takes to be unique."""
+    once = list({run.path.resolve(): run for run in runs}.values())
+    parts = [run.path.resolve().parts for run in once]
+    named = []
+    for run, own in zip(once, parts, strict=True):
+        length = next(
+            length
+            for length in range(1, len(own) + 1)
+            if sum(other[-length:] == own[-length:] for other in parts) == 1 or length == len(own)
+        )
+        named.append(ReportedRun(run.path, run.config, run.records, "/".join(own[-length:])))
+    return named

@@ -1,0 +1,153 @@
+"""What the charts hold."""
+
+import math
+
+import numpy as np
+import pytest
+
+from surefoot.inspection.report.alert_lanes import MOST_LANES, alerts_chart
+from surefoot.inspection.report.charts import (
+    DIAGNOSTICS,
+    MOST_POINTS,
+    MOST_POINTS_SMALL,
+    diagnostic_charts,
+    evaluation_chart,
+    learning_chart,
+    metric_chart,
+)
+from surefoot.inspection.report.run_groups import group_runs
+from surefoot.inspection.report.timings import phase_totals, timing_charts, totals_chart
+from surefoot.inspection.report.traces import TimeUnit, color_of, dash_of, rounded, time_unit
+from surefoot.telemetry import names
+from tests.inspection.report.written_runs import record, records, write_run
+
+SECONDS = TimeUnit("seconds", 1)
+
+
+@pytest.fixture
+def seeds(tmp_path):
+    """Three seeds, and one run with another learning rate."""
+    runs = [write_run(tmp_path / f"seed{seed}", records(20, seed), {"train.seed": seed}) for seed in (1, 2, 3)]
+    return group_runs([*runs, write_run(tmp_path / "fast", records(20, 9), {"optimizer.lr": 0.01})])
+
+
+def test_a_group_is_a_band_and_a_mean_in_its_color(seeds):
+    traces = metric_chart(seeds[:1], names.APPROX_KL, "KL", SECONDS).traces
+    low, high, mean = (np.array(trace["levels"]["off"]["y"]) for trace in traces)
+    expected = np.array([[value for _, value in run.series(names.APPROX_KL)] for run in seeds[0].runs])
+    np.testing.assert_allclose(mean, expected.mean(axis=0), rtol=1e-4)
+    np.testing.assert_allclose(low, expected.min(axis=0), rtol=1e-4)
+    np.testing.assert_allclose(high, expected.max(axis=0), rtol=1e-4)
+    assert traces[1]["fill"] == "tonexty"
+    assert traces[2]["line"]["color"] == color_of(0)
+
+
+def test_a_single_run_is_its_curve_over_its_raw_values(seeds):
+    raw, smoothed = metric_chart(seeds[1:], names.VALUE_LOSS, "value loss", SECONDS).traces
+    values = [value for _, value in seeds[1].runs[0].series(names.VALUE_LOSS)]
+    assert raw["y"] == smoothed["levels"]["off"]["y"] == rounded(values)
+    assert np.std(smoothed["levels"]["strong"]["y"]) < np.std(values)
+    assert raw["views"]["steps"]["x"] == [256 * (index + 1) for index in range(20)]
+    assert raw["views"]["time"]["x"] == [0.5 * (index + 1) for index in range(20)]
+    assert raw["opacity"] < 1
+
+
+def test_learning_shows_evaluations_with_their_spread(seeds):
+    group, single = [trace for trace in learning_chart(seeds, SECONDS).traces if "error_y" in trace]
+    # Rewards are 100 + index + seed: the mean of seeds 1, 2, 3, from the lowest to the highest.
+    assert (group["y"], group["error_y"]["array"], group["error_y"]["arrayminus"]) == ([111, 121], [1, 1], [1, 1])
+    assert (single["y"], single["error_y"]["array"]) == ([118, 128], [5, 5])
+
+
+def test_evaluation_draws_every_run(seeds):
+    traces = evaluation_chart(seeds, SECONDS).traces
+    assert [trace["name"] for trace in traces] == [
+        f"{name} (evaluation)" for name in ("seed1", "seed2", "seed3", "fast")
+    ]
+    assert traces[0]["views"]["steps"]["x"] == [2560, 5120]
+
+
+def test_entropy_is_shown_as_entropy(seeds):
+    chart = next(chart for chart in diagnostic_charts(seeds, SECONDS) if chart.title.startswith("Entropy"))
+    assert set(chart.traces[-1]["levels"]["off"]["y"]) == {0.6}
+
+
+def test_what_was_not_recorded_has_no_chart(seeds, tmp_path):
+    titles = {chart.title for chart in diagnostic_charts(seeds, SECONDS)}
+    assert titles == {wanted.title for wanted in DIAGNOSTICS} - {"Action std"}
+    bare = group_runs([write_run(tmp_path / "bare", [{"step": 1}])])
+    assert diagnostic_charts(bare, SECONDS) == timing_charts(bare, SECONDS) == []
+    assert learning_chart(bare, SECONDS) is evaluation_chart(bare, SECONDS) is totals_chart(bare) is None
+    assert alerts_chart(bare, SECONDS) is None
+
+
+def test_charts_of_the_same_runs_have_the_same_axis(seeds):
+    charts = [learning_chart(seeds, SECONDS), evaluation_chart(seeds, SECONDS), *diagnostic_charts(seeds, SECONDS)]
+    assert {tuple(chart.ranges["steps"]) for chart in charts} == {(0, 5120 * 1.01)}
+
+
+def test_long_series_are_thinned_and_keep_their_spikes(tmp_path):
+    lines = [record(index) for index in range(5000)]
+    lines[2345]["train/approx_kl"] = 77.0
+    groups = group_runs([write_run(tmp_path / "long", lines)])
+    small = metric_chart(groups, names.APPROX_KL, "KL", SECONDS).traces[0]
+    large = metric_chart(groups, names.APPROX_KL, "KL", SECONDS, is_large=True).traces[0]
+    assert MOST_POINTS_SMALL / 2 < len(small["y"]) <= MOST_POINTS_SMALL
+    assert MOST_POINTS / 2 < len(large["y"]) <= MOST_POINTS
+    assert max(small["y"]) == max(large["y"]) == 77.0
+
+
+def test_alert_lanes_line_up_with_the_curves(tmp_path):
+    lines = records(20)
+    for index in (3, 4, 10):
+        lines[index]["warn/kl_high"] = 1.0
+    groups = group_runs([write_run(tmp_path / "run", lines)])
+    chart = alerts_chart(groups, SECONDS)
+    (bars,) = chart.traces
+    assert bars["views"]["steps"] == {"base": [768, 2560], "x": [512, 256]}
+    assert bars["views"]["time"] == {"base": [1.5, 5], "x": [1, 0.5]}
+    assert bars["y"] == [0, 0]
+    assert chart.ranges == learning_chart(groups, SECONDS).ranges
+    assert [label["text"] for label in chart.layout["annotations"]] == ["KL high · run"]
+
+
+def test_the_runs_of_a_group_share_lanes_where_there_would_be_too_many(tmp_path):
+    lines = records(3)
+    lines[1] |= {f"warn/{name}": 1.0 for name in ("a", "b", "c", "d")}
+    runs = [write_run(tmp_path / f"seed{seed}", lines, {"train.seed": seed}) for seed in range(8)]
+    few, many = (alerts_chart(group_runs(some), SECONDS) for some in (runs[:7], runs))
+    assert len(few.layout["annotations"]) == 28 <= MOST_LANES
+    assert len(many.layout["annotations"]) == 4
+    assert len(many.traces[0]["y"]) == 32
+
+
+def test_time_by_phase_adds_up(tmp_path):
+    run = write_run(tmp_path / "run", records(20))
+    found = phase_totals(run)
+    assert list(found.values()) == pytest.approx([2.0, 6.0, 2.0])
+    bars = totals_chart(group_runs([run])).traces
+    assert [bar["x"] for bar in bars] == [pytest.approx([20]), pytest.approx([60]), pytest.approx([20])]
+
+
+def test_records_that_skip_iterations_still_count_all_of_them(tmp_path):
+    run = write_run(tmp_path / "run", records(20)[9::10])
+    assert list(phase_totals(run).values()) == pytest.approx([2.0, 6.0, 2.0])
+
+
+def test_seconds_of_an_iteration_are_stacked(seeds):
+    speed, first, second = timing_charts(seeds, SECONDS)
+    assert (speed.title, first.group, second.group) == ("Steps per second", 0, 1)
+    assert [trace["stackgroup"] for trace in first.traces] == ["phases", "phases"]
+    assert [trace["levels"]["off"]["y"][0] for trace in first.traces] == [0.1, 0.3]
+
+
+def test_every_group_looks_different():
+    assert len({(color_of(index), dash_of(index)) for index in range(30)}) == 30
+
+
+def test_time_units():
+    assert [time_unit(seconds).name for seconds in (10, 1000, 20_000)] == ["seconds", "minutes", "hours"]
+
+
+def test_rounding_keeps_what_the_eye_sees():
+    assert rounded([20224.0, math.pi, 1e-7 / 3]) == [20224, 3.1416, 3.3333e-8]

@@ -1,0 +1,191 @@
+"""The page in a real browser: charts are drawn, switches work, nothing is loaded and nothing gets out."""
+
+import re
+
+import pytest
+from PIL import Image
+
+from surefoot.inspection.report.curves import SMOOTHING
+from surefoot.inspection.report.page import report_page
+from surefoot.inspection.report.traces import color_of
+from surefoot.inspection.run_record import RunRecord
+from tests.inspection.report.browser import probe, screenshot
+from tests.inspection.report.written_runs import records, write_run
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+LOOK_AROUND = """
+  const plots = [...document.querySelectorAll(".plot")];
+  const drawn = (plot) => plot.querySelectorAll(".trace path, .trace .point, .points path, .fills path").length;
+  const look = {
+    plots: plots.length,
+    svgs: plots.filter((plot) => plot.querySelector(".main-svg")).length,
+    empty: plots.filter((plot) => drawn(plot) === 0).map((plot) => plot.getAttribute("aria-label")),
+    invalid: plots.flatMap((plot) => Plotly.validate(plot.data, plot.layout) || [])
+      .filter((problem) => problem.code !== "unused").map((problem) => problem.msg),
+    wider: document.documentElement.scrollWidth - window.innerWidth,
+    headings: [...document.querySelectorAll("h2")].map((heading) => heading.textContent),
+    text: document.body.innerText,
+  };
+"""
+LOOK = LOOK_AROUND + "return look;"
+SWITCH = """
+  const learning = document.getElementById("chart-0");
+  const click = async (selector) => {
+    document.querySelector(selector).click();
+    await new Promise((done) => setTimeout(done, 300));
+  };
+  const state = () => ({
+    title: learning.layout.xaxis.title.text,
+    last: learning.data[0].x.at(-1),
+    mean: learning.data.filter((trace) => trace.line.width === 2)[0].y,
+    lines: learning.querySelectorAll(".scatterlayer .trace").length,
+    pressed: [...document.querySelectorAll("[aria-pressed=true]")].map((button) => button.textContent),
+  });
+  const before = state();
+  await click("[data-axis=time]");
+  const time = state();
+  await click("[data-axis=steps]");
+  await click("[data-smoothing=strong]");
+  const strong = state();
+  await click("[data-group='0']");
+  const hidden = state();
+  await Plotly.relayout(learning, { "xaxis.range[0]": 1000, "xaxis.range[1]": 2000 });
+  await new Promise((done) => setTimeout(done, 300));
+  const zoomed = [...document.querySelectorAll(".plot")].map((plot) => plot.layout.xaxis.range);
+  return { ...look, before, time, strong, hidden, zoomed };
+"""
+
+
+def alerting(lines):
+    for index in (3, 4, 10):
+        lines[index]["warn/kl_high"] = 1.0
+    return lines
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """Three seeds, and a run with another learning rate and alerts."""
+    folder = tmp_path_factory.mktemp("runs")
+    runs = [write_run(folder / f"seed{seed}", records(40, seed), {"train.seed": seed}) for seed in (1, 2, 3)]
+    return report_page([*runs, write_run(folder / "fast", alerting(records(40, 9)), {"optimizer.lr": 0.01})])
+
+
+@pytest.fixture(scope="module")
+def found(page, tmp_path_factory):
+    """One visit: look at everything, then try the switches."""
+    return probe(page, tmp_path_factory.mktemp("visit"), LOOK_AROUND + SWITCH)
+
+
+def test_every_chart_is_drawn(found):
+    assert found["problem"] == ""
+    assert found["requests"] == []
+    assert found["headings"] == ["Summary", "Learning", "Alerts", "Evaluation", "Diagnostics", "Timing", "Settings"]
+    # Return, alerts, evaluation, 9 diagnostics (no std), phases of all, steps/s, phases of two groups.
+    assert found["plots"] == found["svgs"] == 3 + 9 + 1 + 1 + 2
+    assert found["empty"] == found["invalid"] == []
+    assert found["wider"] <= 0
+
+
+def test_switches_change_what_is_drawn(found):
+    before, time, strong, hidden = (found[name] for name in ("before", "time", "strong", "hidden"))
+    assert found["problem"] == ""
+    assert (before["title"], before["last"]) == ("environment steps", 40 * 256)
+    assert (time["title"], time["last"]) == ("training time (seconds)", 20)
+    assert before["pressed"] == ["lr 0.0003 · 3 seeds", "lr 0.01", "light", "steps"]
+    assert strong["pressed"] == ["lr 0.0003 · 3 seeds", "lr 0.01", "strong", "steps"]
+    assert strong["mean"] != before["mean"]
+    # Three raw lines, two edges of the band, the mean and the diamonds go; two lines and diamonds stay.
+    assert (strong["lines"], hidden["lines"]) == (10, 3)
+    assert found["zoomed"].count([1000, 2000]) == len(found["zoomed"]) - 1, "all but the bars by phase"
+
+
+def test_the_picture_shows_it(page, tmp_path):
+    picture = Image.open(screenshot(page, tmp_path, 1400, 2000)).convert("RGB")
+    assert picture.size == (1400, 2000)
+    colors = {color: count for count, color in picture.getcolors(maxcolors=2**24)}
+    assert len(colors) > 100
+    for group in (0, 1):
+        red, green, blue = (int(color_of(group)[start : start + 2], 16) for start in (1, 3, 5))
+        assert colors.get((red, green, blue), 0) > 500
+
+
+def test_odd_runs_have_a_page(tmp_path):
+    """On a phone. One record, two envs, no time, a metric that is missing in places: no chart is empty or too wide."""
+    short = write_run(tmp_path / "short", records(1), {"env.id": "Pendulum-v1"})
+    bare = write_run(tmp_path / "bare", [{"step": 7}, {"step": 9}])
+    lines = records(12)
+    for line in lines[::2]:
+        del line["train/approx_kl"], line["rollout/ep_rew_mean"]
+    for line in lines:
+        del line["time/time_elapsed"]
+    runs = [short, bare, write_run(tmp_path / "gaps", lines)]
+    found = probe(report_page(runs), tmp_path, LOOK, width=500)
+    assert found["problem"] == ""
+    assert found["empty"] == found["invalid"] == []
+    assert found["plots"] == found["svgs"] > 10
+    assert found["wider"] <= 0
+    assert "No alert was raised." in found["text"]
+
+
+def test_nothing_recorded_leaves_only_words(tmp_path):
+    page = report_page([write_run(tmp_path / "bare", [{"step": 7}])])
+    assert 'class="plot"' not in page
+    assert "No episode has ended yet" in page
+    assert "No evaluation was recorded." in page
+    assert "<h2>Diagnostics</h2>" not in page
+    assert "<h2>Timing</h2>" not in page
+
+
+def test_what_files_say_is_never_run(tmp_path):
+    evil = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+    kept = ("step", "time/time_elapsed", "rollout/ep_rew_mean", "eval/mean_reward")
+    lines = [{name: line[name] for name in kept if name in line} for line in records(12)]
+    lines[3][f"warn/{evil}"] = 1.0
+    folder = "<img src=x onerror=document.title='owned'>"
+    runs = [write_run(tmp_path / folder, lines, {"env.id": evil}), write_run(tmp_path / "plain", lines)]
+    script = "return { title: document.title, images: document.images.length, text: document.body.innerText };"
+    found = probe(report_page(runs), tmp_path, script)
+    assert found["problem"] == ""
+    assert found["images"] == 0
+    assert found["title"].startswith("</script><script>")
+    assert "onerror" in found["text"]
+
+
+def test_the_page_says_so_when_something_is_loaded_or_breaks(tmp_path):
+    """That the checks above can fail."""
+    page = report_page([write_run(tmp_path / "bare", [{"step": 7}])])
+    worse = page.replace("<main>", '<main><img src="http://example.invalid/spy.png">')
+    worse = worse.replace(
+        '<script type="application/json"', "<script>nonsense()</script>" + '<script type="application/json"'
+    )
+    problem = probe(worse, tmp_path, "return {};")["problem"]
+    assert "refused to load http://example.invalid/spy.png" in problem
+    assert "nonsense is not defined" in problem
+
+
+def test_plotly_is_in_it_once_and_nothing_else_is_needed(page):
+    assert page.count("* plotly.js v") == 1
+    assert len(page.encode()) < 6e6
+    own = re.sub(r"<script>/\*\*\s*\* plotly\.js.*?</script>", "", page, flags=re.DOTALL)
+    assert len(own) < 1e6
+    assert not re.search(r"https?:|<link|@import|src=", own)
+
+
+def test_twenty_long_runs_stay_small(tmp_path):
+    long = write_run(tmp_path / "run", records(1500))
+    runs = [RunRecord(tmp_path / str(gamma), {"ppo": {"gamma": gamma}}, long.records) for gamma in range(20)]
+    page = report_page(runs)
+    assert len(page.encode()) < 12e6
+    assert "Long curves are thinned to 1,000 points" in page
+    assert "first 6 configurations" in page
+
+
+def test_the_lead_says_what_was_run(page):
+    lead = re.search(r'<p class="lead">(.*?)</p>', page)[1]
+    assert lead.startswith("4 runs, 2 configurations · seeds 1, 2, 3 · 40,960 steps in all · engine local · 8 envs")
+    assert "<h1>CartPole-v1</h1>" in page
+
+
+def test_smoothing_levels_have_their_buttons(page):
+    assert re.findall(r'data-smoothing="(\w+)"', page) == list(SMOOTHING)

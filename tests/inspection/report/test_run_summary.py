@@ -1,0 +1,63 @@
+"""Numbers of the summary, and whether a run is over."""
+
+from dataclasses import replace
+
+import pytest
+import yaml
+
+from surefoot.inspection.report.run_summary import is_running, summarize, versions_of
+from surefoot.training.run_directory import RunDirectory
+from tests.inspection.report.written_runs import records, write_run
+
+
+def test_a_finished_run(tmp_path):
+    run = write_run(tmp_path / "run", records(20))
+    (tmp_path / "run" / "log.txt").write_text("x INFO surefoot 0.1.0, torch 2.9.0+cpu: CartPole-v1, seed 1\n")
+    found = summarize(run)
+    assert (found.status, found.steps, found.planned) == ("finished", 5120, 5120)
+    assert found.final_return == run.records[-1]["rollout/ep_rew_mean"]
+    assert found.best == (120.0, 5.0, 5120)
+    assert found.seconds == 10.0
+    assert found.steps_per_second == 512.0
+    assert versions_of(run) == "surefoot 0.1.0, torch 2.9.0+cpu"
+    assert found.alerts == []
+
+
+def test_the_best_evaluation_need_not_be_the_last(tmp_path):
+    lines = records(20)
+    lines[9]["eval/mean_reward"] = 999.0
+    del lines[9]["eval/std_reward"]
+    assert summarize(write_run(tmp_path / "run", lines)).best == (999.0, None, 2560)
+
+
+def test_a_run_that_stopped_and_one_that_still_runs(tmp_path):
+    run = write_run(tmp_path / "run", records(5), {"train.steps": 100_000})
+    assert summarize(run).status == "stopped"
+    with RunDirectory(tmp_path / "run"):
+        assert is_running(run)
+        assert summarize(run).status == "running"
+    assert not is_running(run)
+
+
+def test_looking_does_not_touch_the_lock(tmp_path):
+    run = write_run(tmp_path / "run", records(5))
+    with RunDirectory(tmp_path / "run"):
+        pass
+    is_running(run)
+    with RunDirectory(tmp_path / "run"):
+        """It could be locked again, so nothing holds it."""
+
+
+def test_a_run_that_recorded_next_to_nothing(tmp_path):
+    run = write_run(tmp_path / "run", [{"step": 7}], {"train.steps": 10})
+    found = summarize(run)
+    assert found.steps == 7
+    missing = (found.final_return, found.best, found.seconds, found.steps_per_second, versions_of(run))
+    assert missing == (None,) * 5
+
+
+@pytest.mark.parametrize("config", ["{}", "train: {steps: many}", "train: [1]"])
+def test_a_config_that_was_edited(tmp_path, config):
+    run = write_run(tmp_path / "run", records(3))
+    found = summarize(replace(run, config=yaml.safe_load(config)))
+    assert (found.planned, found.status) == (None, "stopped")
