@@ -12,6 +12,7 @@ COMMANDS = {
     "train": "train a preset or any Gymnasium environment",
     "resume": "go on with a run, exactly where it stopped",
     "evaluate": "score a run or a model file",
+    "doctor": "say what is wrong with a run, and what to try",
     "report": "write an HTML page about one or several runs",
     "bench": "measure speed and memory: train, rollout, scaling, peers",
     "envs": "list environments",

@@ -38,6 +38,8 @@ class Alert:
     remedies: Callable[[Config], list[str]]
     window: int = 10
     calm: int = 10
+    is_grave: bool = False
+    """Whether it ruins what has been learned, rather than slowing things down."""
 
     @property
     def key(self) -> str:
@@ -75,6 +77,7 @@ def _better_values(config: Config) -> list[str]:
         tips.append(f"raise ppo.value_coef from {config.ppo.value_coef:g} to 0.5")
     lr = config.optimizer.lr
     tips.append(f"try another optimizer.lr than {lr:g}: {lr * 3:.1g} if the value loss falls slowly, else {lr / 3:.1g}")
+    tips.append("where no reward has been found yet, there is nothing to predict: explore more, or reward progress")
     return tips
 
 
@@ -86,7 +89,7 @@ def _more_exploration(config: Config) -> list[str]:
 
 def _wider_noise(config: Config) -> list[str]:
     policy, coef = config.policy, config.ppo.entropy_coef
-    tips = [f"raise policy.std_floor from {policy.std_floor:g} to {10 * policy.std_floor:.1g} (a new run)"]
+    tips = [f"raise policy.std_floor from {policy.std_floor:g} to {5 * policy.std_floor:.1g} (a new run)"]
     if policy.log_std < -1:
         tips.append(f"start wider: raise policy.log_std from {policy.log_std:g} to -1 (a new run)")
     if policy.std != "fixed":
@@ -129,6 +132,7 @@ ALERTS = (
         lambda config: Limits(1, 0),
         _finite_numbers,
         window=1,
+        is_grave=True,
     ),
     Alert(
         "worker_restarted",
@@ -148,6 +152,7 @@ ALERTS = (
         lambda: plain(names.APPROX_KL),
         _kl_limits,
         gentler_updates,
+        is_grave=True,
     ),
     Alert(
         "clip_fraction_high",

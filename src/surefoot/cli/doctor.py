@@ -1,0 +1,36 @@
+"""`surefoot doctor RUN ...`"""
+
+import json as json_format
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from surefoot.cli.arguments import parse
+
+
+def main(arguments: list[str]) -> int:
+    """Parse, then examine."""
+    return parse(examine, "doctor", arguments)
+
+
+def examine(
+    run: Annotated[Path, tyro.conf.Positional],
+    /,
+    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+) -> int:
+    """Say in words what is wrong with a run, the evidence, and what to try; exit code 0 if healthy, 1 if not.
+
+    Args:
+        run: a run directory, of a run that is over or still going on
+        json: print JSON for machines
+    """
+    from surefoot.inspection.diagnosis import diagnose
+    from surefoot.inspection.prescription import print_diagnosis
+
+    diagnosis = diagnose(run)
+    if json:
+        print(json_format.dumps(diagnosis.to_json(), indent=1))
+    else:
+        print_diagnosis(diagnosis)
+    return 0 if diagnosis.is_healthy else 1

@@ -1,0 +1,85 @@
+"""Findings from alerts: those that the run recorded, and those that its records show when they are watched again."""
+
+from dataclasses import dataclass
+
+from surefoot.core.config import Config
+from surefoot.inspection.findings import Evidence, Finding, Severity
+from surefoot.inspection.run_record import Record, RunRecord
+from surefoot.telemetry.alerts import ALERTS, Alert
+from surefoot.telemetry.watch import AlertWatch, shown
+
+
+@dataclass(frozen=True)
+class Span:
+    """From the step where an alert was raised to the one where it was cleared; None: it never was."""
+
+    begin: int
+    end: int | None
+
+    def covers(self, step: int) -> bool:
+        """Whether it was raised at a step."""
+        return step >= self.begin and (self.end is None or step <= self.end)
+
+
+def alert_findings(run: RunRecord, config: Config) -> list[Finding]:
+    """One finding for every alert that was ever raised."""
+    replayed = _replayed_spans(run, config)
+    found = []
+    for alert in ALERTS:
+        spans = _recorded_spans(run, alert) or replayed[alert.name]
+        if spans:
+            found.append(_finding(run, config, alert, spans))
+    return found
+
+
+def _recorded_spans(run: RunRecord, alert: Alert) -> list[Span]:
+    spans: list[Span] = []
+    for step, value in run.series(alert.key):
+        is_open = bool(spans) and spans[-1].end is None
+        if value > 0 and not is_open:
+            spans.append(Span(step, None))
+        elif value == 0 and is_open:
+            spans[-1] = Span(spans[-1].begin, step)
+    return spans
+
+
+def _replayed_spans(run: RunRecord, config: Config) -> dict[str, list[Span]]:
+    spans: dict[str, list[Span]] = {alert.name: [] for alert in ALERTS}
+    watch = AlertWatch(config, stride=config.log.log_every)
+    for record in run.records:
+        for change in watch.observe(record):
+            step, of_alert = int(record["step"]), spans[change.alert.name]
+            if change.is_raised:
+                of_alert.append(Span(step, None))
+            else:
+                of_alert[-1] = Span(of_alert[-1].begin, step)
+    return spans
+
+
+def _finding(run: RunRecord, config: Config, alert: Alert, spans: list[Span]) -> Finding:
+    worst = _worst(run, config, alert, spans)
+    evidence = tuple(Evidence(name, value, int(worst["step"])) for name, value in shown(alert, worst).items())
+    is_over = spans[-1].end is not None
+    severity: Severity = "low" if is_over else "high" if alert.is_grave else "medium"
+    remedies = tuple(alert.remedies(config))
+    return Finding(alert.name, severity, alert.label, alert.meaning, evidence, _when(spans), remedies)
+
+
+def _worst(run: RunRecord, config: Config, alert: Alert, spans: list[Span]) -> Record:
+    """The record with the worst level while it was raised."""
+    gauge, limits = alert.gauge(), alert.limits(config)
+    sign = 1 if limits.bad > limits.good else -1
+    levels = [(gauge(record), record) for record in run.records]
+    raised = [
+        (sign * level, record)
+        for level, record in levels
+        if level is not None and any(span.covers(int(record["step"])) for span in spans)
+    ]
+    return max(raised, key=lambda pair: pair[0])[1] if raised else run.records[-1]
+
+
+def _when(spans: list[Span]) -> str:
+    last = spans[-1]
+    times = f"raised {len(spans)} times, the last time" if len(spans) > 1 else "raised"
+    ending = "still raised in the last record" if last.end is None else f"over at step {last.end:,}"
+    return f"{times} at step {last.begin:,}, {ending}"

@@ -1,0 +1,80 @@
+"""`diagnose`: reads a run and says what is wrong with it, with evidence and remedies."""
+
+import fcntl
+import statistics
+from pathlib import Path
+
+from surefoot.core.config import Config
+from surefoot.core.layers import build_config
+from surefoot.inspection.alert_findings import alert_findings
+from surefoot.inspection.findings import Diagnosis, worst_first
+from surefoot.inspection.run_record import RunRecord, read_run
+from surefoot.inspection.symptoms import SYMPTOMS
+from surefoot.telemetry import names
+from surefoot.telemetry.alerts import ALERTS
+
+
+def diagnose(path: Path) -> Diagnosis:
+    """Look at a run directory; the run may still be going on."""
+    run = read_run(path)
+    config = build_config(run.config)
+    found = [finding for symptom in SYMPTOMS.values() if (finding := symptom(run, config))]
+    step, process = int(run.records[-1]["step"]), lock_holder(path)
+    return Diagnosis(
+        run=path,
+        env=config.env.id,
+        step=step,
+        total_steps=config.train.steps,
+        process=process,
+        findings=worst_first([*alert_findings(run, config), *found]),
+        notes=tuple(_notes(run, config, process)),
+        checked=(*(alert.name for alert in ALERTS), *SYMPTOMS),
+    )
+
+
+def lock_holder(path: Path) -> str | None:
+    """The process that is using the run directory, as its lock tells; None if nobody is."""
+    try:
+        with (path / "lock").open(encoding="utf-8") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return lock.read().strip() or "unknown"
+    except OSError:
+        return None
+    return None
+
+
+def _notes(run: RunRecord, config: Config, process: str | None) -> list[str]:
+    """What is good to know but not wrong."""
+    step, total = int(run.records[-1]["step"]), config.train.steps
+    notes = []
+    if process is not None:
+        notes.append(f"process {process} is still running it")
+    elif step < total:
+        notes.append(
+            f"it stopped at step {step:,}, before its {total:,} steps were used up;"
+            f" 'surefoot resume {run.path}' goes on from there"
+        )
+    return [*notes, *_speed_note(run), *_return_note(run)]
+
+
+def _speed_note(run: RunRecord) -> list[str]:
+    rates = [record for record in run.records if {names.ROLLOUT_SECONDS, names.LEARN_SECONDS} <= set(record)]
+    if not rates:
+        return []
+    rollout, learn = (sum(record[name] for record in rates) for name in (names.ROLLOUT_SECONDS, names.LEARN_SECONDS))
+    speed = statistics.median(value for _, value in run.series(names.STEPS_PER_SECOND))
+    share = rollout / max(rollout + learn, 1e-9)
+    return [f"{speed:,.0f} steps/s: {share:.0%} of the time collecting, {1 - share:.0%} learning"]
+
+
+def _return_note(run: RunRecord) -> list[str]:
+    series = run.series(names.EPISODE_REWARD)
+    if not series:
+        return []
+    (_, first), (step, best) = series[0], max(series, key=lambda pair: pair[1])
+    rose = f"return {first:,.1f} at first, {series[-1][1]:,.1f} at the end, best {best:,.1f} at step {step:,}"
+    if len(series) >= 50 and best - first < 0.05 * (abs(best) + abs(first)):
+        rose += ": it has not risen; compare it with what the task can give"
+    return [rose]

@@ -1,0 +1,218 @@
+"""What can be wrong with a run beyond its alerts; each symptom is a function that finds it or does not."""
+
+import json
+import statistics
+from collections.abc import Callable
+
+from surefoot.core.config import Config
+from surefoot.inspection.findings import Evidence, Finding
+from surefoot.inspection.run_record import RunRecord, Series
+from surefoot.telemetry import names
+from surefoot.telemetry.alerts import gentler_updates
+
+Symptom = Callable[[RunRecord, Config], Finding | None]
+
+_ENDS = 5
+"""Records that stand for the beginning, and for the end, of a run."""
+_FEWEST = 20
+_LONG_EPISODE = 5_000
+_SLOW_ROLLOUT, _SLOW_LEARNING = 300.0, 50.0
+_LITTLE_MEMORY = 0.1
+_GROWTH, _GROWTH_MB = 1.5, 500.0
+
+
+def ended_in_nan(run: RunRecord, config: Config) -> Finding | None:
+    """NaN that going back to good weights did, or did not, mend."""
+    rollbacks = run.series(names.ROLLBACKS)
+    dumps = sorted(run.path.glob("nonfinite_step_*.json"))
+    if not rollbacks and not dumps:
+        return None
+    evidence = tuple(Evidence(names.ROLLBACKS, value, step) for step, value in rollbacks[-1:])
+    tips = [f"lower optimizer.lr from {config.optimizer.lr:g} to about {config.optimizer.lr / 10:.1g}"]
+    tips += [] if config.ppo.max_grad_norm else ["set ppo.max_grad_norm to 0.5"]
+    tips.append("look for log, sqrt, exp and division in modules of your own")
+    meaning = "updates were not finite, and the run went back to its last good weights"
+    if not dumps:
+        when = f"{len(rollbacks)} times, the last time at step {rollbacks[-1][0]:,}"
+        return Finding("rolled_back", "medium", "updates rolled back", meaning, evidence, when, tuple(tips))
+    step, trouble = _dumped(dumps[-1].read_text(encoding="utf-8", errors="replace"))
+    tips.insert(0, f"read {dumps[-1].name}: which weights and which data are not finite or huge")
+    return Finding(
+        "ended_in_nan",
+        "high",
+        "ended in NaN",
+        f"{meaning}, again and again, then ended: {trouble}",
+        evidence,
+        f"ended at step {step:,}",
+        tuple(tips),
+    )
+
+
+def return_collapsed(run: RunRecord, config: Config) -> Finding | None:
+    """Most of what had been learned is lost again."""
+    series = run.series(names.EPISODE_REWARD)
+    if len(series) < _FEWEST:
+        return None
+    first, last = _median(series[:_ENDS]), _median(series[-_ENDS:])
+    best_step, best = max(series[_ENDS:], key=lambda pair: pair[1])
+    # A gain that is small beside the numbers themselves may be noise, and so may its loss.
+    if best - first < 0.3 * (abs(best) + abs(first)) or best - last < 0.5 * (best - first):
+        return None
+    evidence = (
+        Evidence(names.EPISODE_REWARD, best, best_step),
+        Evidence(names.EPISODE_REWARD, last, series[-1][0]),
+    )
+    tips = [*gentler_updates(config)]
+    if config.optimizer.lr_schedule == "constant":
+        tips.append("let the learning rate fall: set optimizer.lr_schedule to linear")
+    tips.append("best.safetensors, if train.eval_every is set, still holds the best policy")
+    return Finding(
+        "return_collapsed",
+        "high",
+        "return collapsed",
+        "the return has lost more than half of what it had gained",
+        evidence,
+        f"best at step {best_step:,}",
+        tuple(tips),
+    )
+
+
+def no_episode_ends(run: RunRecord, config: Config) -> Finding | None:
+    """Without an end there is no return to look at, and nothing to compare."""
+    step = int(run.records[-1]["step"])
+    steps_each = step / config.rollout.num_envs
+    if run.series(names.EPISODE_REWARD) or steps_each < _LONG_EPISODE:
+        return None
+    return Finding(
+        "no_episode_ends",
+        "medium",
+        "no episode ever ends",
+        f"after {steps_each:,.0f} steps of each environment none has ended: there is no return to judge the policy by",
+        (Evidence(names.EPISODES, 0.0, step),),
+        "in the whole run",
+        ("set env.max_episode_steps, such as 1000", "check that the environment ever sets terminated or truncated"),
+    )
+
+
+def out_of_bounds(run: RunRecord, config: Config) -> Finding | None:
+    """Observations that their space forbids."""
+    series = [(step, value) for step, value in run.series(names.OBS_OUT_OF_BOUNDS) if value > 0]
+    if not series:
+        return None
+    step, most = max(series, key=lambda pair: pair[1])
+    return Finding(
+        "obs_out_of_bounds",
+        "low",
+        "observations out of bounds",
+        "the environment gives observations outside its own observation_space; nothing is clipped",
+        (Evidence(names.OBS_OUT_OF_BOUNDS, most, step),),
+        f"in {len(series)} records, first at step {series[0][0]:,}",
+        (
+            "correct the bounds of the environment's observation_space",
+            *([] if config.normalize.obs else ["if the numbers are large, set normalize.obs to true"]),
+        ),
+    )
+
+
+def memory_short(run: RunRecord, config: Config) -> Finding | None:
+    """Little is left, or ever more is taken."""
+    left, taken = run.series(names.MEMORY_AVAILABLE), run.series(names.MEMORY)
+    if not left or not taken:
+        return None
+    step, share = min(left, key=lambda pair: pair[1])
+    early, late = taken[len(taken) // 4][1], taken[-1][1]
+    grows = len(taken) >= _FEWEST and late > _GROWTH * early and late - early > _GROWTH_MB
+    if share >= _LITTLE_MEMORY and not grows:
+        return None
+    rollout = config.rollout
+    tips = []
+    if grows:
+        tips.append(
+            "look for what the environment or a hook keeps: a rollout's memory is allocated once and never grows"
+        )
+    tips.append(f"lower rollout.num_steps from {rollout.num_steps} or rollout.num_envs from {rollout.num_envs}")
+    tips.append(
+        f"set ppo.micro_batch_size to {max(1, config.ppo.batch_size // 4)}: same update, a quarter of its memory"
+    )
+    evidence = (Evidence(names.MEMORY_AVAILABLE, share, step), Evidence(names.MEMORY, late, taken[-1][0]))
+    what = (
+        f"memory has grown from {early:,.0f} to {late:,.0f} MB" if grows else "the machine has hardly any memory left"
+    )
+    return Finding(
+        "out_of_memory",
+        "high" if share < _LITTLE_MEMORY else "medium",
+        "memory runs out",
+        f"{what}; a process that takes more than there is gets killed without a message",
+        evidence,
+        f"at step {step:,}",
+        tuple(tips),
+    )
+
+
+def too_slow(run: RunRecord, config: Config) -> Finding | None:
+    """One phase takes nearly all the time, and is slow in itself."""
+    rollout_rate, learn_rate = run.series(names.ROLLOUT_STEPS_PER_SECOND), run.series(names.LEARN_STEPS_PER_SECOND)
+    if len(rollout_rate) < _ENDS or len(learn_rate) < _ENDS:
+        return None
+    rollout, learn, step = _median(rollout_rate), _median(learn_rate), rollout_rate[-1][0]
+    rollout_share = learn / (rollout + learn)  # of the time, which is one over the rate
+    if rollout_share >= 0.7 and rollout < _SLOW_ROLLOUT:
+        tips = _faster_rollout(config)
+        slow = (names.ROLLOUT_STEPS_PER_SECOND, rollout, "stepping the environments", rollout_share)
+    elif rollout_share <= 0.3 and learn < _SLOW_LEARNING:
+        tips = _faster_learning(config)
+        slow = (names.LEARN_STEPS_PER_SECOND, learn, "learning", 1 - rollout_share)
+    else:
+        return None
+    metric, rate, what, share = slow
+    return Finding(
+        "too_slow",
+        "low",
+        f"{what} is slow",
+        f"{what} takes {share:.0%} of the time",
+        (Evidence(metric, rate, step),),
+        "median of the run",
+        tuple(tips),
+    )
+
+
+SYMPTOMS: dict[str, Symptom] = {
+    "ended_in_nan": ended_in_nan,
+    "return_collapsed": return_collapsed,
+    "no_episode_ends": no_episode_ends,
+    "out_of_memory": memory_short,
+    "too_slow": too_slow,
+    "obs_out_of_bounds": out_of_bounds,
+}
+
+
+def _faster_rollout(config: Config) -> list[str]:
+    rollout = config.rollout
+    tips = []
+    if rollout.engine == "local":
+        tips.append("step the environments in parallel: set rollout.engine to processes")
+    if rollout.num_envs < 8:
+        tips.append(f"more environments side by side: raise rollout.num_envs from {rollout.num_envs} to 8")
+    return [*tips, "profile the environment's step: it takes most of the time"]
+
+
+def _faster_learning(config: Config) -> list[str]:
+    ppo = config.ppo
+    tips = []
+    if ppo.epochs > 4:
+        tips.append(f"lower ppo.epochs from {ppo.epochs} to 4")
+    tips.append(f"raise ppo.batch_size from {ppo.batch_size} to {4 * ppo.batch_size}: fewer, larger steps")
+    return [*tips, "set train.threads to the number of cores if the network is large"]
+
+
+def _median(series: Series) -> float:
+    return statistics.median(value for _, value in series)
+
+
+def _dumped(text: str) -> tuple[int, str]:
+    """Step and trouble of a dump; one that is damaged still says that there was one."""
+    try:
+        content = json.loads(text)
+        return int(content["step"]), str(content["trouble"])
+    except (ValueError, KeyError, TypeError):
+        return 0, "its dump cannot be read"

@@ -1,0 +1,188 @@
+"""Every alert tripped by a real run, and named by `doctor` with a remedy that fits; a healthy run has none."""
+
+import json
+import math
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from surefoot.api import PPO
+from surefoot.cli.main import main
+from surefoot.inspection.run_record import read_run
+from surefoot.telemetry import gauges
+from surefoot.telemetry.alerts import ALERTS
+from tests.cli.ailing_envs import EndlessEnv, NoiseEnv, StillEnv, TiringEnv
+from tests.cli.runs import column
+from tests.envs.unruly import UnrulyEnv
+
+QUIET = {"console": "off", "eval_episodes": 0, "tensorboard": False}
+SMALL = {"num_envs": 4, "num_steps": 32, "batch_size": 32, "epochs": 4, "hidden": 8, **QUIET}
+"""Iterations of 128 steps."""
+ITERATION = 128
+
+
+class Bad(nn.Module):
+    """An encoder with one bad gradient step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.steps = nn.Linear(3, 4), 0
+
+    def forward(self, obs: Tensor) -> Tensor:
+        self.steps += torch.is_grad_enabled()
+        return self.layer(obs) * (math.nan if self.steps == 20 else 1.0)
+
+
+def wild(run: Path) -> None:
+    PPO(StillEnv, **{**SMALL, "epochs": 10}, lr=0.1, log_std=-1.0, std_floor=0.02).learn(16 * ITERATION, run_dir=run)
+
+
+def rash(run: Path) -> None:
+    PPO("CartPole-v1", **SMALL, lr=1.0, lr_schedule="constant").learn(14 * ITERATION, run_dir=run)
+
+
+def noise_to_learn(run: Path) -> None:
+    PPO(NoiseEnv, **SMALL, gamma=0.0, lr=0.02).learn(25 * ITERATION, run_dir=run)
+
+
+def narrow(run: Path) -> None:
+    PPO(StillEnv, **{**SMALL, "epochs": 10}, lr=0.02, log_std=-3.0, std_floor=0.04).learn(16 * ITERATION, run_dir=run)
+
+
+def one_bad_step(run: Path) -> None:
+    PPO(NoiseEnv, **SMALL, encoder=Bad()).learn(4 * ITERATION, run_dir=run)
+
+
+def crashing_worker(run: Path) -> None:
+    env = partial(UnrulyEnv, index=0, lengths=(9,), where="step", how="exit", at=40, once=run.parent / "done")
+    agent = PPO(env, **{**SMALL, "num_envs": 2, "num_steps": 16}, engine="processes", workers=2)
+    agent.learn(4 * 32, run_dir=run)
+    agent.close()
+
+
+def tiring(run: Path) -> None:
+    TiringEnv.steps, TiringEnv.fresh_for = 0, 800
+    settings = {"num_envs": 1, "num_steps": 8, "batch_size": 8, "epochs": 1, "hidden": 4, **QUIET}
+    PPO(TiringEnv, **settings).learn(8 * 150, run_dir=run)
+
+
+ILL = {
+    "kl_high": (wild, "train/approx_kl", "lower optimizer.lr from 0.1 to about 0.03", "high"),
+    "clip_fraction_high": (wild, "train/clip_fraction", "set ppo.target_kl to 0.02", "medium"),
+    "entropy_collapse": (rash, "train/entropy_loss", "raise ppo.entropy_coef from 0 to 0.01", "medium"),
+    "std_at_floor": (narrow, "train/std", "raise policy.std_floor from 0.04 to 0.2", "medium"),
+    "value_not_learning": (noise_to_learn, "train/explained_variance", "set normalize.returns or", "medium"),
+    "step_skipped": (one_bad_step, "train/skipped_steps", "lower optimizer.lr from 0.0003 to about 3e-05", "high"),
+    "worker_restarted": (crashing_worker, "rollout/worker_restarts", "rollout.step_timeout_s from 60", "medium"),
+    "throughput_drop": (tiring, "time/fps", "it is the environment", "medium"),
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Each run once, when it is first asked for."""
+    made: dict[Any, Path] = {}
+
+    def run_of(train: Any) -> Path:
+        if train not in made:
+            made[train] = tmp_path_factory.mktemp(train.__name__) / "run"
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(gauges, "THROUGHPUT_S", 0.3)  # a test has less patience
+                train(made[train])
+        return made[train]
+
+    return run_of
+
+
+def examined(run: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
+    code = main(["doctor", str(run), "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_every_alert_is_tripped() -> None:
+    assert set(ILL) == {alert.name for alert in ALERTS}
+
+
+@pytest.mark.parametrize("name", ILL)
+def test_an_alert_is_tripped_by_a_run_and_named_with_its_remedy(name, runs, capsys):
+    train, metric, remedy, severity = ILL[name]
+    run = runs(train)
+    assert 1.0 in column(run, f"warn/{name}"), "in the metrics"
+    assert len(re.findall(rf"WARNING warn/{name} at step \d+: ", (run / "log.txt").read_text())) >= 1, "in the log"
+    code, found = examined(run, capsys)
+    assert code == 1
+    (finding,) = [finding for finding in found["findings"] if finding["name"] == name]
+    assert finding["evidence"][0]["metric"] == metric
+    assert finding["evidence"][0]["value"] in [value for _, value in read_run(run).series(metric)]
+    assert any(remedy in text for text in finding["remedies"]), finding["remedies"]
+    assert severity in (None, finding["severity"])
+    assert finding["when"].startswith("raised ")
+
+
+def test_doctor_sees_it_without_the_alerts_of_the_run(runs, tmp_path, capsys):
+    """From the metrics alone, and from every third record."""
+    source = runs(wild)
+    lines = [json.loads(line) for line in (source / "metrics.jsonl").read_text().splitlines()]
+    bare = [{key: value for key, value in line.items() if not key.startswith("warn/")} for line in lines]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in bare[2::3]))
+    config = (source / "config.yaml").read_text()
+    assert "log_every: 1\n" in config
+    (tmp_path / "config.yaml").write_text(config.replace("log_every: 1\n", "log_every: 3\n"))
+    code, found = examined(tmp_path, capsys)
+    assert code == 1
+    assert {"kl_high", "clip_fraction_high"} <= {finding["name"] for finding in found["findings"]}
+
+
+def test_a_healthy_run_has_no_alert(tmp_path, capsys):
+    PPO("CartPole-v1", **QUIET).learn(50 * 256, run_dir=tmp_path)
+    assert [line for line in (tmp_path / "metrics.jsonl").read_text().splitlines() if "warn/" in line] == []
+    assert "WARNING" not in (tmp_path / "log.txt").read_text()
+    assert main(["doctor", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "healthy: nothing wrong was found" in shown
+    assert "kl high" in shown, "what was checked"
+    code, found = examined(tmp_path, capsys)
+    assert (code, found["is_healthy"], found["findings"]) == (0, True, [])
+    assert set(ILL) < set(found["checked"])
+
+
+def test_the_text_reads_well(runs, capsys):
+    run = runs(wild)
+    assert main(["doctor", str(run)]) == 1
+    shown = capsys.readouterr().out
+    assert re.search(r"^\d findings: KL high", shown, re.MULTILINE), "the worst first"
+    assert "1. KL high  (high)" in shown
+    for part in ("means", "seen", "try", "notes", "checked", "optimizer.lr from 0.1 to about 0.03"):
+        assert part in shown
+    assert all(len(line) <= 110 for line in shown.splitlines()[1:])
+    assert "\x1b" not in shown, "no colors in a pipe"
+
+
+def test_json_has_the_same_keys_whatever_is_found(runs, tmp_path, capsys):
+    keys = {"run", "env", "step", "total_steps", "process", "findings", "notes", "checked", "is_healthy", "verdict"}
+    _, found = examined(runs(wild), capsys)
+    assert set(found) == keys
+    assert set(found["findings"][0]) == {"name", "severity", "title", "meaning", "evidence", "when", "remedies"}
+    assert set(found["findings"][0]["evidence"][0]) == {"metric", "value", "step"}
+
+
+def test_an_env_that_never_ends_and_leaves_its_bounds(tmp_path, capsys):
+    settings = {**SMALL, "num_envs": 1, "num_steps": 1024, "batch_size": 1024, "epochs": 1}
+    PPO(EndlessEnv, **settings).learn(5 * 1024, run_dir=tmp_path)
+    code, found = examined(tmp_path, capsys)
+    by_name = {finding["name"]: finding for finding in found["findings"]}
+    assert code == 1
+    assert "set env.max_episode_steps, such as 1000" in by_name["no_episode_ends"]["remedies"]
+    bounds = by_name["obs_out_of_bounds"]
+    assert bounds["evidence"][0]["value"] == max(column(tmp_path, "rollout/obs_out_of_bounds"))
+    assert bounds["severity"] == "low"
+
+
+def test_what_is_no_run_is_refused(tmp_path, capsys):
+    assert main(["doctor", str(tmp_path / "nothing")]) == 2
+    assert "holds no run" in capsys.readouterr().err

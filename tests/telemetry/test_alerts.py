@@ -1,0 +1,62 @@
+"""The entries: complete, and with remedies that name settings which exist."""
+
+import re
+
+import pytest
+
+from surefoot.core.config import Config, known_keys
+from surefoot.core.layers import build_config
+from surefoot.telemetry.alerts import ALERTS, Alert
+
+BY_NAME = {alert.name: alert for alert in ALERTS}
+SETTING = re.compile(r"\b(?:env|policy|rollout|ppo|optimizer|normalize|train|log)\.[a-z_]+\b")
+ODD = {
+    "policy.share_trunk": True, "policy.log_std": -4, "policy.precision": "bfloat16", "ppo.max_grad_norm": None,
+    "ppo.value_coef": 0.1, "ppo.target_kl": None, "normalize.obs": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+@pytest.mark.parametrize("changes", [{}, ODD], ids=["defaults", "odd"])
+def test_remedies_name_real_settings(alert: Alert, changes: dict) -> None:
+    remedies = alert.remedies(build_config({}, changes))
+    assert remedies
+    named = [key for remedy in remedies for key in SETTING.findall(remedy.replace("log.txt", ""))]
+    assert set(named) <= set(known_keys())
+    assert named or alert.name == "throughput_drop"
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+def test_an_entry_is_complete(alert: Alert) -> None:
+    limits = alert.limits(Config())
+    assert limits.is_bad(limits.bad)
+    assert limits.is_good(limits.good)
+    assert not limits.is_bad(limits.good)
+    assert not limits.is_good(limits.bad)
+    assert alert.key == f"warn/{alert.name}"
+    assert alert.evidence
+    assert len(BY_NAME) == len(ALERTS)
+
+
+def test_remedies_have_the_values_of_the_run() -> None:
+    config = build_config({}, {"optimizer.lr": 0.01, "ppo.epochs": 20})
+    assert BY_NAME["kl_high"].remedies(config) == [
+        "lower optimizer.lr from 0.01 to about 0.003",
+        "stop updates that go too far: set ppo.target_kl to 0.02",
+        "fewer passes over the same data: lower ppo.epochs from 20 to 10",
+    ]
+
+
+def test_a_higher_kl_that_was_asked_for_is_no_alert() -> None:
+    limits = BY_NAME["kl_high"].limits
+    assert limits(Config()).bad == 0.05
+    assert limits(build_config({}, {"ppo.target_kl": 0.02})).bad == 0.05
+    assert limits(build_config({}, {"ppo.target_kl": 0.1})).bad == 0.2
+    assert limits(build_config({}, {"optimizer.desired_kl": 0.1})).bad == 0.05, "not used by this schedule"
+    adaptive = {"optimizer.desired_kl": 0.1, "optimizer.lr_schedule": "kl_adaptive"}
+    assert limits(build_config({}, adaptive)).bad == 0.2
+
+
+def test_the_floor_is_that_of_the_config() -> None:
+    limits = BY_NAME["std_at_floor"].limits(build_config({}, {"policy.std_floor": 0.05}))
+    assert (limits.bad, limits.good) == pytest.approx((0.1, 0.15))

@@ -1,0 +1,81 @@
+"""What reaches the sinks, and when; alerts are watched in every iteration, whatever is written."""
+
+import logging
+
+import pytest
+
+from surefoot.core.config import Config
+from surefoot.core.records import Episode, IterationReport, Learned, Progress, RolloutStats
+from surefoot.telemetry import names
+from surefoot.telemetry.sinks import Metrics
+from surefoot.telemetry.watch import AlertWatch
+from surefoot.training.reporting import Report, metrics_of
+
+
+class Memory:
+    def __init__(self) -> None:
+        self.records: list[tuple[int, dict[str, float]]] = []
+
+    def write(self, step: int, metrics: Metrics) -> None:
+        self.records.append((step, dict(metrics)))
+
+    def close(self) -> None:
+        pass
+
+
+def iteration(number: int, kl: float = 0.0, **metrics: float) -> IterationReport:
+    learned = Learned(*[0.0] * 3, kl, 0.0, 0.0, 0.5, epochs=1, skipped_steps=0, lr=0.1, clip=0.2, entropy_coef=0.0)
+    stats = RolloutStats(10, (), (Episode(2.0, 5), Episode(4.0, 7)))
+    return IterationReport(Progress(10 * number, 1000, number), stats, learned, 0.5, 1.5, dict(metrics))
+
+
+def run(every: int, kls: list[float]) -> list[tuple[int, dict[str, float]]]:
+    memory = Memory()
+    report = Report(memory, every, AlertWatch(Config()))
+    for number, kl in enumerate(kls, 1):
+        report.after_iteration(iteration(number, kl))
+    return memory.records
+
+
+def test_numbers_have_the_names_that_dashboards_know():
+    metrics = metrics_of(iteration(3, 0.01, own=7.0), 12.0)
+    expected = {"time/fps": 5.0, "time/time_elapsed": 12.0, "rollout/ep_rew_mean": 3.0, "rollout/ep_len_mean": 6.0}
+    expected |= {"train/approx_kl": 0.01, "time/total_timesteps": 30.0, "time/rollout_fps": 20.0, "own": 7.0}
+    assert {name: metrics[name] for name in expected} == expected
+
+
+def test_every_nth_iteration_any_with_something_from_a_hook_and_the_last():
+    memory = Memory()
+    report = Report(memory, 10, AlertWatch(Config()))
+    for number in range(1, 101):
+        report.after_iteration(iteration(number, **({"eval/mean_reward": 1.0} if number == 37 else {})))
+    assert [step // 10 for step, _ in memory.records] == [10, 20, 30, 37, *range(40, 101, 10)]
+
+
+def test_an_alert_shows_as_one_while_it_is_raised_and_as_zero_once():
+    records = run(1, [0.1] * 12 + [0.0] * 15)
+    series = [(step // 10, record["warn/kl_high"]) for step, record in records if "warn/kl_high" in record]
+    assert series == [*((number, 1.0) for number in range(10, 22)), (22, 0.0)]
+
+
+def test_with_a_larger_log_every_alerts_are_as_prompt_and_do_not_write_more():
+    records = run(100, [0.1] * 12 + [0.0] * 15)
+    assert [(step // 10, record["warn/kl_high"]) for step, record in records] == [(10, 1.0), (22, 0.0)]
+
+
+def test_the_log_has_one_line_each(caplog: pytest.LogCaptureFixture):
+    with caplog.at_level(logging.INFO, logger="surefoot"):
+        run(1, [0.1] * 12 + [0.0] * 15)
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        (
+            "WARNING",
+            "warn/kl_high at step 100: the policy changes too much in an update: training is unstable, and may unlearn"
+            " what it has learned (train/approx_kl 0.1)",
+        ),
+        ("INFO", "warn/kl_high is over at step 220 (train/approx_kl 0)"),
+    ]
+
+
+def test_memory_is_part_of_a_record():
+    ((_, record),) = run(1, [0.0])
+    assert record[names.MEMORY] > 10
