@@ -33,10 +33,10 @@ format: $(READY)
 learn: $(READY)
 	$(BIN)/python -m benchmarks.learning
 
-# Side by side with Stable-Baselines3 in one run, written to benchmarks/results.
+# Side by side with others in one run, written to benchmarks/results; about 25 minutes on two idle cores.
 bench: $(READY)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[peers]'
-	$(BIN)/python -m benchmarks.against_sb3 --repeats 7
+	$(BIN)/surefoot bench peers --output benchmarks/results/speed
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
