@@ -60,7 +60,7 @@ class TeamEnv(ParallelEnv):  # type: ignore[misc]
         self._episode = 0 if seed is not None else self._episode + 1
         self._step, self._given = 0, dict[str, Any]()
         self.agents = self._who(LISTED)
-        return self._observations(), self._infos()
+        return self._observations() | self._leftovers(), self._infos()
 
     def step(self, actions: dict[str, Any]) -> Any:
         if set(actions) != set(self.agents):
@@ -79,13 +79,10 @@ class TeamEnv(ParallelEnv):  # type: ignore[misc]
         terminations = {agent: agent in self._who(TERMINATED) for agent in told}
         truncations = {agent: agent in self._who(TRUNCATED) for agent in told}
         rewards = {agent: rewards[agent] for agent in told}
-        observations = self._observations()
-        if self._garbage:
-            for agent in self._who("."):
-                rewards[agent] = self._garbage
-                observations[agent] = np.full(6, self._garbage, np.float32)
-                terminations[agent] = truncations[agent] = True
-        return observations, rewards, terminations, truncations, self._infos()
+        leftovers = self._leftovers()
+        rewards |= dict.fromkeys(leftovers, self._garbage)
+        terminations, truncations = (flags | dict.fromkeys(leftovers, True) for flags in (terminations, truncations))
+        return self._observations() | leftovers, rewards, terminations, truncations, self._infos()
 
     def code(self, agent: str) -> int:
         """Env 2, agent 1, episode 3, step 7 is 210307."""
@@ -113,6 +110,11 @@ class TeamEnv(ParallelEnv):  # type: ignore[misc]
         if self._masks != "obs":
             return shown
         return {agent: {"observation": obs, "action_mask": self.mask(agent)} for agent, obs in shown.items()}
+
+    def _leftovers(self) -> dict[str, Any]:
+        """What an untidy env still shows of agents that do not take part."""
+        absent = self._who(".") if self._garbage else []
+        return {agent: np.full(6, self._garbage, np.float32) for agent in absent}
 
     def _observe(self, agent: str) -> np.ndarray:
         place, action = self.possible_agents.index(agent), float(np.sum(self._given.get(agent, 0)))
