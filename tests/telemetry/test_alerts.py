@@ -1,11 +1,13 @@
 """The entries: complete, and with remedies that name settings which exist."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from surefoot.core.config import Config, known_keys
 from surefoot.core.layers import build_config
+from surefoot.telemetry import names
 from surefoot.telemetry.alerts import ALERTS, Alert
 
 BY_NAME = {alert.name: alert for alert in ALERTS}
@@ -60,3 +62,13 @@ def test_a_higher_kl_that_was_asked_for_is_no_alert() -> None:
 def test_the_floor_is_that_of_the_config() -> None:
     limits = BY_NAME["std_at_floor"].limits(build_config({}, {"policy.std_floor": 0.05}))
     assert (limits.bad, limits.good) == pytest.approx((0.1, 0.15))
+
+
+def test_the_guide_has_every_alert_and_every_metric() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "watching.md").read_text(encoding="utf-8")
+    for alert in ALERTS:
+        assert f"| `{alert.name}` |" in guide
+    for constant, name in vars(names).items():
+        if constant.isupper() and name != names.ALERT_PREFIX:
+            area, _, metric = name.partition("/")
+            assert re.search(rf"\| `{area}/` \|.*`{metric}`", guide), name

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from surefoot.telemetry import names
+from surefoot.telemetry.alerts import ALERTS
 from surefoot.telemetry.console import LiveConsole, Pace, PlainConsole, build_console, duration, sparkline
 
 LOG = logging.getLogger("surefoot")
@@ -295,3 +296,45 @@ def test_auto_is_plain_in_a_pipe_even_if_color_is_forced() -> None:
         check=True,
     )
     assert piped.stdout.split() == ["PlainConsole"]
+
+
+ALERTING = {**RECORD, "warn/kl_high": 1.0, "warn/entropy_collapse": 1.0, "warn/std_at_floor": 0.0, "warn/mine": 1.0}
+
+
+def test_live_shows_alerts_while_they_are_raised() -> None:
+    console, clock = terminal(), Clock()
+    live = LiveConsole("T", 10, console=console, clock=clock)
+    clock.now += 1
+    live.write(1, ALERTING)
+    assert "⚠ KL high · entropy collapsed · mine" in last_panel(console)
+    assert "std at its floor" not in last_panel(console)
+    clock.now += 1
+    live.write(2, {**RECORD, "warn/kl_high": 0.0})
+    live.close()
+    assert "⚠" not in last_panel(console)
+
+
+@pytest.mark.parametrize("width", [24, 60, 140])
+def test_live_wraps_many_alerts(width: int) -> None:
+    console, clock = terminal(width), Clock()
+    live = LiveConsole("T", 10, console=console, clock=clock)
+    clock.now += 1
+    live.write(1, RECORD | {alert.key: 1.0 for alert in ALERTS})
+    live.close()
+    panel = last_panel(console)
+    assert {len(line) for line in panel.splitlines()} == {min(100, width - 2)}
+    shown = " ".join(panel.replace("│", " ").split())
+    assert all(alert.label in shown for alert in ALERTS)
+
+
+def test_plain_shows_alerts_while_they_are_raised() -> None:
+    stream, clock = io.StringIO(), Clock()
+    plain = PlainConsole(10, stream=stream, clock=clock)
+    plain.write(1, ALERTING)
+    clock.now += 3
+    plain.write(2, {**RECORD, "warn/kl_high": 0.0})
+    plain.close()
+    first, second = stream.getvalue().splitlines()
+    assert first.endswith("  ALERT: KL high, entropy collapsed, mine")
+    assert "ALERT" not in second
+    assert stream.getvalue().isascii()

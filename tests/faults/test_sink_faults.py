@@ -1,0 +1,91 @@
+"""Fault 28: a log writer fails for real; training is unaffected, and there is one warning for each."""
+
+import json
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from surefoot.api import PPO
+from surefoot.core.errors import RunDirectoryError
+from surefoot.core.records import IterationReport
+from surefoot.telemetry.sinks import wandb as wandb_sink
+from tests.cli.processes import Process
+from tests.cli.runs import column, saved_steps
+
+SETTINGS: dict[str, Any] = {"num_envs": 2, "num_steps": 16, "batch_size": 16, "hidden": 4, "eval_episodes": 0}
+
+
+def output_of(function: Any, run: Path) -> str:
+    """What it printed; to a pipe, which has room where a file has none."""
+    finished = Process(_with_pipe, function, run).wait().succeeded()
+    shown: str = json.loads(finished.out)
+    assert "Traceback" not in shown, shown
+    assert "Logging error" not in shown, shown
+    return shown
+
+
+def _with_pipe(function: Any, run: Path) -> None:
+    output = os.dup(1)
+    read, write = os.pipe()
+    os.dup2(write, 1)
+    os.dup2(write, 2)
+    function(run)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    sys.stdout.flush()
+    os.dup2(output, 1)
+    print(json.dumps(os.read(read, 100_000).decode()))
+
+
+def fill_the_disk(run: Path) -> None:
+    class Fill:
+        def after_iteration(self, report: IterationReport) -> None:
+            if report.progress.iteration == 2:
+                for process in (os.getpid(), *children()):
+                    resource.prlimit(process, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+
+    os.environ["WANDB_MODE"] = "offline"
+    wandb_sink._FINISH_S = 2.0  # its service may wait for the disk forever; we do not
+    agent = PPO("CartPole-v1", **SETTINGS, console="plain", wandb=True)
+    with pytest.raises(RunDirectoryError, match="could not be saved"):
+        agent.learn(160, run_dir=run, hooks=[Fill()])
+    print("trained", agent._started().progress.step)
+
+
+def children() -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+
+
+def test_a_full_disk_costs_one_warning_a_sink(tmp_path):
+    shown = output_of(fill_the_disk, tmp_path / "run")
+    assert "trained 160" in shown
+    for sink in ("JsonlSink", "TensorBoardSink"):
+        assert shown.count(f"WARNING: {sink} failed and is switched off: [Errno 27] File too large") == 1
+    assert shown.count("WARNING: ") - shown.count("WARNING: Wandb") == 3, "and one for the checkpoint"
+    assert column(tmp_path / "run", "step") == [32]
+
+
+def kill_the_service(run: Path) -> None:
+    class Kill:
+        def after_iteration(self, report: IterationReport) -> None:
+            if report.progress.iteration == 2:
+                for child in children():
+                    if b"wandb-core" in Path(f"/proc/{child}/cmdline").read_bytes():
+                        os.kill(child, signal.SIGKILL)
+                        os.waitpid(child, 0)
+
+    os.environ["WANDB_MODE"] = "offline"
+    agent = PPO("CartPole-v1", **SETTINGS, console="plain", wandb=True)
+    agent.learn(320, run_dir=run, hooks=[Kill()])
+
+
+def test_without_its_service_wandb_is_switched_off_and_the_rest_goes_on(tmp_path):
+    shown = output_of(kill_the_service, tmp_path / "run")
+    assert shown.count("WARNING: WandbSink failed and is switched off") == 1
+    assert shown.count("WARNING: ") == 1
+    assert column(tmp_path / "run", "step") == list(range(32, 321, 32))
+    assert saved_steps(tmp_path / "run") == [320]

@@ -1,0 +1,191 @@
+"""Symptoms on made-up records; the alerts are tripped by real runs in tests/cli/test_doctor.py."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from surefoot.core.config import known_keys
+from surefoot.core.errors import ConfigError, RunDirectoryError
+from surefoot.inspection.diagnosis import diagnose
+from surefoot.inspection.findings import Diagnosis, Finding
+from surefoot.telemetry import names
+from surefoot.training.run_directory import RunDirectory
+
+SETTING = re.compile(r"\b(?:env|policy|rollout|ppo|optimizer|normalize|train)\.[a-z_]+\b")
+
+
+def examined(folder: Path, settings: dict[str, Any] | None = None, **series: Sequence[float]) -> Diagnosis:
+    """The diagnosis of a run with these metrics, a record every 1000 steps."""
+    folder.mkdir(exist_ok=True)
+    (folder / "config.yaml").write_text(yaml.safe_dump(settings or {"train": {"steps": 1000}}))
+    metrics = {getattr(names, name): values for name, values in series.items()}
+    count = max(len(values) for values in metrics.values())
+    with (folder / "metrics.jsonl").open("w") as file:
+        for index in range(count):
+            record = {name: values[index] for name, values in metrics.items() if index < len(values)}
+            file.write(json.dumps({"step": 1000 * (index + 1), **record}) + "\n")
+    return diagnose(folder)
+
+
+def found(diagnosis: Diagnosis, name: str) -> Finding:
+    (finding,) = [finding for finding in diagnosis.findings if finding.name == name]
+    settings = [key for remedy in finding.remedies for key in SETTING.findall(remedy)]
+    assert set(settings) <= set(known_keys()), "remedies name settings that exist"
+    return finding
+
+
+def climb(start: float, stop: float, count: int) -> list[float]:
+    return [start + (stop - start) * index / (count - 1) for index in range(count)]
+
+
+def test_a_collapse_of_the_return_is_found(tmp_path):
+    rewards = [*climb(20, 500, 40), *climb(500, 100, 20)]
+    finding = found(examined(tmp_path, {"optimizer": {"lr": 0.01}}, EPISODE_REWARD=rewards), "return_collapsed")
+    assert finding.severity == "high"
+    best, last = finding.evidence
+    assert (best.value, best.step) == (500, 40_000)
+    assert (last.value, last.step) == (pytest.approx(142, abs=1), 60_000)
+    assert "lower optimizer.lr from 0.01 to about 0.003" in finding.remedies
+    assert any("lr_schedule to linear" in remedy for remedy in finding.remedies)
+
+
+@pytest.mark.parametrize(
+    "rewards",
+    [
+        climb(20, 500, 60),
+        [*climb(20, 500, 40), *climb(500, 300, 20)],  # less than half is lost
+        [20.0, 25.0, 21.0, 19.0, 24.0] * 12,  # noise
+        [*climb(-1400, -160, 40), *climb(-160, -200, 20)],
+        [500.0] * 60,
+        [*climb(20, 500, 10), 20.0],  # too short to say
+    ],
+)
+def test_what_is_no_collapse(tmp_path, rewards):
+    assert examined(tmp_path, EPISODE_REWARD=rewards).is_healthy
+
+
+def test_negative_returns_collapse_too(tmp_path):
+    rewards = [*climb(-1400, -160, 40), *climb(-160, -1300, 20)]
+    found(examined(tmp_path, EPISODE_REWARD=rewards), "return_collapsed")
+
+
+def test_no_episode_ends(tmp_path):
+    one, many = {"rollout": {"num_envs": 1, "num_steps": 64}}, {"rollout": {"num_envs": 64, "num_steps": 64}}
+    found(examined(tmp_path, one, EPISODES=[0.0] * 6), "no_episode_ends")
+    assert examined(tmp_path, one, EPISODES=[0.0] * 4).is_healthy, "the first may still be on its way"
+    assert examined(tmp_path, many, EPISODES=[0.0] * 6).is_healthy
+    assert examined(tmp_path, one, EPISODES=[0.0] * 6, EPISODE_REWARD=[1.0]).is_healthy
+
+
+def test_memory_that_runs_out(tmp_path):
+    settings = {"rollout": {"num_envs": 16, "num_steps": 512}, "ppo": {"batch_size": 256}}
+    left = [0.5, 0.3, 0.04, 0.06]
+    finding = found(examined(tmp_path, settings, MEMORY_AVAILABLE=left, MEMORY=[900.0] * 4), "out_of_memory")
+    assert finding.severity == "high"
+    assert (finding.evidence[0].value, finding.evidence[0].step) == (0.04, 3000)
+    assert "lower rollout.num_steps from 512 or rollout.num_envs from 16" in finding.remedies
+    assert any("ppo.micro_batch_size to 64" in remedy for remedy in finding.remedies)
+
+
+def test_memory_that_grows(tmp_path):
+    growing = climb(800, 3000, 40)
+    finding = found(examined(tmp_path, MEMORY_AVAILABLE=[0.5] * 40, MEMORY=growing), "out_of_memory")
+    assert finding.severity == "medium"
+    assert "memory has grown from 1,364 to 3,000 MB" in finding.meaning
+    steady = [*climb(300, 800, 5), *[810.0] * 35]
+    assert examined(tmp_path, MEMORY_AVAILABLE=[0.5] * 40, MEMORY=steady, EPISODE_REWARD=[1.0]).is_healthy
+
+
+def test_environments_that_are_slow(tmp_path):
+    settings = {"rollout": {"num_envs": 2, "num_steps": 64}}
+    slow = {"ROLLOUT_STEPS_PER_SECOND": [100.0] * 9, "LEARN_STEPS_PER_SECOND": [5000.0] * 9}
+    finding = found(examined(tmp_path, settings, **slow), "too_slow")
+    assert finding.title == "stepping the environments is slow"
+    assert finding.meaning == "stepping the environments takes 98% of the time"
+    assert "step the environments in parallel: set rollout.engine to processes" in finding.remedies
+    settings["rollout"] |= {"engine": "processes", "num_envs": 8}
+    assert len(found(examined(tmp_path, settings, **slow), "too_slow").remedies) == 1
+    quick = {"ROLLOUT_STEPS_PER_SECOND": [1000.0] * 9, "LEARN_STEPS_PER_SECOND": [50_000.0] * 9}
+    assert examined(tmp_path, **quick).is_healthy, "nearly all the time, but fast"
+
+
+def test_learning_that_is_slow(tmp_path):
+    slow = {"ROLLOUT_STEPS_PER_SECOND": [5000.0] * 9, "LEARN_STEPS_PER_SECOND": [20.0] * 9}
+    finding = found(examined(tmp_path, {"ppo": {"batch_size": 64, "epochs": 20}}, **slow), "too_slow")
+    assert finding.title == "learning is slow"
+    assert finding.remedies[:2] == (
+        "lower ppo.epochs from 20 to 4",
+        "raise ppo.batch_size from 64 to 256: fewer, larger steps",
+    )
+
+
+def test_a_run_that_ended_in_nan(tmp_path):
+    assert found(examined(tmp_path, ROLLBACKS=[1.0, 2.0]), "rolled_back").evidence[0].value == 2.0
+    dump = tmp_path / "nonfinite_step_000000002000.json"
+    dump.write_text(json.dumps({"step": 2000, "trouble": "12 gradient steps in a row were not finite"}))
+    finding = found(examined(tmp_path, ROLLBACKS=[1.0, 2.0]), "ended_in_nan")
+    assert finding.severity == "high"
+    assert finding.when == "ended at step 2,000"
+    assert finding.meaning.endswith("then ended: 12 gradient steps in a row were not finite")
+    assert dump.name in finding.remedies[0]
+    dump.write_text("{")
+    assert "cannot be read" in found(examined(tmp_path, ROLLBACKS=[1.0]), "ended_in_nan").meaning
+
+
+def test_the_worst_comes_first_and_an_alert_that_is_over_last(tmp_path):
+    kl = [0.1] * 12 + [0.0] * 38
+    rewards = [*climb(20, 500, 30), *climb(500, 50, 20)]
+    diagnosis = examined(tmp_path, APPROX_KL=kl, EPISODE_REWARD=rewards, WORKER_RESTARTS=[0.0] * 49 + [2.0])
+    assert [(finding.name, finding.severity) for finding in diagnosis.findings] == [
+        ("return_collapsed", "high"),
+        ("worker_restarted", "medium"),
+        ("kl_high", "low"),
+    ]
+    assert diagnosis.findings[-1].when == "raised at step 10,000, over at step 22,000"
+    assert diagnosis.verdict == "3 findings: return collapsed, worker restarted, KL high"
+
+
+def test_what_the_run_recorded_wins_over_its_replay(tmp_path):
+    """Alerts are watched every iteration, records may be fewer."""
+    (tmp_path / "config.yaml").write_text("log: {log_every: 100}")
+    lines = [{"step": 500, "train/approx_kl": 0.4, "warn/kl_high": 1.0}, {"step": 900, "warn/kl_high": 0.0}]
+    lines += [{"step": 1000, "train/approx_kl": 0.0}, {"step": 1500, "train/approx_kl": 0.3, "warn/kl_high": 1.0}]
+    (tmp_path / "metrics.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    finding = found(diagnose(tmp_path), "kl_high")
+    assert finding.when == "raised 2 times, the last time at step 1,500, still raised in the last record"
+    assert (finding.evidence[0].value, finding.evidence[0].step) == (0.4, 500)
+
+
+def test_a_run_that_stopped_early_is_a_note(tmp_path):
+    settings = {"train": {"steps": 10_000}}
+    diagnosis = examined(tmp_path, settings, APPROX_KL=[0.0] * 3)
+    assert diagnosis.is_healthy
+    assert diagnosis.notes[0].startswith("it stopped at step 3,000, before its 10,000 steps were used up")
+    with RunDirectory(tmp_path):
+        diagnosis = examined(tmp_path, settings, APPROX_KL=[0.0] * 3)
+        assert diagnosis.process is not None
+        assert diagnosis.notes[0] == f"process {diagnosis.process} is still running it"
+    assert diagnose(tmp_path).process is None
+
+
+def test_a_return_that_never_rose_is_a_note(tmp_path):
+    flat = examined(tmp_path, EPISODE_REWARD=[100.0, 101.0] * 30)
+    assert any("it has not risen" in note for note in flat.notes)
+    assert not any("it has not risen" in note for note in examined(tmp_path, EPISODE_REWARD=climb(1, 2, 60)).notes)
+
+
+def test_speed_is_a_note(tmp_path):
+    times = {"ROLLOUT_SECONDS": [3.0] * 4, "LEARN_SECONDS": [1.0] * 4, "STEPS_PER_SECOND": [250.0] * 4}
+    assert "250 steps/s: 75% of the time collecting, 25% learning" in examined(tmp_path, **times).notes
+
+
+def test_what_cannot_be_read_is_typed(tmp_path):
+    with pytest.raises(RunDirectoryError, match="holds no run"):
+        diagnose(tmp_path)
+    with pytest.raises(ConfigError, match="lerning"):
+        examined(tmp_path, {"optimizer": {"lerning_rate": 1}}, APPROX_KL=[0.0])

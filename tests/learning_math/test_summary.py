@@ -1,0 +1,53 @@
+"""What the summary of an update says beyond its losses."""
+
+import math
+
+import pytest
+import torch
+
+from surefoot.core.records import Batch, Knobs
+from surefoot.learning.summary import WATCHED, summarize
+from surefoot.policies.policy import Policy, PolicyOutput
+
+KNOBS = Knobs(lr=0.1, clip=0.2, entropy_coef=0.0)
+
+
+class Silent(Policy):
+    """A policy without a std."""
+
+    def forward(self, *inputs: object) -> PolicyOutput:
+        class Distribution:
+            def mean_std(self) -> None:
+                return None
+
+        return PolicyOutput(Distribution(), None, None, ())
+
+
+def batch_of(value: list[float], returns: list[float]) -> Batch:
+    count = torch.zeros(len(value))
+    return Batch(count, count, count, torch.tensor(value), count, torch.tensor(returns), count, None, ())
+
+
+def summary(value: list[float], returns: list[float], skips: list[list[float]]) -> object:
+    epochs = [torch.tensor([[0.0] * len(WATCHED) + [1.0, skip] for skip in epoch]) for epoch in skips]
+    policy = Silent.__new__(Silent)
+    torch.nn.Module.__init__(policy)
+    return summarize(epochs, batch_of(value, returns), policy, KNOBS)
+
+
+def test_the_value_error_is_the_spread_of_the_errors_as_a_share_of_the_returns():
+    """Errors 1 and -1, returns 3 and 4: 1 / sqrt(12.5)."""
+    learned = summary([2.0, 5.0], [3.0, 4.0], [[0.0]])
+    assert learned.value_error == pytest.approx(1 / math.sqrt(12.5))
+
+
+def test_nearly_constant_returns_are_nearly_right_whatever_explained_variance_says():
+    learned = summary([49.9, 50.1, 50.0], [50.0, 50.0001, 50.0], [[0.0]])
+    assert learned.explained_variance < -100
+    assert learned.value_error < 0.01
+
+
+def test_skips_are_in_the_order_of_the_steps():
+    learned = summary([1.0, 2.0], [1.0, 2.0], [[0.0, 0.5], [0.25, 0.0]])
+    assert learned.skips == (False, True, True, False)
+    assert learned.skipped_steps == 2
