@@ -8,19 +8,10 @@ import pytest
 from surefoot.core.config import RolloutConfig
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import engines
-from surefoot.envs.pettingzoo_parallel import PettingZooEnvs
 from surefoot.envs.protocol import VecEnv, new_slot, step_all
-from surefoot.envs.shard import Calls, Shard
 from tests.envs.teams import TEAM, TeamEnv, teams
 
 NUM_ENVS = 5
-
-
-class TeamBlueprint(Blueprint):
-    """Makes parallel envs."""
-
-    def make(self, envs: range, calls: Calls | None = None) -> Shard:
-        return PettingZooEnvs(self.factories[envs.start : envs.stop], self.seed, False, envs.start, calls)
 
 
 def run(env: VecEnv, num_steps: int) -> list[list[np.ndarray]]:
@@ -38,7 +29,7 @@ def run(env: VecEnv, num_steps: int) -> list[list[np.ndarray]]:
 def test_the_same_rows_in_every_engine(engine, workers, groups):
     makers = [partial(TeamEnv, index, TEAM, masks="info") for index in range(NUM_ENVS)]
     config = RolloutConfig(num_envs=NUM_ENVS, engine=engine, workers=workers, groups=groups)
-    env = engines[engine](TeamBlueprint(makers, 3), config)
+    env = engines[engine](Blueprint(makers, 3), config)
     try:
         alone = teams(NUM_ENVS, masks="info")
         for step, expected in zip(run(env, 20), run(alone, 20), strict=True):

@@ -1,19 +1,25 @@
 """Evaluation counts whole episodes, fairly, from fixed seeds, and changes nothing."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
 from surefoot.api import PPO
+from surefoot.core.config import RolloutConfig
 from surefoot.core.errors import EnvError
 from surefoot.core.records import Obs, State
+from surefoot.envs.blueprint import Blueprint
+from surefoot.envs.engines.processes import ProcessEngine
 from surefoot.envs.gymnasium_envs import GymnasiumEnvs
 from surefoot.evaluation import evaluate as module
 from surefoot.evaluation.evaluate import Evaluation, evaluate
 from surefoot.policies.policy import PolicyOutput
 from tests.envs.tasks import ENDLESS, CounterEnv, MaskMethodEnv, counters, factories
+from tests.envs.teams import teams
+from tests.envs.unruly import UnrulyEnv
 from tests.rollout.known_policies import CountingPolicy, KnownPolicy
 from tests.training.states import assert_same
 
@@ -201,3 +207,16 @@ def test_a_vector_env_that_resets_in_the_next_step():
     assert result.rewards[0] == 0 + 1 + 2
     agent.close()
     vector.close()
+
+
+def test_an_agent_that_never_joins_is_not_waited_for():
+    env = teams(2, [{"ann": "aaaL", "bob": "...."}])
+    evaluation = evaluate(KnownPolicy(env.action_spec), env, episodes=8, seed=0)
+    assert evaluation.lengths == (3, 3, 3, 3), "two each of the two that play"
+
+
+def test_an_episode_that_a_fault_cut_off_is_played_again(tmp_path):
+    make = partial(UnrulyEnv, "step", "exit", 2, tmp_path / "done", lengths=(4,))
+    with ProcessEngine(Blueprint([make], 0), RolloutConfig(workers=1)) as env:
+        assert evaluate(KnownPolicy(env.action_spec), env, episodes=2, seed=0).lengths == (4, 4)
+        assert env.restarts == 1

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 from gymnasium import spaces
 
-from surefoot.core.errors import EnvError, SurefootError
+from surefoot.core.errors import EnvError
+from surefoot.envs.shard import brief, construct
 
 ParallelEnv = Any
 """A `pettingzoo.ParallelEnv`; not imported, so that the package is needed only where its envs are."""
@@ -41,12 +42,7 @@ class CheckedEnv:
 
     def __init__(self, index: int, make: Callable[[], ParallelEnv], seed: int) -> None:
         self._index, self._seed = index, seed
-        try:
-            self.env = make()
-        except SurefootError:
-            raise
-        except Exception as error:
-            raise EnvError(f"env {index} could not be made: {_brief(error)}") from error
+        self.env = construct(make, index)
         self.possible: tuple[Agent, ...] = tuple(getattr(self.env, "possible_agents", ()))
         if not self.possible:
             raise EnvError(f"env {index} does not say who its agents can be; list them all in env.possible_agents")
@@ -71,7 +67,7 @@ class CheckedEnv:
         try:
             result = self.env.reset(seed=seed)
         except Exception as error:
-            raise EnvError(f"{self.describe()} raised in reset: {_brief(error)}") from error
+            raise EnvError(f"{self.describe()} raised in reset: {brief(error)}") from error
         if not _are_mappings(result, 2):
             raise EnvError(f"{self.describe()}: reset must return (observations, infos), dicts by agent")
         if not self.agents():
@@ -83,7 +79,7 @@ class CheckedEnv:
         try:
             result = self.env.step(actions)
         except Exception as error:
-            raise EnvError(f"{self.describe()} raised in step: {_brief(error)}") from error
+            raise EnvError(f"{self.describe()} raised in step: {brief(error)}") from error
         if not _are_mappings(result, 5):
             names = "observations, rewards, terminations, truncations, infos"
             raise EnvError(f"{self.describe()}: step must return ({names}), dicts by agent")
@@ -130,7 +126,3 @@ def without_mask(space: spaces.Space[Any]) -> spaces.Space[Any] | None:
 
 def _are_mappings(result: Any, count: int) -> bool:
     return isinstance(result, tuple) and len(result) == count and all(isinstance(part, Mapping) for part in result)
-
-
-def _brief(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"

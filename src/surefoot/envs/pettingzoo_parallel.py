@@ -59,6 +59,7 @@ class PettingZooEnvs(Shard):
     def reset(self, slot: Slot, step: int = 0) -> None:
         """Start every env anew from its own seed; one for another step gives other episodes."""
         self._seeds = self._derive_seeds(step)
+        self._now = new_slot(self.num_rows, self.obs_spec, 0 if slot.action_mask is None else choices(self.action_spec))
         for index, seed in enumerate(self._seeds):
             self._begin(index, seed)
         self._show(slot)
@@ -112,9 +113,12 @@ class PettingZooEnvs(Shard):
         self.obs_spec = self._writer.spec
         self.action_spec = array_spec(action_space, "action")
         self._action_dtype = action_space.dtype
-        _, infos = first.reset(self._seeds[0])
-        has_masks = self._has_mask_in_obs or any("action_mask" in (info or {}) for info in infos.values())
-        self.mask_size = choices(self.action_spec) if has_masks else 0
+        self.mask_size = choices(self.action_spec) if self._has_mask_in_obs or self._has_mask_in_infos() else 0
+
+    def _has_mask_in_infos(self) -> bool:
+        """Only the very first env is asked, by a reset: all others begin alike, however they are spread."""
+        infos = self._envs[0].reset(self._seeds[0])[1] if self._numbers.start == 0 else {}
+        return any("action_mask" in (info or {}) for info in infos.values())
 
     def _begin(self, index: int, seed: int | None) -> None:
         """A new episode of one env, with the agents that it lists."""
@@ -176,7 +180,7 @@ class PettingZooEnvs(Shard):
         if self._now.action_mask is not None:
             if mask is None:
                 raise EnvError(f"{self.describe(row)} gave no 'action_mask', but agents did before")
-            self._now.action_mask[row] = flat_mask(mask, self.mask_size, self.describe(row))
+            self._now.action_mask[row] = flat_mask(mask, choices(self.action_spec), self.describe(row))
 
     def _parts(self, obs: Any, info: Mapping[str, Any]) -> tuple[Any, Any]:
         """Observation and mask, which come together or apart."""

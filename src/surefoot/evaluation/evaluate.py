@@ -66,7 +66,10 @@ class Evaluation:
 
 @torch.no_grad()
 def evaluate(policy: Policy, env: VecEnv, episodes: int, seed: int, deterministic: bool = True) -> Evaluation:
-    """Run `episodes` episodes. Each row plays its fair share, so that short episodes are not overcounted."""
+    """Run `episodes` episodes. Each row plays its fair share, so that short episodes are not overcounted.
+
+    A row that takes no part while all others play theirs, such as an agent that never joins, is not waited for.
+    """
     rows = env.num_rows
     shares = np.array([episodes // rows + (row < episodes % rows) for row in range(rows)])
     slot = new_slot(rows, env.obs_spec, env.mask_size)
@@ -76,7 +79,8 @@ def evaluate(policy: Policy, env: VecEnv, episodes: int, seed: int, deterministi
     reward, length = np.zeros(rows), np.zeros(rows, dtype=np.int64)
     finished: list[tuple[int, float, int]] = []
     step = quiet_since = 0
-    while (shares > 0).any():
+    has_played = np.zeros(rows, dtype=bool)
+    while (shares > 0).any() and not (has_played.any() and (shares[has_played] <= 0).all()):
         output = policy(_tensors(slot.obs), state, start, _mask(slot.action_mask))
         state = output.state
         if deterministic:
@@ -89,6 +93,7 @@ def evaluate(policy: Policy, env: VecEnv, episodes: int, seed: int, deterministi
         check_step(env, slot, step)
         reward += np.where(slot.valid, slot.reward, 0)
         length += slot.valid
+        has_played |= slot.valid
         for row in np.flatnonzero(slot.ended):
             if shares[row] > 0 and slot.valid[row]:  # a fault of the env may cut an episode off
                 finished.append((int(row), float(reward[row]), int(length[row])))

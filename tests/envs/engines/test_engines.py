@@ -120,6 +120,29 @@ def test_rows_do_not_depend_on_who_steps_them_or_in_which_groups(engine, workers
     other.close()
 
 
+class ResetCountingEnv(CounterEnv):
+    """Pays what a seed cannot undo: how often it has been reset in its life."""
+
+    resets = 0
+
+    def reset(self, **kwargs: Any) -> Any:
+        self.resets += 1
+        return super().reset(**kwargs)
+
+    def step(self, action: Any) -> Any:
+        obs, _, *rest = super().step(action)
+        return obs, float(self.resets), *rest
+
+
+@pytest.mark.parametrize(("engine", "workers", "groups"), PLACES)
+def test_envs_are_not_reset_more_often_because_they_are_spread(engine, workers, groups):
+    with make(engine, [ResetCountingEnv] * 5, workers, groups) as env:
+        slot = new_slot(5, env.obs_spec, 0)
+        env.reset(slot)
+        step_all(env, np.zeros(5, dtype=np.int64), slot)
+        assert slot.reward.tolist() == [2, 1, 1, 1, 1], "only the first is asked for masks"
+
+
 @pytest.mark.parametrize(("engine", "workers", "groups"), PLACES)
 def test_a_state_saved_by_one_engine_goes_on_in_another(engine, workers, groups):
     makers = factories(5, SavingEnv, lengths=LENGTHS)
