@@ -53,7 +53,12 @@ SWITCH = """
   await Plotly.relayout(learning, { "xaxis.range[0]": 1000, "xaxis.range[1]": 2000 });
   await new Promise((done) => setTimeout(done, 300));
   const zoomed = [...document.querySelectorAll(".plot")].map((plot) => plot.layout.xaxis.range);
-  return { ...look, before, time, strong, hidden, zoomed };
+  await click("[data-smoothing=off]");
+  const kept = [...document.querySelectorAll(".plot")].map((plot) => plot.layout.xaxis.range);
+  await Plotly.relayout(learning, { "xaxis.autorange": true });
+  await new Promise((done) => setTimeout(done, 300));
+  const reset = [...document.querySelectorAll(".plot")].map((plot) => Math.round(plot.layout.xaxis.range[1]));
+  return { ...look, before, time, strong, hidden, zoomed, kept, reset };
 """
 
 
@@ -98,6 +103,8 @@ def test_switches_change_what_is_drawn(found):
     # Three raw lines, two edges of the band, the mean and the diamonds go; two lines and diamonds stay.
     assert (strong["lines"], hidden["lines"]) == (10, 3)
     assert found["zoomed"].count([1000, 2000]) == len(found["zoomed"]) - 1, "all but the bars by phase"
+    assert found["kept"] == found["zoomed"]
+    assert sorted(set(found["reset"])) == [100, round(40 * 256 * 1.01)]
 
 
 def test_the_picture_shows_it(page, tmp_path):
@@ -185,6 +192,11 @@ def test_the_lead_says_what_was_run(page):
     lead = re.search(r'<p class="lead">(.*?)</p>', page)[1]
     assert lead.startswith("4 runs, 2 configurations · seeds 1, 2, 3 · 40,960 steps in all · engine local · 8 envs")
     assert "<h1>CartPole-v1</h1>" in page
+
+
+def test_repeats_of_a_seed_are_not_called_seeds(tmp_path):
+    runs = [write_run(tmp_path / name, records(2)) for name in ("first", "again")]
+    assert ">CartPole-v1 · 2 runs</button>" in report_page(runs)
 
 
 def test_smoothing_levels_have_their_buttons(page):

@@ -34,8 +34,8 @@ def test_labels_of_several_envs(tmp_path):
 
 
 def test_many_differences_are_called_by_the_run(tmp_path):
-    found = groups(tmp_path, {}, {"ppo.gamma": 0.9, "ppo.clip": 0.1, "ppo.epochs": 3})
-    assert [group.label for group in found] == ["run0", "run1"]
+    found = groups(tmp_path, {}, {"ppo.gamma": 0.9, "ppo.clip": 0.1, "ppo.epochs": 3}, {"train.seed": 2})
+    assert [group.label for group in found] == ["run0 + 1", "run1"]
 
 
 def test_keys_that_end_alike_are_called_in_full(tmp_path):
@@ -46,6 +46,15 @@ def test_keys_that_end_alike_are_called_in_full(tmp_path):
         "env.kwargs.layers 1 · policy.encoder.layers 8",
         "env.kwargs.layers 2 · policy.encoder.layers 4",
     ]
+
+
+def test_a_key_that_an_earlier_version_did_not_know_is_no_difference(tmp_path):
+    new = write_run(tmp_path / "new", records(3), {"train.seed": 2})
+    old = write_run(tmp_path / "old", records(3))
+    del old.config["rollout"]["engine"], old.config["ppo"]["gamma"]
+    assert len(group_runs([new, old])) == 1
+    del old.config["env"]["id"]
+    assert [group.env for group in group_runs([new, old])] == ["CartPole-v1", "unknown environment"]
 
 
 def test_flat_and_differing_keys():

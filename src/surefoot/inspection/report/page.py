@@ -17,7 +17,7 @@ from surefoot.inspection.report.charts import (
     learning_chart,
 )
 from surefoot.inspection.report.reported_run import with_distinct_names
-from surefoot.inspection.report.run_groups import Group, flat, group_runs, seed_of
+from surefoot.inspection.report.run_groups import SEED, Group, flat, group_runs, settings_of
 from surefoot.inspection.report.run_summary import versions_of
 from surefoot.inspection.report.tables import all_settings, differences_table, summary_table
 from surefoot.inspection.report.timings import MOST_PHASE_CHARTS, timing_charts, totals_chart
@@ -157,7 +157,7 @@ def _lead(page: Page, now: datetime) -> str:
     """What was run, in one line."""
     count = len(page.runs)
     engines = _values(page, "rollout.engine")
-    seeds = list(dict.fromkeys(seed_of(run) for run in page.runs))
+    seeds = list(dict.fromkeys(settings_of(run)[SEED] for run in page.runs))
     versions = dict.fromkeys(found for run in page.runs if (found := versions_of(run)))
     facts = [
         page.runs[0].name if count == 1 else f"{count} runs, {_counted(len(page.groups), 'configuration')}",
@@ -184,11 +184,17 @@ def _controls(page: Page) -> str:
     chips = "".join(
         f'<button type="button" class="chip" data-group="{group.index}" aria-pressed="true"'
         f' style="{swatch_style(group.index)}">{escape(group.label)}'
-        f"{f' · {len(group.runs)} seeds' if len(group.runs) > 1 else ''}</button>"
+        f"{_how_many(group)}</button>"
         for group in page.groups
     )
     axes = ("steps", "time") if page.has_time else ()
     return f'<div class="legend">{chips}</div>{_switch("smoothing", "off", "light", "strong")}{_switch("axis", *axes)}'
+
+
+def _how_many(group: Group) -> str:
+    count = len(group.runs)
+    is_repeated = len({settings_of(run)[SEED] for run in group.runs}) < count
+    return f" · {count} {'runs' if is_repeated else 'seeds'}" if count > 1 else ""
 
 
 def _switch(name: str, *choices: str) -> str:

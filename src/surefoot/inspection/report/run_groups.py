@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+from surefoot.core.config import Config
 from surefoot.inspection.report.reported_run import ReportedRun
 
 SEED, ENV = "train.seed", "env.id"
@@ -57,31 +59,38 @@ def group_runs(runs: Sequence[ReportedRun]) -> list[Group]:
     if len(runs) == 1:
         labels = [runs[0].name]
     else:
-        labels = _labels([_decisive(group[0]) for group in groups], [group[0].name for group in groups])
+        labels = _labels([_decisive(group[0]) for group in groups], [_name(group) for group in groups])
     return [
-        Group(index, label, env_of(group[0]), tuple(group))
+        Group(index, label, settings_of(group[0])[ENV], tuple(group))
         for index, (label, group) in enumerate(zip(labels, groups, strict=True))
     ]
 
 
-def env_of(run: ReportedRun) -> str:
-    """The environment's id as far as the config tells."""
-    return flat(run.config).get(ENV, "unknown environment")
+def settings_of(run: ReportedRun) -> dict[str, str]:
+    """What the config says; what it does not is the default, for a run of an earlier version did not know the key."""
+    said = flat(run.config)
+    return said | {key: value for key, value in _defaults().items() if key not in said}
 
 
-def seed_of(run: ReportedRun) -> str:
-    """The seed as text."""
-    return flat(run.config).get(SEED, "unknown")
+@cache
+def _defaults() -> dict[str, str]:
+    return flat(Config().model_dump(mode="json")) | {ENV: "unknown environment", SEED: "unknown"}
 
 
 def _decisive(run: ReportedRun) -> dict[str, str]:
-    everything = flat(run.config)
-    return {key: value for key, value in everything.items() if key != SEED and not key.startswith(_WITHOUT_EFFECT)}
+    return {
+        key: value for key, value in settings_of(run).items() if key != SEED and not key.startswith(_WITHOUT_EFFECT)
+    }
+
+
+def _name(runs: Sequence[ReportedRun]) -> str:
+    """The first one's name, and how many more there are."""
+    return runs[0].name + (f" + {len(runs) - 1}" if len(runs) > 1 else "")
 
 
 def _labels(configs: list[dict[str, str]], names: list[str]) -> list[str]:
     """The env where there are several, and the few settings that differ; else the run's name."""
-    envs = [config.get(ENV, "unknown environment") for config in configs]
+    envs = [config[ENV] for config in configs]
     labels = []
     for config, env, name in zip(configs, envs, names, strict=True):
         peers = [other for other, other_env in zip(configs, envs, strict=True) if other_env == env]

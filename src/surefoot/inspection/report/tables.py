@@ -5,7 +5,7 @@ from html import escape
 from statistics import fmean
 
 from surefoot.inspection.report.reported_run import ReportedRun
-from surefoot.inspection.report.run_groups import Group, differing_keys, flat, seed_of
+from surefoot.inspection.report.run_groups import SEED, Group, differing_keys, flat, settings_of
 from surefoot.inspection.report.run_summary import RunSummary, summarize
 from surefoot.inspection.report.traces import swatch_style
 
@@ -49,7 +49,7 @@ def summary_table(groups: Sequence[Group]) -> str:
 def differences_table(groups: Sequence[Group]) -> str:
     """Only the settings that differ; a column a group, with every value its runs have. Empty if nothing differs."""
     configs = [[flat(run.config) for run in group.runs] for group in groups]
-    keys = differing_keys([config for group in configs for config in group])
+    keys = differing_keys([settings_of(run) for group in groups for run in group.runs])
     if not keys:
         return ""
     head = "".join(f"<th>{swatch(group)}{escape(group.label)}</th>" for group in groups)
@@ -82,7 +82,7 @@ def _run_row(group: Group, run: ReportedRun, found: RunSummary) -> str:
         spread = "" if found.best.std is None else f" ± {number(found.best.std)}"
         best = f"{number(found.best.reward)}{spread}<small>at step {found.best.step:,}</small>"
     cells = (
-        f"{name}<small>seed {escape(seed_of(run))}{label}</small>",
+        f"{name}<small>seed {escape(settings_of(run)[SEED])}{label}</small>",
         _status(found),
         number(found.final_return),
         best,

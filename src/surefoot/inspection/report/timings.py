@@ -20,7 +20,8 @@ _LEGEND = {"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "traceorde
 def timing_charts(groups: Sequence[Group], unit: TimeUnit) -> list[Chart]:
     """Small charts: steps a second, then an iteration's phases (a chart a group), then memory."""
     speed = metric_chart(groups, names.STEPS_PER_SECOND, "Steps per second", unit)
-    phases = [_phase_chart(group, unit) for group in groups[:MOST_PHASE_CHARTS]]
+    together = ranges(groups, unit)
+    phases = [_phase_chart(group, unit, together) for group in groups[:MOST_PHASE_CHARTS]]
     memory = metric_chart(groups, names.MEMORY, "Memory (MB)", unit)
     return [chart for chart in (speed, *phases, memory) if chart is not None]
 
@@ -71,7 +72,7 @@ def phase_totals(run: ReportedRun) -> dict[str, float] | None:
     return means | {_REST: max(0.0, run.total_seconds - sum(means.values()))}
 
 
-def _phase_chart(group: Group, unit: TimeUnit) -> Chart | None:
+def _phase_chart(group: Group, unit: TimeUnit, together: dict[str, list[float]]) -> Chart | None:
     traces: list[Trace] = []
     for phase, (metric, color) in _PHASES.items():
         curves = [curve for run in group.runs if (curve := metric_curve(run, metric)) is not None]
@@ -97,8 +98,7 @@ def _phase_chart(group: Group, unit: TimeUnit) -> Chart | None:
         )
     layout = {"legend": _LEGEND, "yaxis": {"rangemode": "tozero"}}
     note = f"{group.label}{', mean of the runs' * (len(group.runs) > 1)}"
-    title, place = "Seconds per iteration", ranges([group], unit)
-    return Chart(title, traces, note=note, group=group.index, ranges=place, layout=layout)
+    return Chart("Seconds per iteration", traces, note=note, group=group.index, ranges=together, layout=layout)
 
 
 def _label(text: str, place: int) -> dict[str, Any]:

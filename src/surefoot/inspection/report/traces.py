@@ -128,6 +128,7 @@ def evaluation_trace(
         "mode": "lines+markers" if joined else "markers",
         "views": views(curve.steps, curve.seconds, unit),
         "y": rounded(curve.values),
+        "hovertemplate": "%{y:,.1f}",
         "marker": {"color": color, "size": 8, "symbol": "diamond", "line": {"width": 1, "color": "#ffffff"}},
         "error_y": {**lengths, "color": translucent(color, 0.6), "thickness": 1.2, "width": 3},
     }

@@ -3,6 +3,7 @@
   const { charts, axes } = JSON.parse(document.getElementById("data").textContent);
   const chosen = { axis: "steps", smoothing: "light" };
   const hidden = new Set();
+  let printing = false, zoom = null;
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const touch = window.matchMedia("(hover: none)").matches;
   const config = {
@@ -18,43 +19,58 @@
 
   const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  const layoutOf = ({ ranges, layout }, small) => {
-    const ink = color("--ink"), muted = color("--muted"), grid = color("--grid");
-    const axis = { gridcolor: grid, linecolor: grid, zerolinecolor: color("--line"), tickfont: { color: muted, size: 11 } };
-    const shared = ranges[chosen.axis];
-    const x = shared
-      ? { title: { text: axes[chosen.axis], standoff: 8 }, range: shared, tickformat: chosen.axis === "steps" ? "~s" : "",
-          hoverformat: chosen.axis === "steps" ? ",d" : ",.1f" }
-      : {};
-    const titled = (given) => given && given.title ? { title: { font: { size: 12, color: muted }, ...given.title } } : {};
-    const wanted = layout.xaxis || {};
+  // The shared axis, zoomed if its charts are; a chart may have an axis of its own instead.
+  const xAxis = (range) => {
+    if (!range) return {};
+    const steps = chosen.axis === "steps";
+    return {
+      title: { text: axes[chosen.axis], standoff: 8 }, range: zoom && zoom.end === range[1] ? [...zoom.range] : range,
+      tickformat: steps ? "~s" : "", hoverformat: steps ? ",d" : ",.1f",
+    };
+  };
+
+  const layoutOf = (chart, small) => {
+    // Plotly changes what it is given; a copy keeps the original for the next drawing.
+    const { ranges, layout } = structuredClone({ ranges: chart.ranges, layout: chart.layout });
+    const family = getComputedStyle(document.body).fontFamily;
+    const ink = color("--ink"), muted = color("--muted"), grid = color("--grid"), line = color("--line");
+    const axis = (own) => ({
+      gridcolor: grid, linecolor: grid, zerolinecolor: line, tickfont: { color: muted, size: 11 }, ...own,
+      ...(own.title ? { title: { font: { size: 12, color: muted }, ...own.title } } : {}),
+    });
     return {
       ...layout,
-      font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: ink },
+      font: { family, size: 12, color: ink },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       margin: { l: small ? 48 : 62, r: 12, t: layout.legend ? 26 : 10, b: 44 },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: muted, activecolor: ink },
       hovermode: layout.hovermode || "x unified", dragmode: touch ? false : "zoom",
-      hoverlabel: { bgcolor: color("--paper"), bordercolor: color("--line"), font: { color: ink, size: 12 } },
-      xaxis: { ...axis, ...x, ...wanted, nticks: small ? 5 : 10, ...titled({ ...x, ...wanted }) },
-      yaxis: { ...axis, hoverformat: ",.4~r", separatethousands: true, exponentformat: "SI", ...layout.yaxis, ...titled(layout.yaxis) },
+      hoverlabel: {
+        bgcolor: color("--paper"), bordercolor: line, font: { family, color: ink, size: 12 }, align: "left", namelength: -1,
+      },
+      xaxis: axis({ nticks: small ? 5 : 10, ...xAxis(ranges[chosen.axis]), ...layout.xaxis }),
+      yaxis: axis({ hoverformat: ",.4~r", separatethousands: true, exponentformat: "e", ...layout.yaxis }),
     };
   };
 
   const draw = (name) => {
     const place = document.getElementById(name), chart = charts[name];
     const small = place.closest(".grid") !== null || place.clientWidth < 480;
-    return Plotly.react(place, chart.traces.map(traceOf), layoutOf(chart, small), config);
+    // Plotly follows the window by itself, but paper has its own width.
+    const layout = { ...layoutOf(chart, small), ...(printing ? { width: place.clientWidth } : {}) };
+    return Plotly.react(place, chart.traces.map(traceOf), layout, config);
   };
   const drawAll = () => Promise.all(Object.keys(charts).map(draw));
 
-  // Zooming one chart zooms all that share its axis.
+  // Zooming one chart zooms all that share its axis: those of the same env.
   let following = false;
+  const end = (name) => (charts[name].ranges[chosen.axis] || [])[1];
   const follow = (name) => (change) => {
     const start = change["xaxis.range[0]"], stop = change["xaxis.range[1]"], reset = change["xaxis.autorange"];
-    if (following || !charts[name].ranges.steps || (start === undefined && !reset)) return;
+    if (following || end(name) === undefined || (start === undefined && !reset)) return;
     following = true;
-    const others = Object.keys(charts).filter((other) => charts[other].ranges.steps && (reset || other !== name));
+    zoom = reset ? null : { end: end(name), range: [start, stop] };
+    const others = Object.keys(charts).filter((other) => end(other) === end(name) && (reset || other !== name));
     const update = (other) => ({ "xaxis.range": reset ? [...charts[other].ranges[chosen.axis]] : [start, stop] });
     Promise.all(others.map((other) => Plotly.relayout(other, update(other)))).finally(() => { following = false; });
   };
@@ -71,14 +87,18 @@
     if (!button) return;
     const { group, axis, smoothing } = button.dataset;
     if (group !== undefined && !hidden.delete(Number(group))) hidden.add(Number(group));
-    if (axis) chosen.axis = axis;
+    if (axis && axis !== chosen.axis) [chosen.axis, zoom] = [axis, null];
     if (smoothing) chosen.smoothing = smoothing;
     press();
     drawAll();
   });
   dark.addEventListener("change", drawAll);
-  // Paper is light and has another width.
-  for (const moment of ["beforeprint", "afterprint"]) window.addEventListener(moment, drawAll);
+  for (const moment of ["beforeprint", "afterprint"])
+    window.addEventListener(moment, () => {
+      printing = moment === "beforeprint";
+      document.documentElement.classList.toggle("printing", printing);
+      drawAll();
+    });
 
   press();
   drawAll().then(() => {
