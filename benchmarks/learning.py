@@ -57,8 +57,7 @@ def run_seed(task: Task, seed: int, folder: Path) -> dict[str, Any]:
     length = [] if task.steps is None else ["--steps", str(task.steps)]
     fixed = ["--train.threads", "1", "--log.console", "off", "--train.eval_episodes", "0"]
     _surefoot("train", task.preset, "--seed", str(seed), "--run-dir", str(run), *fixed, *length)
-    final = max((run / "checkpoints").iterdir())
-    scored = _surefoot("evaluate", str(final), "--episodes", str(EPISODES), "--seed", "1000", "--json")
+    scored = _surefoot("evaluate", str(run), "--episodes", str(EPISODES), "--seed", "1000", "--json")
     evaluation = json.loads(scored)
     curve = _curve(run / "metrics.jsonl")
     print(f"{task.preset} seed {seed}: {evaluation['mean_reward']:.1f} ± {evaluation['std_reward']:.1f}", flush=True)
