@@ -41,3 +41,16 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text("")
     with pytest.raises(RunDirectoryError, match="no record"):
         read_run(tmp_path)
+
+
+def test_only_finite_numbers_are_kept(tmp_path: Path) -> None:
+    lines = ['{"step": 1, "a": NaN, "b": "text", "c": null, "d": 4}', '{"step": Infinity}', '{"step": "x"}', "5", "[]"]
+    huge = '{"step": 1' + "0" * 400 + "}"
+    assert read_run(make_run(tmp_path / "run", [*lines, huge])).records == [{"step": 1, "d": 4}]
+
+
+def test_a_broken_config_is_named_in_one_line(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", ['{"step": 1}'])
+    (folder / "config.yaml").write_text("a: [1\nb: }")
+    with pytest.raises(RunDirectoryError, match=r"config\.yaml cannot be read: [^\n]*$"):
+        read_run(folder)

@@ -111,6 +111,17 @@ def test_alert_lanes_line_up_with_the_curves(tmp_path):
     assert [label["text"] for label in chart.layout["annotations"]] == ["KL high · run"]
 
 
+def test_names_are_drawn_as_they_are(tmp_path):
+    """Plotly would read their tags."""
+    lines = records(20)
+    lines[3]["warn/<i>odd"] = 1.0
+    groups = group_runs([write_run(tmp_path / "<b>run", lines)])
+    (label,) = alerts_chart(groups, SECONDS).layout["annotations"]
+    assert label["text"] == "&lt;i&gt;odd · &lt;b&gt;run"
+    assert learning_chart(groups, SECONDS).traces[0]["name"] == "&lt;b&gt;run"
+    assert "&lt;b&gt;run" in totals_chart(groups).layout["annotations"][0]["text"]
+
+
 def test_the_runs_of_a_group_share_lanes_where_there_would_be_too_many(tmp_path):
     lines = records(3)
     lines[1] |= {f"warn/{name}": 1.0 for name in ("a", "b", "c", "d")}
