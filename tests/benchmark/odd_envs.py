@@ -7,13 +7,6 @@ import gymnasium as gym
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
 
-class Broken(CartPoleEnv):
-    """Raises when it is stepped."""
-
-    def step(self, action: Any) -> Any:
-        raise RuntimeError("the motor burnt out")
-
-
 class Fatal(CartPoleEnv):
     """Takes its process down when it is stepped."""
 
@@ -21,5 +14,4 @@ class Fatal(CartPoleEnv):
         os._exit(7)
 
 
-gym.register("Broken-v0", Broken)
 gym.register("Fatal-v0", Fatal)

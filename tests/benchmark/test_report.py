@@ -13,8 +13,8 @@ from surefoot.core.errors import SurefootError
 REPORT = Report(
     "train",
     "Training Thing-v0",
-    [Table("Thing-v0", ["phase", "steps/s"], [["rollout", "1,000 ±3%"], ["a|b", MISSING]])],
-    ["A note."],
+    [Table("Thing-v0", ["phase", "steps/s"], [["rollout", "1,000 ±3%"], ["a|b [red]", MISSING]])],
+    ["Try pip install 'surefoot[peers]'."],
     {"subjects": [{"name": "one"}]},
     summarize_load(0.5, [0.4]),
 )
@@ -30,7 +30,15 @@ def test_files_hold_what_is_needed_to_judge_and_repeat(tmp_path: Path) -> None:
     assert record["subjects"] == [{"name": "one"}]
     assert {"torch", "gymnasium", "surefoot"} <= set(record["machine"]["versions"])
     text = markdown_file.read_text()
-    for part in (occasion.command, occasion.date, "torch ", "BUSY", "| rollout | 1,000 ±3% |", "a\\|b", "A note."):
+    for part in (
+        occasion.command,
+        occasion.date,
+        "torch ",
+        "BUSY",
+        "| rollout | 1,000 ±3% |",
+        "a\\|b",
+        "surefoot[peers]",
+    ):
         assert part in text
 
 
@@ -43,6 +51,8 @@ def test_the_screen(width: int) -> None:
     assert max(map(len, text.splitlines())) <= width
     assert "1,000 ±3%" in text
     assert "BUSY" in text
+    assert "surefoot[peers]" in text
+    assert "[red]" in text
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from surefoot.benchmark.host import describe
 from surefoot.benchmark.process_tree import members
 from surefoot.benchmark.recipe import Plan, training_recipe
-from surefoot.benchmark.rounds import Effort, measure
+from surefoot.benchmark.rounds import Effort
 from surefoot.benchmark.subject_process import SubjectError, SubjectProcess
 from surefoot.core.errors import ConfigError
 from surefoot.core.layers import build_config
@@ -41,17 +42,9 @@ def started(which: Plan) -> Iterator[SubjectProcess]:
         process.close()
 
 
-def test_one_that_fails_says_so_and_the_others_go_on() -> None:
-    lines: list[str] = []
-    plans = [plan("tests.benchmark.odd_envs:Broken-v0"), plan()]
-    rounds = measure(plans, Effort(repeats=2, seconds=0.05, warmup=1), lines.append)
-    broken, sound = rounds.subjects
-    assert broken.error is not None
-    assert "the motor burnt out" in broken.error
-    assert broken.windows == []
-    assert [window.steps % 32 for window in sound.windows] == [0, 0]
-    assert rounds.order == [sound.name] * 2
-    assert any("failed" in line for line in lines)
+def test_errors_in_one_line() -> None:
+    assert describe(ConfigError(["a: wrong", "b: wrong"])) == "2 settings are wrong: - a: wrong - b: wrong"
+    assert describe(KeyError("missing")) == "KeyError: 'missing'"
 
 
 def test_one_that_is_killed() -> None:

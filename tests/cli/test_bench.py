@@ -55,8 +55,23 @@ def test_rollout_takes_turns_and_writes_files(tmp_path: Path) -> None:
     assert all(window["learn_s"] == 0 for window in local["windows"])
 
 
-def test_scaling() -> None:
-    record = measured("scaling", *TINY, *SHORT, "--num-envs-list", 2, 6, "--warmup", 1)
+def test_steps_count_as_executed_and_an_engine_that_cannot_says_why() -> None:
+    """EnvPool's resets take steps of their own; it steps itself, so that only one engine can run it."""
+    pytest.importorskip("envpool")
+    record = measured("rollout", "envpool:CartPole-v1", *TINY, "--iterations", 4, "--repeats", 2)
+    local, processes = record["subjects"]
+    assert all(0 < window["steps"] < 4 * 32 for window in local["windows"])
+    assert "it must be 'local'" in processes["error"]
+    assert processes["ratio_to_local"] is None
+    assert record["order"] == ["local", "local"]
+
+
+def test_scaling(tmp_path: Path) -> None:
+    file = tmp_path / "scaling.json"
+    sizes = ("--num-envs-list", 2, 6, "--warmup", 1)
+    shown = surefoot("bench", "scaling", *TINY, *SHORT, *sizes, "--json", file).succeeded().out
+    assert "Recommended: " in shown
+    record = json.loads(file.read_text())
     first, second = record["points"]
     assert (first["num_envs"], first["batch_size"], first["speedup"]["median"]) == (2, 16, 1.0)
     assert (second["num_envs"], second["batch_size"]) == (6, 48)

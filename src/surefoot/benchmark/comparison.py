@@ -47,20 +47,20 @@ def choose_sides(engines: Sequence[str], peers: Sequence[str]) -> Sides:
     _refuse_unknown("--engines", engines, ours)
     _refuse_unknown("--peers", peers, others)
     present, absent = [], {}
-    for name in peers or others:
+    for name in dict.fromkeys(peers or others):
         missing = missing_packages(PEERS[name])
         if missing:
             packages = ", ".join(missing)
             absent[name] = f"{packages} is not installed; pip install 'surefoot[{EXTRA}]' brings it"
         else:
             present.append(name)
-    return Sides(list(engines) or ours, present, absent)
+    return Sides(list(dict.fromkeys(engines)) or ours, present, absent)
 
 
 def choose_tasks(names: Sequence[str]) -> list[Task]:
     """By name; all if none is named."""
     _refuse_unknown("--tasks", names, list(TASKS))
-    return [TASKS[name] for name in names or TASKS]
+    return [TASKS[name] for name in dict.fromkeys(names or TASKS)]
 
 
 def bench_peers(tasks: Sequence[Task], sides: Sides, threads: int, effort: Effort, say: Say) -> Report:

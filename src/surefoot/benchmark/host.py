@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from surefoot.benchmark.recipe import Recipe
 from surefoot.benchmark.subject import Subject
+from surefoot.core.errors import SurefootError
 
 GRACE_S = 5.0
 """What a subject has to close itself before its processes are killed."""
@@ -36,7 +37,7 @@ def main() -> int:
         return 130
     except Exception as error:
         traceback.print_exc()
-        _answer(answers, {"error": f"{type(error).__name__}: {error}".splitlines()[0]})
+        _answer(answers, {"error": describe(error)})
         return 1
     finally:
         if subject is not None:
@@ -55,6 +56,12 @@ def build_subject(recipe: Recipe) -> Subject:
         return PEERS[recipe["peer"]](Task(**recipe["task"]), recipe["threads"])
     kind = Collecting if recipe["kind"] == "collecting" else Training
     return kind(build_config(recipe["config"]))
+
+
+def describe(error: Exception) -> str:
+    """One line; typed errors speak for themselves."""
+    text = str(error) if isinstance(error, SurefootError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())
 
 
 def _own_stdout() -> IO[str]:

@@ -11,6 +11,7 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
+from rich.text import Text
 
 from surefoot.benchmark.load import Load
 from surefoot.benchmark.machine import describe_machine, machine
@@ -35,7 +36,7 @@ class Table:
     def to_rich(self) -> RichTable:
         """For a terminal of any width: cells wrap between words."""
         table = RichTable(
-            title=self.title,
+            title=Text(self.title),  # as it is: rich would read brackets as markup
             title_justify="left",
             title_style="bold",
             box=box.SIMPLE_HEAD,
@@ -43,9 +44,9 @@ class Table:
             collapse_padding=True,
         )
         for place, column in enumerate(self.columns):
-            table.add_column(column, justify="right" if place else "left")
+            table.add_column(Text(column), justify="right" if place else "left")
         for row in self.rows:
-            table.add_row(*row)
+            table.add_row(*map(Text, row))
         return table
 
 
@@ -81,7 +82,7 @@ def show(report: Report, console: Console) -> None:
     for table in report.tables:
         console.print(table.to_rich())
     for note in [*report.notes, report.load.describe()]:
-        console.print(note, highlight=False, soft_wrap=False)
+        console.print(Text(note))
 
 
 def to_json(report: Report, occasion: Occasion) -> str:

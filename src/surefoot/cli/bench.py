@@ -193,7 +193,7 @@ def _engines(names: tuple[str, ...]) -> list[str]:
 
     for name in names:
         engines[name]
-    return list(names)
+    return list(dict.fromkeys(names))
 
 
 def _deliver(report: "Report", arguments: list[str], output: Output) -> int:
