@@ -1,12 +1,15 @@
 """Who takes part in a comparison."""
 
+from dataclasses import replace
+
 import pytest
 
-from surefoot.benchmark.comparison import choose_sides, choose_tasks, ratios
+from surefoot.benchmark.cells import FAILED
+from surefoot.benchmark.comparison import Comparison, Sides, bench_peers, choose_sides, choose_tasks, ratios
 from surefoot.benchmark.peers import PEERS
-from surefoot.benchmark.rounds import Measured
+from surefoot.benchmark.rounds import Effort, Measured
 from surefoot.benchmark.spread import Spread
-from surefoot.benchmark.tasks import TASKS
+from surefoot.benchmark.tasks import TASKS, Task
 from surefoot.benchmark.window import Window
 from surefoot.core.errors import ConfigError
 
@@ -19,9 +22,12 @@ def test_every_peer_says_who_it_is() -> None:
 
 def test_a_peer_that_is_not_installed_is_left_out_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PEERS["envpool"], "needs", ("no_such_package",))
+    monkeypatch.setattr(PEERS["sb3"], "needs", ("torch",))  # whether the extra is there or not
     sides = choose_sides([], ["envpool", "sb3"])
-    assert sides.peers == ["sb3"] if not sides.absent.get("sb3") else []
-    assert sides.absent["envpool"] == "no_such_package is not installed; pip install 'surefoot[peers]' brings it"
+    assert sides.peers == ["sb3"]
+    assert sides.absent == {
+        "envpool": "no_such_package is not installed; pip install 'surefoot[peers]' brings it",
+    }
     assert sides.engines == ["local", "processes"]
 
 
@@ -43,3 +49,22 @@ def test_ratios_of_the_whole_and_of_the_rollout() -> None:
     assert both["end to end"] == Spread(pytest.approx(2.25), pytest.approx(2.0), pytest.approx(2.5))
     assert both["rollout only"] == Spread(pytest.approx(3.0), pytest.approx(2.0), pytest.approx(4.0))
     assert ratios(ours, Measured("sb3", error="fell over")) is None
+
+
+def test_what_is_measured_is_kept_after_every_task_and_a_failure_is_shown() -> None:
+    """The second task takes its process down."""
+    sound = Task("sound", "CartPole-v1", 2, 16, 1, 2, (4,))
+    fatal = replace(sound, name="fatal", env="tests.benchmark.odd_envs:Fatal-v0")
+    kept: list[int] = []
+    report = bench_peers(
+        Comparison([sound, fatal], Sides(["local"], [], {})),
+        Effort(repeats=1, seconds=0.05, warmup=1),
+        lambda line: None,
+        lambda report: kept.append(len(report.tables)),
+    )
+    assert kept == [1, 2]
+    first, second = report.tables
+    assert first.rows[0][0] == second.rows[0][0] == "Surefoot local"
+    assert first.rows[0][1] != FAILED
+    assert second.rows[0][1] == FAILED
+    assert "fatal: local failed: its process ended with code 7" in report.notes

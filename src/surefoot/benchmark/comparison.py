@@ -1,6 +1,6 @@
 """`bench peers`: Surefoot beside others, same envs, hyperparameters and torch threads, in turns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,15 @@ class Sides:
     absent: dict[str, str]
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """Who does what, with how many torch threads each."""
+
+    tasks: Sequence[Task]
+    sides: Sides
+    threads: int = 1
+
+
 def our_engines() -> list[str]:
     """Surefoot's own sides in the registry."""
     return [name for name in PEERS.names() if not PEERS[name].needs]
@@ -63,32 +72,45 @@ def choose_tasks(names: Sequence[str]) -> list[Task]:
     return [TASKS[name] for name in dict.fromkeys(names or TASKS)]
 
 
-def bench_peers(tasks: Sequence[Task], sides: Sides, threads: int, effort: Effort, say: Say) -> Report:
-    """One task after the other; within a task all sides take turns."""
-    notes = [f"{PEERS[name].title} left out: {reason}." for name, reason in sides.absent.items()]
-    for note in notes:
+def bench_peers(comparison: Comparison, effort: Effort, say: Say, keep: Callable[[Report], None]) -> Report:
+    """One task after the other, all sides in turns; `keep` gets the report after each, as the next may take long."""
+    for note in _absences(comparison.sides):
         say(note)
-    measured = [(task, _measure(task, sides, threads, effort, say)) for task in tasks]
-    tables = [table for task, rounds in measured for table in _tables(task, rounds, sides)]
-    results = {
-        "threads": threads,
-        "effort": effort_to_json(effort),
-        "tasks": [_to_json(task, rounds, sides) for task, rounds in measured],
-        "absent": sides.absent,
-    }
-    shares = [share for _, rounds in measured for share in rounds.shares]
-    load = summarize_load(measured[0][1].loadavg_before, shares)
+    measured: list[tuple[Task, Rounds]] = []
+    for task in comparison.tasks:
+        measured.append((task, _measure(task, comparison, effort, say)))
+        keep(report := _report(comparison, effort, measured))
+    return report
+
+
+def _report(comparison: Comparison, effort: Effort, measured: Sequence[tuple[Task, Rounds]]) -> Report:
+    sides, threads = comparison.sides, comparison.threads
+    notes = _absences(sides)
     for task, rounds in measured:
         notes += [f"{task.name}: {failure}" for failure in failures(rounds.subjects)]
     notes.append(
         f"{NOISE_NOTE} A ratio is ours over theirs, each repeat of ours by theirs of the same round: median (lowest and"
         f" highest). Torch threads of every side: {threads}. Memory is the highest of all processes of a side together."
     )
+    results = {
+        "threads": threads,
+        "effort": effort_to_json(effort),
+        "tasks": [_to_json(task, rounds, sides) for task, rounds in measured],
+        "absent": sides.absent,
+    }
+    tables = [table for task, rounds in measured for table in _tables(task, rounds, sides)]
+    shares = [share for _, rounds in measured for share in rounds.shares]
+    load = summarize_load(measured[0][1].loadavg_before, shares)
     return Report("peers", "Surefoot beside others", tables, notes, results, load)
 
 
-def _measure(task: Task, sides: Sides, threads: int, effort: Effort, say: Say) -> Rounds:
+def _absences(sides: Sides) -> list[str]:
+    return [f"{PEERS[name].title} left out: {reason}." for name, reason in sides.absent.items()]
+
+
+def _measure(task: Task, comparison: Comparison, effort: Effort, say: Say) -> Rounds:
     say(f"-- {task.title}")
+    sides, threads = comparison.sides, comparison.threads
     names = [name for name in (*sides.engines, *sides.peers) if PEERS[name].fits(task)]
     return measure([Plan(name, peer_recipe(name, task, threads), threads) for name in names], effort, say)
 

@@ -157,12 +157,18 @@ def _peers(arguments: list[str], rest: list[str]) -> int:
             engines: Surefoot's sides; all if not given
             threads: torch threads of every side
         """
-        from surefoot.benchmark.comparison import bench_peers, choose_sides, choose_tasks
+        from surefoot.benchmark.comparison import Comparison, bench_peers, choose_sides, choose_tasks
+        from surefoot.benchmark.report import Occasion, write
 
         if threads < 1:
             raise ConfigError([f"--threads: must be at least 1 (got {threads})"])
-        report = bench_peers(choose_tasks(tasks), choose_sides(engines, peers), threads, effort, say)
-        return _deliver(report, arguments, output)
+        comparison = Comparison(choose_tasks(tasks), choose_sides(engines, peers), threads)
+
+        def keep(report: "Report") -> None:
+            if output.output is not None:
+                write(report, Occasion.now(arguments), output.output)
+
+        return _deliver(bench_peers(comparison, effort, say, keep), arguments, output)
 
     return parse(peers, "bench peers", rest)
 
