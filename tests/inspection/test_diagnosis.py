@@ -161,6 +161,14 @@ def test_what_the_run_recorded_wins_over_its_replay(tmp_path):
     assert (finding.evidence[0].value, finding.evidence[0].step) == (0.4, 500)
 
 
+def test_an_alert_that_a_resumed_run_no_longer_has_is_over(tmp_path):
+    (tmp_path / "config.yaml").write_text("{}")
+    lines = [{"step": 500, "train/approx_kl": 0.4, "warn/kl_high": 1.0}, {"step": 900, "train/approx_kl": 0.01}]
+    (tmp_path / "metrics.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    finding = found(diagnose(tmp_path), "kl_high")
+    assert (finding.severity, finding.when) == ("low", "raised at step 500, over at step 900")
+
+
 def test_a_run_that_stopped_early_is_a_note(tmp_path):
     settings = {"train": {"steps": 10_000}}
     diagnosis = examined(tmp_path, settings, APPROX_KL=[0.0] * 3)
@@ -181,7 +189,10 @@ def test_a_return_that_never_rose_is_a_note(tmp_path):
 
 def test_speed_is_a_note(tmp_path):
     times = {"ROLLOUT_SECONDS": [3.0] * 4, "LEARN_SECONDS": [1.0] * 4, "STEPS_PER_SECOND": [250.0] * 4}
-    assert "250 steps/s: 75% of the time collecting, 25% learning" in examined(tmp_path, **times).notes
+    assert examined(tmp_path, **times).notes == ("250 steps/s: 75% of the time collecting, 25% learning",)
+    busy = examined(tmp_path, **times, CPU_WAIT=[0.5] * 4)
+    assert busy.is_healthy
+    assert busy.notes[1] == "it waited 50% of its time for a CPU: others keep this machine busy"
 
 
 def test_what_cannot_be_read_is_typed(tmp_path):

@@ -69,6 +69,16 @@ def test_a_break_in_one_iteration_is_no_drop():
     assert min(level for level in levels if level is not None) == 1.0
 
 
+def test_waiting_for_a_cpu_is_no_drop():
+    """Others take three quarters of the machine; the run itself is as fast as before."""
+    gauge = Throughput()
+    busy = {**iteration(25, 2.0), names.CPU_WAIT: 0.75}
+    levels = [gauge(metrics) for metrics in [iteration(100, 2.0)] * 30 + [busy] * 30]
+    assert levels[-1] == 1.0
+    starved = {**iteration(1, 2.0), names.CPU_WAIT: 1.0}
+    assert [gauge(starved) for _ in range(30)][-1] == pytest.approx(0.2)
+
+
 def test_the_window_is_long_enough_for_a_busy_machine():
     assert gauges.THROUGHPUT_WINDOW >= 20
     assert gauges.THROUGHPUT_S >= 30

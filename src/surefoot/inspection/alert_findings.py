@@ -33,12 +33,14 @@ def alert_findings(run: RunRecord, config: Config) -> list[Finding]:
 
 
 def _recorded_spans(run: RunRecord, alert: Alert) -> list[Span]:
+    """Every record has the alerts that are raised; one without it is over, be it that a resumed run began anew."""
     spans: list[Span] = []
-    for step, value in run.series(alert.key):
+    for record in run.records:
+        step, is_raised = int(record["step"]), record.get(alert.key, 0) > 0
         is_open = bool(spans) and spans[-1].end is None
-        if value > 0 and not is_open:
+        if is_raised and not is_open:
             spans.append(Span(step, None))
-        elif value == 0 and is_open:
+        elif is_open and not is_raised:
             spans[-1] = Span(spans[-1].begin, step)
     return spans
 

@@ -13,6 +13,9 @@ from surefoot.inspection.symptoms import SYMPTOMS
 from surefoot.telemetry import names
 from surefoot.telemetry.alerts import ALERTS
 
+_BUSY = 0.2
+"""Share of the time spent waiting for a CPU from which on it is worth a word."""
+
 
 def diagnose(path: Path) -> Diagnosis:
     """Look at a run directory; the run may still be going on."""
@@ -56,17 +59,21 @@ def _notes(run: RunRecord, config: Config, process: str | None) -> list[str]:
             f"it stopped at step {step:,}, before its {total:,} steps were used up;"
             f" 'surefoot resume {run.path}' goes on from there"
         )
-    return [*notes, *_speed_note(run), *_return_note(run)]
+    return [*notes, *_speed_notes(run), *_return_note(run)]
 
 
-def _speed_note(run: RunRecord) -> list[str]:
+def _speed_notes(run: RunRecord) -> list[str]:
     rates = [record for record in run.records if {names.ROLLOUT_SECONDS, names.LEARN_SECONDS} <= set(record)]
     if not rates:
         return []
     rollout, learn = (sum(record[name] for record in rates) for name in (names.ROLLOUT_SECONDS, names.LEARN_SECONDS))
     speed = statistics.median(value for _, value in run.series(names.STEPS_PER_SECOND))
     share = rollout / max(rollout + learn, 1e-9)
-    return [f"{speed:,.0f} steps/s: {share:.0%} of the time collecting, {1 - share:.0%} learning"]
+    notes = [f"{speed:,.0f} steps/s: {share:.0%} of the time collecting, {1 - share:.0%} learning"]
+    waits = [value for _, value in run.series(names.CPU_WAIT)]
+    if waits and statistics.mean(waits) > _BUSY:
+        notes.append(f"it waited {statistics.mean(waits):.0%} of its time for a CPU: others keep this machine busy")
+    return notes
 
 
 def _return_note(run: RunRecord) -> list[str]:

@@ -117,7 +117,7 @@ def _steady_workers(config: Config) -> list[str]:
 
 def _steady_machine(config: Config) -> list[str]:
     return [
-        "look at what else runs on this machine (top), and whether it swaps or throttles",
+        "look whether the machine swaps or throttles (top); time spent waiting for a CPU is not counted here",
         "compare time/rollout_s and time/learn_s: if only the rollout got slower, it is the environment",
     ]
 
@@ -193,7 +193,7 @@ ALERTS = (
     ),
     Alert(
         "throughput_drop",
-        (names.STEPS_PER_SECOND,),
+        (names.STEPS_PER_SECOND, names.CPU_WAIT),
         "much slower than before",
         "steps per second have fallen below a third of what this run has reached, and stay there",
         Throughput,

@@ -13,6 +13,7 @@ Gauge = Callable[[Metrics], float | None]
 HIGH_KL = 0.05
 SMALL_ERROR = 0.1
 THROUGHPUT_WINDOW, THROUGHPUT_S = 20, 30.0
+MOST_WAIT = 0.95
 
 
 def plain(metric: str) -> Gauge:
@@ -71,7 +72,8 @@ class Exploration:
 class Throughput:
     """The running median of steps per second, relative to the best there has been.
 
-    The window spans iterations and seconds: a machine that is busy for a moment is no drop.
+    The window spans iterations and seconds: a moment is no drop. Nor is a machine that others keep busy: time spent
+    waiting for a CPU does not count.
     """
 
     def __init__(self) -> None:
@@ -84,7 +86,8 @@ class Throughput:
             return None
         took_s = metrics.get(names.ROLLOUT_SECONDS, 0.0) + metrics.get(names.LEARN_SECONDS, 0.0)
         window = self._window
-        window.append((metrics[names.STEPS_PER_SECOND], took_s))
+        working_share = 1 - min(metrics.get(names.CPU_WAIT, 0.0), MOST_WAIT)
+        window.append((metrics[names.STEPS_PER_SECOND] / working_share, took_s))
         self._seconds += took_s
         while len(window) > THROUGHPUT_WINDOW and self._seconds - window[0][1] >= THROUGHPUT_S:
             self._seconds -= window.popleft()[1]

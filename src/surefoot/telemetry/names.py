@@ -15,6 +15,7 @@ ELAPSED = "time/time_elapsed"
 ROLLOUT_SECONDS = "time/rollout_s"
 LEARN_SECONDS = "time/learn_s"
 
+CPU_WAIT = "system/cpu_wait"
 MEMORY = "system/memory_mb"
 MEMORY_AVAILABLE = "system/memory_available"
 

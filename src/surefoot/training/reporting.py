@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from surefoot.core.records import IterationReport
 from surefoot.telemetry import names
-from surefoot.telemetry.memory import memory_metrics
+from surefoot.telemetry.machine import CpuWait, memory_metrics
 from surefoot.telemetry.sinks import Sink
 from surefoot.telemetry.watch import AlertWatch, Change
 
@@ -56,11 +56,11 @@ class Report:
 
     def __init__(self, sink: Sink, every: int, watch: AlertWatch, clock: Callable[[], float] = time.monotonic) -> None:
         self._sink, self._every, self._watch, self._clock = sink, every, watch, clock
-        self._began = clock()
+        self._began, self._cpu_wait = clock(), CpuWait()
 
     def after_iteration(self, report: IterationReport) -> None:
         """Write a record if it is time, or if an alert was raised or cleared."""
-        metrics = metrics_of(report, self._clock() - self._began)
+        metrics = metrics_of(report, self._clock() - self._began) | self._cpu_wait.metrics()
         changes = self._watch.observe(metrics)
         for change in changes:
             _tell(change, report.progress.step)

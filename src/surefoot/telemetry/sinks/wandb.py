@@ -30,7 +30,7 @@ class WandbSink(FileSink):
         settings = wandb.Settings(silent=True, console="off", save_code=False, disable_git=True, init_timeout=_START_S)
         name = folder.resolve().name
         try:
-            with _cache_in(folder):
+            with _quiet_in(folder):
                 self._run: Any = wandb.init(
                     dir=folder,
                     project=config.log.wandb_project,
@@ -40,6 +40,7 @@ class WandbSink(FileSink):
                     settings=settings,
                 )
         except Exception as error:
+            _call_within(_LET_GO_S, wandb.teardown)
             raise ConfigError(
                 [
                     f"log.wandb: W&B cannot start ({_first_line(error)}); run 'wandb login', set WANDB_MODE=offline to"
@@ -95,16 +96,16 @@ def _call_within(seconds: float, function: Callable[[], object]) -> list[Excepti
 
 
 @contextmanager
-def _cache_in(folder: Path) -> Iterator[None]:
+def _quiet_in(folder: Path) -> Iterator[None]:
     """W&B's service logs to its cache, which is in the home directory unless the environment says otherwise."""
-    if "WANDB_CACHE_DIR" in os.environ:
-        yield
-        return
-    os.environ["WANDB_CACHE_DIR"] = os.fspath(folder.resolve() / "wandb" / "cache")
+    ours = {"WANDB_SILENT": "true", "WANDB_CACHE_DIR": os.fspath(folder.resolve() / "wandb" / "cache")}
+    missing = {name: value for name, value in ours.items() if name not in os.environ}
+    os.environ.update(missing)
     try:
         yield
     finally:
-        del os.environ["WANDB_CACHE_DIR"]
+        for name in missing:
+            del os.environ[name]
 
 
 def _first_line(error: Exception) -> str:

@@ -1,12 +1,34 @@
-"""How much memory this process takes, and how much the machine has left; from Linux's /proc, elsewhere nothing."""
+"""What a run takes of the machine, and what that leaves it; from Linux's /proc, elsewhere nothing."""
 
 import os
+import time
 from pathlib import Path
 
 from surefoot.telemetry import names
 
 _PROCESS, _MACHINE = Path("/proc/self/statm"), Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")
+_SCHEDULER = Path("/proc/thread-self/schedstat")
+
+
+class CpuWait:
+    """How much of its time this thread is kept waiting for a CPU, because others use them all."""
+
+    def __init__(self) -> None:
+        self._last: tuple[float, float] | None = None
+        self.metrics()
+
+    def metrics(self) -> dict[str, float]:
+        """The share of the time since the last call."""
+        try:
+            waited_s = int(_SCHEDULER.read_text().split()[1]) / 1e9
+        except (OSError, ValueError, IndexError):
+            return {}
+        now, last = (time.monotonic(), waited_s), self._last
+        self._last = now
+        if last is None or now[0] <= last[0]:
+            return {}
+        return {names.CPU_WAIT: min(1.0, max(0.0, (now[1] - last[1]) / (now[0] - last[0])))}
 
 
 def memory_metrics() -> dict[str, float]:

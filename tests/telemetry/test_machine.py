@@ -1,0 +1,40 @@
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from surefoot.telemetry import names
+from surefoot.telemetry.machine import CpuWait, memory_metrics
+
+
+def test_memory_that_is_taken_shows() -> None:
+    before = memory_metrics()
+    taken = np.ones(25 * 2**20)  # 200 MB
+    after = memory_metrics()
+    assert 100 < after[names.MEMORY] - before[names.MEMORY] < 300
+    assert after[names.MEMORY] * 2**20 > taken.nbytes
+    assert 0 < after[names.MEMORY_AVAILABLE] < 1
+
+
+def wait_while_working(seconds: float) -> float:
+    wait = CpuWait()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+    return wait.metrics()[names.CPU_WAIT]
+
+
+def test_waiting_for_a_cpu_shows_and_sleeping_is_none() -> None:
+    wait = CpuWait()
+    time.sleep(0.2)
+    assert wait.metrics()[names.CPU_WAIT] < 0.2
+    count = 4 * len(os.sched_getaffinity(0))
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        assert wait_while_working(1.0) > 0.4
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
