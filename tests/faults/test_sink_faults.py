@@ -5,6 +5,9 @@ import os
 import resource
 import signal
 import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -89,3 +92,57 @@ def test_without_its_service_wandb_is_switched_off_and_the_rest_goes_on(tmp_path
     assert shown.count("WARNING: ") == 1
     assert column(tmp_path / "run", "step") == list(range(32, 321, 32))
     assert saved_steps(tmp_path / "run") == [320]
+
+
+class Stalled(BaseHTTPRequestHandler):
+    """A W&B server that lets a run begin, and then takes its data and never answers."""
+
+    def do_POST(self) -> None:
+        length = int(self.headers.get("content-length", 0))
+        self.rfile.read(length)
+        if not self.path.startswith("/graphql"):
+            self.server.is_over.wait()
+            return
+        project = {"id": "p", "name": "surefoot", "entity": {"id": "e", "name": "me"}}
+        bucket = {"id": "x", "name": "r", "displayName": "run", "config": "{}", "project": project}
+        viewer = {"id": "v", "entity": "me", "username": "me", "flags": "{}", "teams": {"edges": []}}
+        data = {"upsertBucket": {"bucket": bucket, "inserted": True}, "viewer": viewer, "createRunFiles": {"files": []}}
+        answer = json.dumps({"data": data}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    do_GET = do_POST  # noqa: N815
+
+    def log_message(self, *message: object) -> None:
+        pass
+
+
+@pytest.fixture
+def stalled_server() -> Iterator[int]:
+    """Its port."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Stalled)
+    server.is_over = threading.Event()
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server.server_port
+    server.is_over.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def train_online(run: Path, port: int) -> None:
+    os.environ.update(WANDB_MODE="online", WANDB_API_KEY="a" * 40, WANDB_BASE_URL=f"http://127.0.0.1:{port}")
+    wandb_sink._FINISH_S = 2.0
+    PPO("CartPole-v1", **SETTINGS, console="plain", wandb=True).learn(160, run_dir=run)
+
+
+def test_a_server_that_stalls_does_not_keep_a_run_that_is_done(tmp_path, stalled_server):
+    finished = Process(train_online, tmp_path / "run", stalled_server).wait().succeeded()
+    kept = tmp_path / "run" / "wandb" / "run-"
+    warning = f"WARNING: WandbSink failed to close: not all is uploaded after 2 s; later: wandb sync {kept}"
+    assert finished.err.startswith(warning)
+    assert finished.err.count("\n") == 1
+    assert saved_steps(tmp_path / "run") == [160]

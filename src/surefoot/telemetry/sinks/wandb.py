@@ -74,7 +74,8 @@ class WandbSink(FileSink):
             # W&B waits for its service at exit, too, unless it has been let go.
             _call_within(_LET_GO_S, self._wandb.teardown)
         if failures is None:
-            raise TimeoutError(f"not all is uploaded after {_FINISH_S:g} s; later: wandb sync {self._run.dir}")
+            kept = Path(self._run.dir).parent
+            raise TimeoutError(f"not all is uploaded after {_FINISH_S:g} s; later: wandb sync {kept}")
         for failure in failures:
             raise failure
 
