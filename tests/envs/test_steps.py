@@ -106,9 +106,12 @@ def test_large_numbers_are_finite_though_their_sum_is_not():
 def test_only_the_rows_asked_for_are_checked():
     env = counters(2)
     obs = np.array([[np.nan], [1.0]], dtype=np.float32)
-    check_finite(env, obs, "final observation", 0, np.array([False, True]))
+    check_finite(env, obs, "final observation", 0, where=np.array([False, True]))
+    check_finite(env, obs, "observation", 0, slice(1, 2))
     with pytest.raises(NonFiniteError, match="env 0"):
-        check_finite(env, obs, "final observation", 0, np.array([True, True]))
+        check_finite(env, obs, "final observation", 0, where=np.array([True, True]))
+    with pytest.raises(NonFiniteError, match="env 1"):
+        check_finite(env, obs[::-1], "observation", 0, slice(1, 2))
 
 
 def test_masks_leave_each_choice_something():
