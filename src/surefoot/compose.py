@@ -1,7 +1,6 @@
 """The only file that wires a config into objects."""
 
 import logging
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import torch
 
 from surefoot.core.config import Config
+from surefoot.core.cores import available_cores
 from surefoot.core.errors import CheckpointError, ConfigError, EnvError
 from surefoot.core.layers import Raw, build_config
 from surefoot.core.philox import Stream, derived_seed
@@ -96,7 +96,7 @@ def build_trainer(config: Config, env: VecEnv, policy: Policy) -> Trainer:
 def fitting_threads(policy: Policy) -> int:
     """One thread for small networks: handing out their work costs more than doing it, above all on a busy machine."""
     num_parameters = sum(parameter.numel() for parameter in policy.parameters())
-    return 1 if num_parameters < SMALL_NETWORK else len(os.sched_getaffinity(0))
+    return 1 if num_parameters < SMALL_NETWORK else available_cores()
 
 
 def evaluator(config: Config, policy: Policy, source: EnvSource | None) -> Callable[[], Evaluation] | None:

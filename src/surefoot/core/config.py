@@ -128,7 +128,7 @@ class RolloutConfig(Section):
     engine: str = Field("local", description="who steps the environments: local (this process) or processes")
     workers: int = Field(0, ge=0, description="processes: how many; 0: one a core")
     groups: int = Field(
-        0, ge=0, description="parts of the rows, one inferred while the others step; 0: two from 32 environments up"
+        0, ge=0, description="parts of the rows, one inferred while the others step; 0: 2 in processes from 32 envs up"
     )
     step_timeout_s: Positive = Field(60.0, description="processes: an env call that takes longer hangs, and is ended")
     max_restarts: int = Field(10, ge=0, description="processes: restarts within an hour; one more saves and stops")

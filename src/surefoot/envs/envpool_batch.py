@@ -1,7 +1,6 @@
 """EnvPool: many envs stepped by its own threads; it resets an env in the step after its end (NEXT_STEP, S4)."""
 
 import difflib
-import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from surefoot.core.config import EnvConfig
+from surefoot.core.cores import available_cores
 from surefoot.core.errors import EnvError
 from surefoot.envs.gymnasium_vector import GymnasiumVectorEnv
 
@@ -37,7 +37,7 @@ class EnvPoolVector(VectorEnv[Any, Any, Any]):
 
     def __init__(self, task: str, config: EnvConfig, num_envs: int) -> None:
         self._task, self.num_envs = task, num_envs
-        threads = min(num_envs, len(os.sched_getaffinity(0)))
+        threads = min(num_envs, available_cores())
         limit = {} if config.max_episode_steps is None else {"max_episode_steps": config.max_episode_steps}
         self._kwargs = {"num_threads": threads} | config.kwargs | limit | {"num_envs": num_envs}
         _refuse_ours(config)

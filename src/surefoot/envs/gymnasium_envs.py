@@ -57,9 +57,7 @@ class GymnasiumEnvs(Shard):
 
     def step(self, actions: NDArray[Any], slot: Slot) -> None:
         """Step every env; one that ended is reset at once and its last observation kept in `final_obs`."""
-        # A lone choice goes as a plain int, which envs check faster than a numpy one.
-        is_choice = self.action_spec.kind == "discrete"
-        per_env = actions.tolist() if is_choice else actions.astype(self._action_dtype, copy=False)
+        per_env = actions.astype(self._action_dtype, copy=False)
         for row in range(self.num_rows):
             step = self._step_env(row, per_env[row])
             obs, info = step.obs, step.info

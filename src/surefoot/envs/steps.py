@@ -29,6 +29,10 @@ class EnvStep(NamedTuple):
 
 def env_step(result: Any, row: int, who: Describe) -> EnvStep:
     """Accept Gymnasium's five values, or old Gym's four where they are unambiguous."""
+    if type(result) is tuple and len(result) == 5:  # what nearly all envs return needs no second look
+        _, reward, terminated, truncated, info = result
+        if type(reward) is float and type(terminated) is type(truncated) is bool and type(info) is dict:
+            return EnvStep._make(result)
     if not isinstance(result, tuple) or len(result) not in (4, 5):
         size = len(result) if isinstance(result, tuple) else type(result).__name__
         raise EnvError(f"{who(row)}: step must return (obs, reward, terminated, truncated, info), got {size}")

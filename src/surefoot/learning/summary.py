@@ -9,9 +9,11 @@ from surefoot.core.moments import explained_variance
 from surefoot.core.records import Batch, Knobs, Learned
 from surefoot.learning.losses import Losses
 from surefoot.policies.policy import Policy
+from surefoot.rollout.minibatches import minibatches
 
 WATCHED = tuple(item.name for item in fields(Losses) if item.name != "total")
 KL = WATCHED.index("approx_kl")
+_STD_SAMPLES = 256
 
 
 def watched(losses: Losses) -> Tensor:
@@ -54,6 +56,8 @@ def _value_error(batch: Batch) -> float:
 
 @torch.no_grad()
 def _mean_std(batch: Batch, policy: Policy) -> float | None:
-    output = policy(batch.obs, batch.state, batch.episode_start, batch.action_mask)
+    """Over some samples: mostly the std is the same for all, and another pass over the whole batch would cost time."""
+    some = next(minibatches(batch, _STD_SAMPLES))
+    output = policy(some.obs, some.state, some.episode_start, some.action_mask)
     std = output.distribution.mean_std()
     return None if std is None else float(std)

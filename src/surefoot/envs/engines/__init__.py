@@ -15,7 +15,8 @@ if TYPE_CHECKING:  # workers start lean, without the config's validation
     from surefoot.core.config import RolloutConfig
 
 GROUPS_FROM = 32
-"""Envs from which acting in two groups pays: below, a second inference costs more than it hides."""
+"""Envs from which acting in two groups pays, where envs step while the policy infers: below, a second inference costs
+more than it hides. Halves of 16 rows are also large enough for matrix products to round as those of all rows do."""
 
 engines: Registry["Engine"] = Registry("engine", "surefoot.envs.engines")
 
@@ -65,9 +66,9 @@ class Engine(VecEnv):
         self.close()
 
 
-def env_groups(num_envs: int, config: "RolloutConfig") -> list[range]:
-    """The envs of each group. A function of the config alone: inference in other batches rounds differently."""
-    count = config.groups or (2 if num_envs >= GROUPS_FROM else 1)
+def env_groups(num_envs: int, config: "RolloutConfig", overlaps: bool) -> list[range]:
+    """The envs of each group; `overlaps` says whether envs step while another group is inferred."""
+    count = config.groups or (2 if overlaps and num_envs >= GROUPS_FROM else 1)
     return shares(range(num_envs), min(count, num_envs))
 
 

@@ -15,7 +15,7 @@ class LocalEngine(Engine):
     """One shard a group; for debugging, and for envs that step faster than processes can talk."""
 
     def __init__(self, blueprint: Blueprint, config: RolloutConfig) -> None:
-        self._envs = env_groups(blueprint.num_envs, config)
+        self._envs = env_groups(blueprint.num_envs, config, overlaps=False)
         self._shards = [blueprint.make(envs) for envs in self._envs]
         self._lay_out(self._envs, RowSpecs.of(self._shards[0], len(self._envs[0])))
         self.final_obs = new_slot(self.num_rows, self.obs_spec, 0).obs

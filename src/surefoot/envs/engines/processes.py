@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from surefoot.core.config import RolloutConfig
+from surefoot.core.cores import available_cores
 from surefoot.core.errors import ConfigError, EnvError
 from surefoot.envs.blueprint import Blueprint, shares
 from surefoot.envs.engines import Engine, RowSpecs, engines, env_groups, joined_state, rows_of
@@ -43,8 +44,8 @@ class ProcessEngine(Engine):
         self._owner = os.getpid()
         self._step = 0
         self._restarted: deque[float] = deque()
-        groups = env_groups(blueprint.num_envs, config)
-        count = min(config.workers or len(os.sched_getaffinity(0)), max(len(group) for group in groups))
+        groups = env_groups(blueprint.num_envs, config, overlaps=True)
+        count = min(config.workers or available_cores(), max(len(group) for group in groups))
         per_group = [shares(envs, count) for envs in groups]
         self._block_file = anonymous_file("rows")
         self._workers = [

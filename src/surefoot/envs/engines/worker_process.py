@@ -62,6 +62,7 @@ class WorkerProcess:
     def __init__(self, index: int, envs: Mapping[int, range], block_file: int, timeout_s: float) -> None:
         self.index, self.envs = index, envs
         self._block_file, self._timeout_s = block_file, timeout_s
+        self._wait_s = min(1.0, max(timeout_s / 4, 0.001))
         self.descriptions: dict[int, list[str]] = {}
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -72,8 +73,8 @@ class WorkerProcess:
         self._status = memoryview(mmap.mmap(self._status_file, STATUS_BYTES)).cast("q")
         self._connection, theirs = socket.socketpair()
         # A wait that runs out looks whether the worker still makes progress.
-        whole, part = divmod(min(1.0, self._timeout_s / 4), 1)
-        wait = struct.pack("ll", int(whole), int(part * 1e6))
+        microseconds = int(1e6 * self._wait_s)
+        wait = struct.pack("ll", *divmod(microseconds, 1_000_000))
         self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, wait)
         files = (theirs.fileno(), self._block_file, self._status_file, self._trace_file)
         # The kernel ties a child to the thread that started it, and only the main thread lasts as long as we do.
@@ -81,7 +82,7 @@ class WorkerProcess:
         arguments = [*map(str, files), str(os.getpid()), str(int(dies_with_thread))]
         path = os.pathsep.join(entry for entry in sys.path if entry)
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _COMMAND, *arguments],
+            [sys.executable, "-u", "-c", _COMMAND, *arguments],
             pass_fds=files,
             stdin=subprocess.DEVNULL,
             env={**_ONE_THREAD, **os.environ, "PYTHONPATH": path},
@@ -120,17 +121,18 @@ class WorkerProcess:
 
     def _patiently(self) -> bytes:
         """Wait as long as the worker makes progress: each call of an env may take the whole timeout."""
-        calls, since = self._status[Cell.CALLS], time.monotonic()
+        calls, waited_s = self._status[Cell.CALLS], 0.0
         while True:
             try:
                 return self._connection.recv(1)
             except ConnectionResetError:
                 return b""
             except BlockingIOError:
-                now = self._status[Cell.CALLS]
-                if now != calls:
-                    calls, since = now, time.monotonic()
-                elif time.monotonic() - since > (self._timeout_s if calls else max(self._timeout_s, _START_S)):
+                # Waits are counted, not the clock: a stopped run (Ctrl-Z) goes on as if no time had passed.
+                waited_s += self._wait_s
+                if self._status[Cell.CALLS] != calls:
+                    calls, waited_s = self._status[Cell.CALLS], 0.0
+                elif waited_s > (self._timeout_s if calls else max(self._timeout_s, _START_S)):
                     raise self._hung() from None
 
     def _raise(self, kind: bytes) -> NoReturn:
