@@ -16,7 +16,8 @@ test: $(READY) browser
 # Tests look at reports in a real browser. Where there is none and it cannot be installed, they are skipped and say so.
 browser:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
-	|| { $(SUDO) apt-get update && $(SUDO) apt-get install --yes --no-install-recommends chromium fonts-dejavu-core; } \
+	|| { $(SUDO) apt-get -o Acquire::Retries=3 update && $(SUDO) apt-get -o Acquire::Retries=3 install --yes \
+	--no-install-recommends chromium fonts-dejavu-core; } \
 	|| echo "Chromium is missing and could not be installed: tests that look at pages will be skipped"
 
 check: $(READY)
@@ -33,9 +34,8 @@ format: $(READY)
 learn: $(READY)
 	$(BIN)/python -m benchmarks.learning
 
-# Side by side with others in one run, written to benchmarks/results; about 25 minutes on two idle cores.
+# Side by side with others in one run, written to benchmarks/results; about 20 minutes on two idle cores.
 bench: $(READY)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[peers]'
 	$(BIN)/surefoot bench peers --output benchmarks/results/speed
 
 $(READY): pyproject.toml constraints.txt

@@ -47,6 +47,7 @@ TASKS = [
     Task("Pendulum-v1", 3, -250, "median", "-172 ± 104 (rl-zoo, 100k steps, gSDE)"),
     Task("Acrobot-v1", 3, -90, "median", "-73.5 ± 18 (rl-zoo, 1M steps)"),
     Task("MountainCarContinuous-v0", 3, 90, "median", "90 (where Gymnasium calls it solved)"),
+    Task("simple-spread", 3, -22, "median", "-27 to -42 untrained"),
     Task("HalfCheetah-v5", 2, 5000, "median", "5819 ± 664 (rl-zoo, one run, 1M steps)"),
 ]
 

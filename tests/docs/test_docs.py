@@ -70,3 +70,8 @@ def test_import_contracts() -> None:
     command = [os.path.join(os.path.dirname(sys.executable), "lint-imports"), "--no-cache"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_speed_table_is_of_the_committed_results() -> None:
+    written = runpy.run_path(str(ROOT / "docs" / "speed_table.py"))["written"]
+    assert written() == (ROOT / "README.md").read_text(encoding="utf-8"), "run: python docs/speed_table.py"

@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
         """Train a preset or any Gymnasium environment; without a target, the default preset.
 
         Args:
-            target: a preset ('surefoot presets') or a Gymnasium id ('surefoot envs')
+            target: a preset ('surefoot presets'), a Gymnasium id ('surefoot envs'), pettingzoo:MODULE or envpool:TASK
             config: a YAML file with settings, on top of the preset's
             steps: environment steps in all (train.steps), such as 200000 or 2e5
             seed: seed of everything (train.seed)

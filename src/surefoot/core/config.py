@@ -57,7 +57,7 @@ class Section(BaseModel):
 class EnvConfig(Section):
     """Which environment."""
 
-    id: str = Field("CartPole-v1", description="Gymnasium id, or module:id")
+    id: str = Field("CartPole-v1", description="Gymnasium id, module:id, pettingzoo:MODULE or envpool:TASK")
     kwargs: dict[str, Any] = Field({}, description="arguments of the env's constructor")
     max_episode_steps: Count | None = Field(None, description="time limit instead of the env's own")
     truncation_as_termination: bool = Field(
