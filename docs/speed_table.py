@@ -36,7 +36,7 @@ def table(results: dict[str, Any]) -> str:
 
 
 def _times(ratio: dict[str, float]) -> str:
-    return f"**{ratio['median']:.2f}** ({ratio['low']:.2f}–{ratio['high']:.2f})"
+    return f"**{ratio['median']:.2f}** ({ratio['low']:.2f} to {ratio['high']:.2f})"
 
 
 def written() -> str:

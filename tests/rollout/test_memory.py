@@ -8,7 +8,7 @@ import pytest
 
 from surefoot import PPO
 from surefoot.core.errors import ConfigError
-from surefoot.rollout.memory import _control_group, free_memory, readable, rollout_bytes
+from surefoot.rollout.memory import free_memory, readable, rollout_bytes
 from surefoot.rollout.stepwise import StepwiseCollector
 from tests.cli.processes import Process, surefoot
 from tests.envs.tasks import counters
@@ -61,14 +61,6 @@ def learn_within(megabytes: int) -> None:
 
 def test_the_limit_of_the_process_counts():
     Process(learn_within, 1000).wait().succeeded()
-
-
-def test_the_limit_of_a_container_counts(tmp_path):
-    (tmp_path / "memory.max").write_text("1000\n")
-    (tmp_path / "memory.current").write_text("400\n")
-    assert _control_group(tmp_path) == 600
-    (tmp_path / "memory.max").write_text("max\n")
-    assert _control_group(tmp_path) == _control_group(tmp_path / "none") == 2**63
 
 
 def test_sizes_for_people():

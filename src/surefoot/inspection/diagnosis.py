@@ -1,6 +1,5 @@
 """`diagnose`: reads a run and says what is wrong with it, with evidence and remedies."""
 
-import fcntl
 import statistics
 from pathlib import Path
 
@@ -8,7 +7,7 @@ from surefoot.core.config import Config
 from surefoot.core.layers import build_config
 from surefoot.inspection.alert_findings import alert_findings
 from surefoot.inspection.findings import Diagnosis, worst_first
-from surefoot.inspection.run_record import RunRecord, read_run
+from surefoot.inspection.run_record import RunRecord, lock_holder, read_run
 from surefoot.inspection.symptoms import SYMPTOMS
 from surefoot.telemetry import names
 from surefoot.telemetry.alerts import ALERTS
@@ -33,19 +32,6 @@ def diagnose(path: Path) -> Diagnosis:
         notes=tuple(_notes(run, config, process)),
         checked=(*(alert.name for alert in ALERTS), *SYMPTOMS),
     )
-
-
-def lock_holder(path: Path) -> str | None:
-    """The process that is using the run directory, as its lock tells; None if nobody is."""
-    try:
-        with (path / "lock").open(encoding="utf-8") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return lock.read().strip() or "unknown"
-    except OSError:
-        return None
-    return None
 
 
 def _notes(run: RunRecord, config: Config, process: str | None) -> list[str]:

@@ -1,5 +1,6 @@
 """What a run directory tells about its run: the config and the metric records."""
 
+import fcntl
 import json
 import math
 import os
@@ -72,3 +73,16 @@ def _read_records(path: Path) -> list[Record]:
 def _numbers(raw: dict[str, Any]) -> Record:
     """Finite numbers only: what else a line holds cannot be drawn or judged."""
     return {name: value for name, value in raw.items() if isinstance(value, int | float) and math.isfinite(value)}
+
+
+def lock_holder(path: Path) -> str | None:
+    """The process that is using a run directory, as its lock tells; the kernel drops the lock of one that died."""
+    try:
+        with (path / "lock").open(encoding="utf-8") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return lock.read().strip() or "unknown"
+    except OSError:
+        return None
+    return None

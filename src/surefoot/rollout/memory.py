@@ -1,7 +1,6 @@
 """How much memory a rollout takes, known before it is taken."""
 
 import logging
-import os
 import resource
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import numpy as np
 import torch
 
 from surefoot.core.errors import ConfigError
+from surefoot.core.memory import container_memory, machine_memory
 from surefoot.core.tree import tree_items
 from surefoot.envs.protocol import VecEnv
 from surefoot.policies.distributions import DistributionHead
@@ -42,29 +42,13 @@ def check_memory(num_steps: int, env: VecEnv, head: DistributionHead) -> None:
 
 
 def free_memory() -> int:
-    """Bytes that this process may still take: of the machine's, its control group's and its own limit."""
-    limits = [_machine(), _control_group()]
+    """Bytes that this process may still take: of the machine's, its container's and its own limit."""
+    limits = [limit.available for limit in (machine_memory(), container_memory()) if limit is not None]
     allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
     if allowed != resource.RLIM_INFINITY:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         limits.append(max(0, allowed - used))
     return min(limits)
-
-
-def _machine() -> int:
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def _control_group(folder: Path = Path("/sys/fs/cgroup")) -> int:
-    """What a container leaves; its limit is not the machine's."""
-    try:
-        return max(0, int((folder / "memory.max").read_text()) - int((folder / "memory.current").read_text()))
-    except (OSError, ValueError):  # no control group, or "max": none
-        return 2**63
 
 
 def readable(count: int) -> str:

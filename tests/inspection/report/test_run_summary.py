@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from surefoot.inspection.report.run_summary import is_running, summarize, versions_of
+from surefoot.inspection.report.run_summary import summarize, versions_of
+from surefoot.inspection.run_record import lock_holder
 from surefoot.training.run_directory import RunDirectory
 from tests.inspection.report.written_runs import records, write_run
 
@@ -34,16 +35,16 @@ def test_a_run_that_stopped_and_one_that_still_runs(tmp_path):
     run = write_run(tmp_path / "run", records(5), {"train.steps": 100_000})
     assert summarize(run).status == "stopped"
     with RunDirectory(tmp_path / "run"):
-        assert is_running(run)
+        assert lock_holder(run.path) is not None
         assert summarize(run).status == "running"
-    assert not is_running(run)
+    assert lock_holder(run.path) is None
 
 
 def test_looking_does_not_touch_the_lock(tmp_path):
     run = write_run(tmp_path / "run", records(5))
     with RunDirectory(tmp_path / "run"):
         pass
-    is_running(run)
+    lock_holder(run.path)
     with RunDirectory(tmp_path / "run"):
         """It could be locked again, so nothing holds it."""
 

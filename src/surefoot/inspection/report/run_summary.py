@@ -1,6 +1,5 @@
 """The few numbers that say how a run went, and whether it is over."""
 
-import fcntl
 import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -8,6 +7,7 @@ from typing import Literal, NamedTuple
 from surefoot.inspection.report.alert_spans import AlertSpan
 from surefoot.inspection.report.reported_run import ReportedRun
 from surefoot.inspection.report.run_groups import flat
+from surefoot.inspection.run_record import lock_holder
 from surefoot.telemetry import names
 
 _VERSIONS = re.compile(r"surefoot \S+, torch [^\s:]+")
@@ -55,22 +55,10 @@ def summarize(run: ReportedRun) -> RunSummary:
     )
 
 
-def is_running(run: ReportedRun) -> bool:
-    """Whether a process holds the run's lock; the kernel drops it when that process dies."""
-    try:
-        with (run.path / "lock").open(encoding="utf-8") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
 def _status(run: ReportedRun, steps: int, planned: int | None) -> Literal["finished", "running", "stopped"]:
     if planned is not None and steps >= planned:
         return "finished"
-    return "running" if is_running(run) else "stopped"
+    return "stopped" if lock_holder(run.path) is None else "running"
 
 
 def _planned_steps(run: ReportedRun) -> int | None:
