@@ -25,6 +25,7 @@ from surefoot.learning.optimizer import GradientStep
 from surefoot.learning.reward_scaler import RewardScaler
 from surefoot.learning.schedules import Schedules
 from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
+from surefoot.rollout.memory import readable, rollout_bytes
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.telemetry.console import build_console
 from surefoot.telemetry.sink_group import SinkGroup
@@ -227,6 +228,9 @@ class Run:
             "surefoot %s, torch %s: %s, seed %d, from step %d to %d",
             *(VERSION, torch.__version__, config.env.id, config.train.seed, start, config.train.steps),
         )
+        env, num_steps = self.trainer.collector.rows.env, config.rollout.num_steps
+        needed = readable(rollout_bytes(num_steps, env, self.trainer.policy.head))
+        _log.info("a rollout of %d steps of %d rows takes %s of memory", num_steps, env.num_rows, needed)
         if self.directory is not None and not self.trainer.collector.rows.can_save_envs():
             _log.info(
                 "these envs cannot save their state: a resumed run goes on from the same weights, optimizer, statistics"

@@ -1,6 +1,5 @@
 """Fault 27: a rollout that does not fit is refused before it is allocated, with its predicted size."""
 
-import logging
 import resource
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from surefoot.core.errors import ConfigError
 from surefoot.rollout.memory import free_memory, readable, rollout_bytes
 from surefoot.rollout.stepwise import StepwiseCollector
 from tests.cli.processes import Process, surefoot
-from tests.envs.tasks import counters
+from tests.envs.tasks import CounterEnv, counters
 from tests.rollout.known_policies import KnownPolicy
 
 
@@ -40,10 +39,9 @@ def test_on_the_command_line_it_is_one_line_and_leaves_no_run(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_the_size_is_written_to_the_log(caplog):
-    with caplog.at_level(logging.INFO, "surefoot"):
-        StepwiseCollector(counters(2), KnownPolicy(counters(2).action_spec), 8, 0)
-    assert "a rollout of 8 steps of 2 rows takes 2.16 KB" in caplog.text
+def test_the_size_is_written_to_the_log(tmp_path):
+    PPO(CounterEnv, num_envs=2, num_steps=8, batch_size=16, eval_episodes=0).learn(16, run_dir=tmp_path)
+    assert "a rollout of 8 steps of 2 rows takes 2.16 KB of memory" in (tmp_path / "log.txt").read_text()
 
 
 def learn_within(megabytes: int) -> None:

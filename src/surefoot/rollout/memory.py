@@ -1,6 +1,5 @@
 """How much memory a rollout takes, known before it is taken."""
 
-import logging
 import resource
 from pathlib import Path
 
@@ -12,8 +11,6 @@ from surefoot.core.memory import container_memory, machine_memory
 from surefoot.core.tree import tree_items
 from surefoot.envs.protocol import VecEnv
 from surefoot.policies.distributions import DistributionHead
-
-_log = logging.getLogger("surefoot")
 
 _SCALARS = 4 * 7 + 4
 """Bytes of a transition beside observation and action: seven floats (two of them targets) and four flags."""
@@ -31,7 +28,6 @@ def rollout_bytes(num_steps: int, env: VecEnv, head: DistributionHead) -> int:
 def check_memory(num_steps: int, env: VecEnv, head: DistributionHead) -> None:
     """Refuse a rollout that does not fit, before anything is allocated."""
     needed, free = rollout_bytes(num_steps, env, head), free_memory()
-    _log.info("a rollout of %d steps of %d rows takes %s", num_steps, env.num_rows, readable(needed))
     if needed > free:
         raise ConfigError(
             [
