@@ -162,11 +162,13 @@ class PPO:
 
     def close(self) -> None:
         """Close the envs; predicting and saving still work, and learning makes new ones."""
-        if self._trainer is not None:
-            self._saved, self._trainer = self._run(None).state(), None
-        if self._env is not None:
-            self._env.close()
-            self._env = None
+        try:
+            if self._trainer is not None:
+                self._saved, self._trainer = self._run(None).state(), None
+        finally:
+            if self._env is not None:
+                self._env.close()
+                self._env = None
 
     def _started(self) -> Trainer:
         """The trainer, built on first use: acting needs none."""

@@ -200,6 +200,7 @@ class Run:
                 if saving is not None:
                     saving.finish(trainer.progress.step)
         except EnvError as error:
+            _log.info("ended by an error: %s", error)
             if saving is not None and saving.save(trainer.progress.step):
                 raise self._resumable(error) from error
             raise

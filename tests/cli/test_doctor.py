@@ -47,7 +47,7 @@ def rash(run: Path) -> None:
 
 
 def noise_to_learn(run: Path) -> None:
-    PPO(NoiseEnv, **SMALL, gamma=0.0, lr=0.02).learn(25 * ITERATION, run_dir=run)
+    PPO(NoiseEnv, **SMALL, gamma=0.0, lr=0.02).learn(36 * ITERATION, run_dir=run)
 
 
 def narrow(run: Path) -> None:

@@ -3,7 +3,10 @@
 import logging
 import os
 import re
+import resource
 import signal
+import subprocess
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -24,7 +27,7 @@ from surefoot.policies.policy import ActorCritic
 from surefoot.rollout.stepwise import StepwiseCollector
 from tests.cli.processes import Process
 from tests.envs.engines.test_processes import children, is_alive
-from tests.envs.tasks import CounterEnv
+from tests.envs.tasks import CounterEnv, SavingEnv
 from tests.envs.unruly import UnrulyEnv
 
 SEED = 3
@@ -61,7 +64,7 @@ WAYS = {
 def test_a_worker_that_fails_is_reported_and_replaced_and_its_rows_do_not_count(how, tmp_path, caplog):
     message, trace = WAYS[how]
     with (
-        caplog.at_level(logging.WARNING, "surefoot"),
+        caplog.at_level(logging.INFO, "surefoot"),
         engine_of(3, where="step", how=how, at=2, once=tmp_path / "done", step_timeout_s=0.5) as engine,
     ):
         slot = opened(engine)
@@ -81,11 +84,14 @@ def test_a_worker_that_fails_is_reported_and_replaced_and_its_rows_do_not_count(
             assert slot.valid.all()
             assert slot.obs[:, 2].tolist() == [3 + following] * 2 + [following] * 2
         assert engine.restarts == 1
-    (record,) = caplog.records
-    text = record.getMessage()
+    warning, where = caplog.records
+    text = warning.getMessage()
+    assert warning.levelno == logging.WARNING
+    assert where.levelno == logging.INFO, "the terminal shows one line"
+    assert "\n" not in text
     assert text.count("restarting worker 1 (1 of 10 within an hour)") == 1
     assert re.match(message, text), text
-    assert trace in text
+    assert trace in where.getMessage()
 
 
 def test_a_death_between_steps_is_noticed_at_the_next(tmp_path):
@@ -257,3 +263,180 @@ def test_workers_die_with_a_parent_that_is_killed_even_while_they_hang(tmp_path)
     while any(is_alive(pid) for pid in workers):
         assert time.monotonic() < deadline, "still there after 2 s"
         time.sleep(0.01)
+
+
+class ShowingWorse(CounterEnv):
+    """Ends with a final observation of NaN, which nobody uses as it is terminated."""
+
+    def step(self, action: Any) -> Any:
+        obs, reward, terminated, truncated, info = super().step(action)
+        return (np.full_like(obs, np.nan) if terminated else obs), reward, terminated, truncated, info
+
+
+def test_what_an_earlier_end_left_does_not_spoil_a_loss(tmp_path):
+    makers = [
+        partial(ShowingWorse, index=0, lengths=(2,), endings=("terminated",)),
+        partial(UnrulyEnv, "step", "exit", 5, tmp_path / "done", index=1, lengths=(9,)),
+    ]
+    with ProcessEngine(Blueprint(makers, SEED), RolloutConfig(workers=1)) as engine:
+        policy = ActorCritic(engine.obs_spec, engine.action_spec, PolicyConfig(), NormalizeConfig())
+        rollout = StepwiseCollector(engine, policy, 8, SEED).collect(policy)
+        assert rollout.stats.worker_restarts == 1
+
+
+def test_a_checkpoint_never_mixes_two_episodes(tmp_path):
+    """Env 3 dies in the last step of group 1, after group 0 of the same worker has been heard of."""
+    makers: list[Any] = [partial(SavingEnv, index=index, lengths=(99,)) for index in range(3)]
+    makers.append(partial(UnrulySavingEnv, "step", "exit", 7, tmp_path / "done", index=3, lengths=(99,)))
+    with ProcessEngine(Blueprint(makers, SEED), RolloutConfig(workers=1, groups=2)) as engine:
+        policy = ActorCritic(engine.obs_spec, engine.action_spec, PolicyConfig(), NormalizeConfig())
+        collector = StepwiseCollector(engine, policy, 8, SEED)
+        collector.collect(policy)
+        assert engine.restarts == 1
+        assert collector.rows.state()["envs"] is None, "rows 0 and 1 still show the old episode"
+        collector.collect(policy)
+        assert collector.rows.state()["envs"] is not None
+
+
+class UnrulySavingEnv(UnrulyEnv, SavingEnv):
+    """Can say where it is, until it misbehaves."""
+
+
+class ParentEnv(CounterEnv):
+    """Starts a program of its own and ends it as it should."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self._child = subprocess.Popen(["sleep", "300"])
+        file.write_text(str(self._child.pid))
+
+    def close(self) -> None:
+        self._child.terminate()
+        self._child.wait()
+
+
+def test_what_an_env_starts_hears_signals_as_usual(tmp_path):
+    engine = ProcessEngine(Blueprint([partial(ParentEnv, tmp_path / "pid")], SEED), RolloutConfig(workers=1))
+    child = int((tmp_path / "pid").read_text())
+    assert is_alive(child)
+    engine.close()
+    assert not is_alive(child)
+
+
+class OddEnv(CounterEnv):
+    """Does one odd thing in its third step."""
+
+    def __init__(self, do: Any) -> None:
+        super().__init__(lengths=(99,))
+        self._do = do
+
+    def step(self, action: Any) -> Any:
+        if self.place.step == 2:
+            self._do()
+        return super().step(action)
+
+
+class Wordless(Exception):  # noqa: N818
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+def close_everything_and_stay() -> None:
+    os.closerange(3, 64)
+    time.sleep(60)
+
+
+def leave_a_child_and_die() -> None:
+    subprocess.Popen(["sleep", "5"], close_fds=False)
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def raise_wordless() -> None:
+    raise Wordless
+
+
+def raise_many_lines() -> None:
+    raise ValueError("\nfirst\n" + "second\n" * 9)
+
+
+ODD = {
+    "exit": (partial(sys.exit, 3), r"SystemExit: 3 in step of env 0 \(seed \d+\)"),
+    "deaf": (close_everything_and_stay, "worker 0 closed its connection in step of env 0"),
+    "child": (leave_a_child_and_die, "worker 0 died of SIGSEGV in step of env 0"),
+    "signal": (partial(signal.raise_signal, signal.SIGRTMIN + 6), r"worker 0 died of signal \d+ in step of env 0"),
+    "wordless": (raise_wordless, r"env 0 \(seed \d+\) raised in step: Wordless: \(it cannot say what\)"),
+    "wordy": (raise_many_lines, r"env 0 \(seed \d+\) raised in step: ValueError: first; no restarts"),
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_odd_endings_have_one_line_that_names_the_env(what):
+    do, message = ODD[what]
+    config = RolloutConfig(workers=1, max_restarts=0, step_timeout_s=30)
+    with ProcessEngine(Blueprint([partial(OddEnv, do)], SEED), config) as engine:
+        slot = opened(engine)
+        step(engine, slot)
+        step(engine, slot)
+        with pytest.raises(EnvError, match=message) as caught:
+            step(engine, slot)
+        assert "\n" not in str(caught.value)
+
+
+def test_restoring_slow_envs_is_progress():
+    class Slow(SavingEnv):
+        def load_state(self, state: Any) -> None:
+            time.sleep(0.3)
+            super().load_state(state)
+
+    config = RolloutConfig(workers=1, step_timeout_s=0.8)
+    with ProcessEngine(Blueprint([Slow] * 5, SEED), config) as engine:
+        opened(engine)
+        engine.load_state(engine.save_state() or {})
+
+
+class UnkeepableEnv(SavingEnv):
+    def save_state(self) -> Any:
+        return {"what": lambda: 0}
+
+
+def test_a_state_that_cannot_be_kept_is_no_fault_of_a_worker():
+    with ProcessEngine(Blueprint([UnkeepableEnv], SEED), RolloutConfig(workers=1)) as engine:
+        opened(engine)
+        assert engine.save_state() is not None, "whoever writes it down refuses it"
+        assert engine.restarts == 0
+
+
+def test_too_few_files_is_a_typed_error_that_leaks_none():
+    before = len(os.listdir("/proc/self/fd"))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before + 3, limits[1]))
+    try:
+        with pytest.raises(EnvError, match="worker 0 could not be started: Too many open files"):
+            ProcessEngine(Blueprint([CounterEnv], SEED), RolloutConfig(workers=1))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_worker_finds_the_modules_that_its_parent_finds(tmp_path):
+    (tmp_path / "random.py").write_text("raise RuntimeError('the wrong one')")
+    (tmp_path / "scripts").mkdir()
+    script = tmp_path / "scripts" / "train.py"
+    script.write_text(
+        "from surefoot import PPO\n"
+        "PPO('CartPole-v1', engine='processes', workers=1, num_envs=2, num_steps=8, batch_size=16).close()\n"
+    )
+    result = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+
+
+def test_closing_an_agent_whose_workers_died(tmp_path):
+    before = children(os.getpid())
+    agent = PPO(SavingEnv, engine="processes", workers=1, num_envs=2, num_steps=8, batch_size=16, max_restarts=0)
+    agent.learn(16)
+    for pid in children(os.getpid()) - before:
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises(EnvError, match="SIGKILL"):
+        agent.close()
+    agent.close()
+    assert children(os.getpid()) == before

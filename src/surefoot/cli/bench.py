@@ -39,6 +39,17 @@ class Output:
     output: Path | None = None
     """a folder for <benchmark>.json and <benchmark>.md"""
 
+    def __post_init__(self) -> None:
+        """Refuse places that cannot be written to before anything is measured."""
+        folders = {} if self.output is None else {"--output": self.output}
+        if self.json is not None and self.json != STDOUT:
+            folders["--json"] = Path(self.json).parent
+        for option, folder in folders.items():
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise ConfigError([f"{option}: {folder} cannot be written to ({error.strerror})"]) from error
+
 
 def main(arguments: list[str]) -> int:
     """Find the benchmark, parse, measure, show."""

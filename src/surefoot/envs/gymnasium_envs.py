@@ -79,12 +79,16 @@ class GymnasiumEnvs(Shard):
 
     def save_state(self) -> dict[str, Any] | None:
         """Snapshots of all envs, or None if one of them cannot say."""
-        snapshots = [save_env(env) for env in self._envs]
+        snapshots = []
+        for row, env in enumerate(self._envs):
+            self.calls.begin(row)
+            snapshots.append(save_env(env))
         return None if None in snapshots else {"envs": snapshots}
 
     def load_state(self, state: dict[str, Any], step: int = 0) -> None:
         """Go on from snapshots."""
-        for env, snapshot in zip(self._envs, state["envs"], strict=True):
+        for row, (env, snapshot) in enumerate(zip(self._envs, state["envs"], strict=True)):
+            self.calls.begin(row)
             load_env(env, snapshot)
 
     def close(self) -> None:

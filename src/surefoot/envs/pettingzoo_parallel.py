@@ -203,6 +203,7 @@ class PettingZooEnvs(Shard):
 
     def _snapshot(self, index: int) -> dict[str, Any]:
         rows, now = self._rows(index), self._now
+        self.calls.begin(rows.start)
         return {
             "own": self._envs[index].env.save_state(),
             "acting": self._acting[rows].copy(),
@@ -212,6 +213,7 @@ class PettingZooEnvs(Shard):
 
     def _load_snapshot(self, index: int, snapshot: dict[str, Any]) -> None:
         env, rows, now = self._envs[index], self._rows(index), self._now
+        self.calls.begin(rows.start)
         env.reset(self._seeds[index])
         env.env.load_state(snapshot["own"])
         self._acting[rows] = np.asarray(snapshot["acting"])

@@ -9,6 +9,9 @@ from surefoot.core.errors import EnvError, SurefootError
 from surefoot.core.specs import ArraySpec, ObsSpec
 from surefoot.envs.protocol import ArrayTree, Slot
 
+_LONGEST = 300
+"""Characters of a foreign error message that a message of ours quotes; the traceback has all of it."""
+
 
 class Calls:
     """Says which row's env is being called, in memory that a watching process may share."""
@@ -84,6 +87,12 @@ def construct(make: Callable[[], Any], number: int) -> Any:
         raise EnvError(f"env {number} could not be made: {brief(error)}") from error
 
 
-def brief(error: Exception) -> str:
-    """An exception in one line."""
-    return f"{type(error).__name__}: {error}"
+def brief(error: BaseException) -> str:
+    """An exception in one line of bounded length."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "(it cannot say what)"
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    shortened = line if len(line) <= _LONGEST else line[:_LONGEST] + "..."
+    return f"{type(error).__name__}: {shortened}" if shortened else type(error).__name__

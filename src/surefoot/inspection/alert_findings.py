@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from surefoot.core.config import Config
 from surefoot.inspection.findings import Evidence, Finding, Severity
 from surefoot.inspection.run_record import Record, RunRecord
+from surefoot.telemetry import names
 from surefoot.telemetry.alerts import ALERTS, Alert
 from surefoot.telemetry.watch import AlertWatch, shown
 
@@ -59,23 +60,36 @@ def _replayed_spans(run: RunRecord, config: Config) -> dict[str, list[Span]]:
 
 
 def _finding(run: RunRecord, config: Config, alert: Alert, spans: list[Span]) -> Finding:
-    worst = _worst(run, config, alert, spans)
-    evidence = tuple(Evidence(name, value, int(worst["step"])) for name, value in shown(alert, worst).items())
+    evidence = _counted(run, alert) or _measured(_worst(run, config, alert, spans), alert)
     is_over = spans[-1].end is not None
     severity: Severity = "low" if is_over else "high" if alert.is_grave else "medium"
     remedies = tuple(alert.remedies(config))
     return Finding(alert.name, severity, alert.label, alert.meaning, evidence, _when(spans), remedies)
 
 
+def _counted(run: RunRecord, alert: Alert) -> tuple[Evidence, ...]:
+    """Of events, how many there were in all, and when the last one was."""
+    happened = [(step, count) for step, count in run.series(alert.evidence[0]) if count > 0]
+    if alert.evidence[0] not in names.COUNTS or not happened:
+        return ()
+    return (Evidence(alert.evidence[0], sum(count for _, count in happened), happened[-1][0]),)
+
+
+def _measured(record: Record, alert: Alert) -> tuple[Evidence, ...]:
+    return tuple(Evidence(name, value, int(record["step"])) for name, value in shown(alert, record).items())
+
+
 def _worst(run: RunRecord, config: Config, alert: Alert, spans: list[Span]) -> Record:
-    """The record with the worst level while it was raised."""
+    """The record with the worst level while it was raised, or in the window that raised it."""
     gauge, limits = alert.gauge(), alert.limits(config)
     sign = 1 if limits.bad > limits.good else -1
     levels = [(gauge(record), record) for record in run.records]
+    steps = [int(record["step"]) for record in run.records]
+    leading = [Span(steps[max(0, steps.index(span.begin) - alert.window + 1)], span.end) for span in spans]
     raised = [
         (sign * level, record)
         for level, record in levels
-        if level is not None and any(span.covers(int(record["step"])) for span in spans)
+        if level is not None and any(span.covers(int(record["step"])) for span in leading)
     ]
     return max(raised, key=lambda pair: pair[0])[1] if raised else run.records[-1]
 

@@ -16,6 +16,9 @@ _BUSY = 0.2
 """Share of the time spent waiting for a CPU from which on it is worth a word."""
 
 
+_FEW = max(alert.window for alert in ALERTS)
+
+
 def diagnose(path: Path) -> Diagnosis:
     """Look at a run directory; the run may still be going on."""
     run = read_run(path)
@@ -45,6 +48,8 @@ def _notes(run: RunRecord, config: Config, process: str | None) -> list[str]:
             f"it stopped at step {step:,}, before its {total:,} steps were used up;"
             f" 'surefoot resume {run.path}' goes on from there"
         )
+    if len(run.records) < _FEW:
+        notes.append(f"it has {len(run.records)} records so far: too few for alerts that watch {_FEW} iterations")
     return [*notes, *_speed_notes(run), *_return_note(run)]
 
 

@@ -37,10 +37,12 @@ class RunRecord:
 def read_run(path: Path) -> RunRecord:
     """Read a run directory; it may belong to a run that is still going on, or that was killed."""
     config_file, metrics_file = path / "config.yaml", path / "metrics.jsonl"
+    if not path.is_dir():
+        raise RunDirectoryError(f"there is no folder {path}; give the folder that 'train' printed")
     if not os.path.isfile(config_file):  # pathlib's raises where the folder may not be entered
         raise RunDirectoryError(f"{path} holds no run (it has no config.yaml); give the folder that 'train' printed")
     if not os.path.isfile(metrics_file):
-        raise RunDirectoryError(f"{path} has no metrics.jsonl yet; wait for the first iteration to end")
+        raise RunDirectoryError(f"{path} has no metrics.jsonl yet; {_why_not(path)}")
     try:
         config = yaml.safe_load(config_file.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
@@ -66,13 +68,19 @@ def _read_records(path: Path) -> list[Record]:
             by_step.popitem()
         by_step[step] = record
     if not by_step:
-        raise RunDirectoryError(f"{path} holds no record yet; wait for the first iteration to end")
+        raise RunDirectoryError(f"{path} holds no record yet; {_why_not(path.parent)}")
     return list(by_step.values())
 
 
 def _numbers(raw: dict[str, Any]) -> Record:
     """Finite numbers only: what else a line holds cannot be drawn or judged."""
     return {name: value for name, value in raw.items() if isinstance(value, int | float) and math.isfinite(value)}
+
+
+def _why_not(path: Path) -> str:
+    if lock_holder(path) is None:
+        return "the run ended before its first iteration did, log.txt says how"
+    return "wait for the first iteration to end"
 
 
 def lock_holder(path: Path) -> str | None:

@@ -169,9 +169,9 @@ ALERTS = (
         "explained variance below 0",
         "the critic predicts returns worse than their mean would, so advantages are mostly noise",
         lambda: explained,
-        lambda config: Limits(0.0, 0.1),
+        lambda config: Limits(-0.02, 0.1),  # a critic that has learned nothing yet is about 0
         _better_values,
-        window=20,
+        window=30,
     ),
     Alert(
         "entropy_collapse",

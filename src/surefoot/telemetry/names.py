@@ -40,3 +40,6 @@ EVAL_REWARD_STD = "eval/std_reward"
 EVAL_LENGTH = "eval/mean_ep_length"
 
 ALERT_PREFIX = "warn/"
+
+COUNTS = frozenset({WORKER_RESTARTS, SKIPPED_STEPS})
+"""Events of one iteration: over a run, their sum says more than their largest."""

@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from surefoot.core.config import Config
@@ -16,7 +16,7 @@ _FEWEST = 3
 
 @dataclass(frozen=True)
 class Change:
-    """An alert that has just been raised or cleared, with its evidence."""
+    """An alert that has just been raised or cleared, with its evidence: medians of the readings that decided."""
 
     alert: Alert
     is_raised: bool
@@ -32,13 +32,7 @@ class AlertWatch:
     def observe(self, metrics: Metrics) -> list[Change]:
         """One more iteration; what it raised or cleared."""
         finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
-        return [
-            Change(
-                state.alert, state.is_raised, {name: finite[name] for name in state.alert.evidence if name in finite}
-            )
-            for state in self._states
-            if state.observe(finite)
-        ]
+        return [Change(state.alert, state.is_raised, state.evidence) for state in self._states if state.observe(finite)]
 
     @property
     def raised(self) -> list[Alert]:
@@ -58,6 +52,8 @@ class _State:
         self.alert, self.is_raised = alert, False
         self._gauge, self._limits = alert.gauge(), alert.limits(config)
         self._levels: deque[float] = deque(maxlen=_strided(alert.window, stride))
+        self._readings: deque[Metrics] = deque(maxlen=self._levels.maxlen)
+        self.evidence: dict[str, float] = {}
         self._calm_needed, self._calm = _strided(alert.calm, stride), 0
 
     def observe(self, metrics: Metrics) -> bool:
@@ -66,6 +62,7 @@ class _State:
         if level is None:
             return False
         self._levels.append(level)
+        self._readings.append(shown(self.alert, metrics))
         self._calm = self._calm + 1 if self._limits.is_good(level) else 0
         if self.is_raised:
             return self._change(self._calm >= self._calm_needed)
@@ -76,10 +73,20 @@ class _State:
         if is_due:
             self.is_raised = not self.is_raised
             self._calm = 0
+            self.evidence = _medians(self._readings)
             self._levels.clear()
+            self._readings.clear()
         return is_due
 
 
 def _strided(iterations: int, stride: int) -> int:
     """The same time in readings that are `stride` iterations apart."""
     return max(math.ceil(iterations / stride), min(iterations, _FEWEST))
+
+
+def _medians(readings: Iterable[Metrics]) -> dict[str, float]:
+    columns: dict[str, list[float]] = {}
+    for reading in readings:
+        for name, value in reading.items():
+            columns.setdefault(name, []).append(value)
+    return {name: statistics.median(values) for name, values in columns.items()}

@@ -72,6 +72,7 @@ class Report:
 
 def _tell(change: Change, step: int) -> None:
     alert, values = change.alert, ", ".join(f"{name} {value:.4g}" for name, value in change.values.items())
+    values += f", median of {alert.window} iterations" if alert.window > 1 and values else ""
     if change.is_raised:
         _log.warning("%s at step %d: %s (%s)", alert.key, step, alert.meaning, values)
     else:

@@ -8,11 +8,13 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.core.config import RolloutConfig
 from surefoot.core.cores import available_cores
 from surefoot.core.errors import ConfigError, EnvError
+from surefoot.core.tree import tree_map
 from surefoot.envs.blueprint import Blueprint, shares
 from surefoot.envs.engines import Engine, RowSpecs, engines, env_groups, joined_state, rows_of
 from surefoot.envs.engines.block import Block, anonymous_file, copy_beginning, copy_rows
@@ -132,6 +134,8 @@ class ProcessEngine(Engine):
             except WorkerError as fault:
                 self._replace(index, fault)
                 parts[-1] = None
+        if any(self._lost):  # rows whose loss has not been told yet: their observations are of other episodes
+            return None
         return joined_state([parts[first] for first in sorted(parts)])
 
     def load_state(self, state: dict[str, Any], step: int = 0) -> None:
@@ -172,9 +176,10 @@ class ProcessEngine(Engine):
             self._restarted.append(now)
             self.restarts += 1
             _log.warning(
-                "%s; restarting worker %d (%d of %d within an hour), its running episodes do not count\n%s",
-                *(fault, index, len(self._restarted), self._max_restarts, fault.trace),
+                "%s; restarting worker %d (%d of %d within an hour), its running episodes do not count",
+                *(fault, index, len(self._restarted), self._max_restarts),
             )
+            _log.info("worker %d was at:\n%s", index, fault.trace)  # for the log, not for the terminal
             try:
                 self._restart(worker)
                 break
@@ -194,8 +199,11 @@ class ProcessEngine(Engine):
 
     def _write_loss(self, worker: WorkerProcess, group: int) -> None:
         """What a step says that was not made: the episode is over, and nothing of this step counts."""
-        lost = self._block.slot.part(rows_of(worker.envs[group], self._specs.rows_per_env))
+        rows = rows_of(worker.envs[group], self._specs.rows_per_env)
+        lost = self._block.slot.part(rows)
         lost.reward[:], lost.terminated[:], lost.truncated[:], lost.valid[:] = 0, False, True, False
+        # Nobody bootstraps from it, but what an earlier end left here may not even be finite.
+        tree_map(lambda final, obs: np.copyto(final[rows], obs), self.final_obs, lost.obs)
 
     def _drain(self) -> None:
         """Wait for steps whose results nobody wants anymore."""
@@ -236,6 +244,5 @@ def _without_empty(share: Sequence[range]) -> dict[int, range]:
 
 def _error(message: str, fault: WorkerError) -> EnvError:
     """One line; the traceback goes along as the cause, and to the log."""
-    if fault.trace:
-        _log.error("%s\n%s", message, fault.trace)
+    _log.info("%s\n%s", message, fault.trace)
     return EnvError(message)

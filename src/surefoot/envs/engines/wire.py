@@ -5,6 +5,7 @@ always between processes of one run. Either side sees the end of the other as th
 """
 
 import pickle
+import signal
 import socket
 import struct
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from enum import IntEnum
 from typing import Any
 
 MAX_GROUPS = 200
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""What a terminal or a scheduler sends to all processes of a run; workers leave them to their parent."""
 CALL = bytes([255])
 DONE = b"."
 RESULT = b"="
@@ -49,6 +52,7 @@ class Failure:
     """An exception on its way from a worker: what happened, and where."""
 
     message: str
+    names_env: bool
     traceback: str
 
 

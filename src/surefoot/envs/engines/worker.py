@@ -7,16 +7,32 @@ import os
 import signal
 import socket
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
+
+import cloudpickle
 
 from surefoot.core.errors import SurefootError
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import RowSpecs, part_of, part_of_state, rows_of
 from surefoot.envs.engines.block import Block
-from surefoot.envs.engines.wire import CALL, DONE, FAILURE, RESULT, Cell, Failure, Phase, read_message, send_message
-from surefoot.envs.shard import Calls, Shard
+from surefoot.envs.engines.wire import (
+    CALL,
+    DONE,
+    FAILURE,
+    RESULT,
+    SIGNALS,
+    Cell,
+    Failure,
+    Phase,
+    read_message,
+    send_message,
+)
+from surefoot.envs.shard import Calls, Shard, brief
 
 _PR_SET_PDEATHSIG = 1
 
@@ -37,15 +53,16 @@ class Worker:
             try:
                 if command == CALL:
                     name, arguments = read_message(self._connection)
-                    send_message(self._connection, RESULT, getattr(self, name)(*arguments))
+                    # What the envs save may be of any kind; the parent decides whether that can be kept.
+                    send_message(self._connection, RESULT, getattr(self, name)(*arguments), cloudpickle.dumps)
                 else:
                     self._steps[command[0]]()
                     send(DONE)
-            except (EOFError, BrokenPipeError, ConnectionResetError):
-                return
-            except Exception as error:
-                brief = str(error) if isinstance(error, SurefootError) else f"{type(error).__name__}: {error}"
-                send_message(self._connection, FAILURE, Failure(brief, traceback.format_exc()))
+            except BaseException as error:  # an env may even call sys.exit
+                is_ours = isinstance(error, SurefootError)
+                failure = Failure(str(error) if is_ours else brief(error), is_ours, traceback.format_exc())
+                with suppress(OSError):  # nobody is left to be told
+                    send_message(self._connection, FAILURE, failure)
 
     def construct(self, blueprint: Blueprint, envs: Mapping[int, range]) -> RowSpecs:
         """Make the envs of each group; what their rows look like."""
@@ -112,11 +129,13 @@ class Worker:
 def main() -> None:
     """Entry point of the process: file descriptors and the parent's process id as arguments."""
     connection_file, block_file, status_file, trace_file, parent, dies_with_thread = map(int, sys.argv[1:])
-    # The parent decides when a run ends; a Ctrl-C goes to the whole terminal.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _leave_signals_to_the_parent()
+    for file in (connection_file, block_file, status_file, trace_file):
+        os.set_inheritable(file, False)  # a child of an env must not keep our connection open
     if dies_with_thread:
         _die_with(parent)
+    else:
+        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     faulthandler.enable(trace_file)
     faulthandler.register(signal.SIGUSR1, trace_file)
     status = memoryview(mmap.mmap(status_file, 0)).cast("q")
@@ -125,6 +144,30 @@ def main() -> None:
     worker.close()
     sys.stdout.flush()
     os._exit(0)  # threads that an env left behind must not keep the process
+
+
+def _leave_signals_to_the_parent() -> None:
+    """It decides when a run ends, and a Ctrl-C goes to the whole terminal. What envs start gets them as usual."""
+    for number in SIGNALS:
+        signal.signal(number, _do_nothing)  # not SIG_IGN, which other programs would inherit
+    os.register_at_fork(after_in_child=_listen_again)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
+def _do_nothing(number: int, frame: object) -> None:
+    pass
+
+
+def _listen_again() -> None:
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _watch(parent: int) -> None:
+    """End with the parent, where the kernel cannot be asked to."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
 
 
 def _die_with(parent: int) -> None:

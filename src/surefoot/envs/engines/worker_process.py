@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any, NoReturn
 
 import cloudpickle
@@ -23,6 +23,7 @@ from surefoot.envs.engines.wire import (
     DONE,
     FAILURE,
     MAX_GROUPS,
+    SIGNALS,
     STATUS_BYTES,
     Cell,
     Failure,
@@ -65,30 +66,46 @@ class WorkerProcess:
         self._wait_s = min(1.0, max(timeout_s / 4, 0.001))
         self.descriptions: dict[int, list[str]] = {}
         self._process: subprocess.Popen[bytes] | None = None
+        self._release = ExitStack()
 
     def start(self, blueprint: Blueprint) -> None:
         """Start the process and let it construct its envs; the answer is waited for with `result`."""
+        try:
+            self._spawn()
+        except OSError as error:
+            self._release.close()
+            raise EnvError(f"worker {self.index} could not be started: {error.strerror}") from error
+        self.call("construct", blueprint, dict(self.envs))
+
+    def _spawn(self) -> None:
         self._status_file, self._trace_file = anonymous_file("status"), anonymous_file("trace")
+        for file in (self._status_file, self._trace_file):
+            self._release.callback(os.close, file)
         os.truncate(self._status_file, STATUS_BYTES)
         self._status = memoryview(mmap.mmap(self._status_file, STATUS_BYTES)).cast("q")
+        self._release.callback(self._status.release)
         self._connection, theirs = socket.socketpair()
+        self._release.callback(self._connection.close)
         # A wait that runs out looks whether the worker still makes progress.
-        microseconds = int(1e6 * self._wait_s)
-        wait = struct.pack("ll", *divmod(microseconds, 1_000_000))
+        wait = struct.pack("ll", *divmod(int(1e6 * self._wait_s), 1_000_000))
         self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, wait)
         files = (theirs.fileno(), self._block_file, self._status_file, self._trace_file)
         # The kernel ties a child to the thread that started it, and only the main thread lasts as long as we do.
         dies_with_thread = threading.current_thread() is threading.main_thread()
         arguments = [*map(str, files), str(os.getpid()), str(int(dies_with_thread))]
-        path = os.pathsep.join(entry for entry in sys.path if entry)
-        self._process = subprocess.Popen(
-            [sys.executable, "-u", "-c", _COMMAND, *arguments],
-            pass_fds=files,
-            stdin=subprocess.DEVNULL,
-            env={**_ONE_THREAD, **os.environ, "PYTHONPATH": path},
-        )
-        theirs.close()
-        self.call("construct", blueprint, dict(self.envs))
+        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+        # Blocked until the worker can handle them: a Ctrl-C must not end it while it starts.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-u", "-P", "-c", _COMMAND, *arguments],
+                pass_fds=files,
+                stdin=subprocess.DEVNULL,
+                env={**_ONE_THREAD, **os.environ, "PYTHONPATH": path},
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            theirs.close()
 
     def step(self, group: int) -> None:
         """Begin a step of a group; `wait` is for its end."""
@@ -132,18 +149,31 @@ class WorkerProcess:
                 waited_s += self._wait_s
                 if self._status[Cell.CALLS] != calls:
                     calls, waited_s = self._status[Cell.CALLS], 0.0
+                elif self._process is not None and self._process.poll() is not None:
+                    return b""  # dead, though a child of it may keep the connection open
                 elif waited_s > (self._timeout_s if calls else max(self._timeout_s, _START_S)):
                     raise self._hung() from None
 
     def _raise(self, kind: bytes) -> NoReturn:
         if kind == FAILURE:
-            failure: Failure = read_message(self._connection)
-            raise WorkerError(failure.message, failure.traceback)
+            with suppress(EOFError, ConnectionResetError):
+                failure: Failure = read_message(self._connection)
+                where = "" if failure.names_env else self._where()
+                raise WorkerError(failure.message + where, failure.traceback)
+        raise WorkerError(f"worker {self.index} {self._ending()}{self._where()}", self._trace())
+
+    def _ending(self) -> str:
+        """How the process ended, or that it did not."""
         assert self._process is not None
-        code = self._process.wait()
-        how = f"exited with code {code}" if code >= 0 else f"died of {signal.Signals(-code).name}"
+        try:
+            code = self._process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            return "closed its connection"
+        if code >= 0:
+            return f"exited with code {code}"
+        known = {number.value: number.name for number in signal.Signals}
         hint = " (killed from outside, perhaps for lack of memory)" if code == -signal.SIGKILL else ""
-        raise WorkerError(f"worker {self.index} {how}{hint}{self._where()}", self._trace())
+        return f"died of {known.get(-code, f'signal {-code}')}{hint}"
 
     def _hung(self) -> WorkerError:
         assert self._process is not None
@@ -174,10 +204,7 @@ class WorkerProcess:
         self._process.kill()
         self._process.wait()
         self._process = None
-        self._connection.close()
-        self._status.release()
-        for file in (self._status_file, self._trace_file):
-            os.close(file)
+        self._release.close()
 
     def ask_to_end(self) -> None:
         """Close our end of the socket, which the worker sees as its end."""
