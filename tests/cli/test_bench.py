@@ -139,3 +139,13 @@ def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench"]) == 2
     assert main(["bench", "--help"]) == 0
     assert capsys.readouterr().out.count("scaling") == 2
+
+
+@pytest.mark.parametrize("option", ["--output", "--json"])
+def test_a_place_that_cannot_be_written_to_is_refused_before_measuring(option, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    place = tmp_path / "file" / "there"
+    assert main(["bench", "train", "CartPole-v1", option, str(place)]) == 2
+    shown = capsys.readouterr()
+    assert f"{option}: " in shown.err
+    assert "starting" not in shown.out + shown.err

@@ -185,4 +185,4 @@ def test_an_env_that_never_ends_and_leaves_its_bounds(tmp_path, capsys):
 
 def test_what_is_no_run_is_refused(tmp_path, capsys):
     assert main(["doctor", str(tmp_path / "nothing")]) == 2
-    assert "holds no run" in capsys.readouterr().err
+    assert "there is no folder" in capsys.readouterr().err

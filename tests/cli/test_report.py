@@ -61,7 +61,8 @@ def test_a_report_is_renewed_and_nothing_else_is_overwritten(runs, tmp_path):
 
 def test_what_cannot_be_reported(runs, tmp_path):
     assert "at least one run" in surefoot("report").refused()
-    assert "no config.yaml" in surefoot("report", tmp_path / "nothing").refused()
+    assert "there is no folder" in surefoot("report", tmp_path / "nothing").refused()
+    assert "no config.yaml" in surefoot("report", tmp_path).refused()
     assert "no config.yaml" in surefoot("report", runs[0], tmp_path).refused()
     assert "is a folder" in surefoot("report", runs[0], "--output", tmp_path).refused()
     (tmp_path / "file").write_text("")

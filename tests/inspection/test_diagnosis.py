@@ -189,10 +189,28 @@ def test_a_return_that_never_rose_is_a_note(tmp_path):
 
 def test_speed_is_a_note(tmp_path):
     times = {"ROLLOUT_SECONDS": [3.0] * 4, "LEARN_SECONDS": [1.0] * 4, "STEPS_PER_SECOND": [250.0] * 4}
-    assert examined(tmp_path, **times).notes == ("250 steps/s: 75% of the time collecting, 25% learning",)
+    assert examined(tmp_path, **times).notes[1:] == ("250 steps/s: 75% of the time collecting, 25% learning",)
     busy = examined(tmp_path, **times, CPU_WAIT=[0.5] * 4)
     assert busy.is_healthy
-    assert busy.notes[1] == "it waited 50% of its time for a CPU: others keep this machine busy"
+    assert busy.notes[2] == "it waited 50% of its time for a CPU: others keep this machine busy"
+
+
+def test_a_short_run_says_that_it_is_short(tmp_path):
+    short = "it has 4 records so far: too few for alerts that watch 30 iterations"
+    assert short in examined(tmp_path, APPROX_KL=[0.0] * 4).notes
+    assert short not in examined(tmp_path, APPROX_KL=[0.0] * 40).notes
+
+
+def test_events_are_counted_over_the_whole_run(tmp_path):
+    (finding,) = examined(tmp_path, WORKER_RESTARTS=[0.0, 2.0, 0.0, 1.0, 1.0, 0.0]).findings
+    (evidence,) = finding.evidence
+    assert evidence.value == 4.0
+
+
+def test_the_evidence_shows_what_raised_an_alert(tmp_path):
+    """The median of ten is bad, the last value is not."""
+    (finding,) = examined(tmp_path, APPROX_KL=[0.2] * 9 + [0.01]).findings
+    assert finding.evidence[0].value == 0.2
 
 
 def test_what_cannot_be_read_is_typed(tmp_path):

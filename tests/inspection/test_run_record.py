@@ -7,6 +7,7 @@ import pytest
 
 from surefoot.core.errors import RunDirectoryError
 from surefoot.inspection.run_record import read_run
+from surefoot.training.run_directory import RunDirectory
 
 
 def make_run(folder: Path, lines: list[str]) -> Path:
@@ -54,3 +55,11 @@ def test_a_broken_config_is_named_in_one_line(tmp_path: Path) -> None:
     (folder / "config.yaml").write_text("a: [1\nb: }")
     with pytest.raises(RunDirectoryError, match=r"config\.yaml cannot be read: [^\n]*$"):
         read_run(folder)
+
+
+def test_a_run_without_records_says_whether_to_wait(tmp_path: Path) -> None:
+    make_run(tmp_path / "run", [])
+    with pytest.raises(RunDirectoryError, match="ended before its first iteration"):
+        read_run(tmp_path / "run")
+    with RunDirectory(tmp_path / "run"), pytest.raises(RunDirectoryError, match="wait for the first iteration"):
+        read_run(tmp_path / "run")

@@ -70,9 +70,9 @@ def test_the_log_has_one_line_each(caplog: pytest.LogCaptureFixture):
         (
             "WARNING",
             "warn/kl_high at step 100: the policy changes too much in an update: training is unstable, and may unlearn"
-            " what it has learned (train/approx_kl 0.1)",
+            " what it has learned (train/approx_kl 0.1, median of 10 iterations)",
         ),
-        ("INFO", "warn/kl_high is over at step 220 (train/approx_kl 0)"),
+        ("INFO", "warn/kl_high is over at step 220 (train/approx_kl 0, median of 10 iterations)"),
     ]
 
 
