@@ -162,3 +162,11 @@ def test_time_units():
 
 def test_rounding_keeps_what_the_eye_sees():
     assert rounded([20224.0, math.pi, 1e-7 / 3]) == [20224, 3.1416, 3.3333e-8]
+
+
+@pytest.mark.parametrize(("value", "axis"), [(3e-4, [0.0, 6e-4]), (-2.0, [-4.0, 0.0])])
+def test_what_never_changes_can_be_read_off_its_axis(tmp_path, value, axis):
+    lines = [{**line, names.LEARNING_RATE: value} for line in records(5)]
+    groups = group_runs([write_run(tmp_path / "run", lines)])
+    assert metric_chart(groups, names.LEARNING_RATE, "lr", SECONDS).layout == {"yaxis": {"range": axis}}
+    assert metric_chart(groups, names.APPROX_KL, "KL", SECONDS).layout == {}

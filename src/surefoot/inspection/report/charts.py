@@ -66,12 +66,23 @@ def metric_chart(
     """A metric of all groups."""
     limit = MOST_POINTS if is_large else MOST_POINTS_SMALL
     traces: list[Trace] = []
+    seen: set[float] = set()
     for group in groups:
         curves = [curve for run in group.runs if (curve := metric_curve(run, metric, sign)) is not None]
         traces += curve_traces(group, curves, unit, limit, faint=is_large)
+        seen |= {value for curve in curves for value in (curve.values.min(), curve.values.max())}
     if not traces:
         return None
-    return Chart(title, traces, height=TALL if is_large else SMALL, ranges=ranges(groups, unit))
+    height = TALL if is_large else SMALL
+    return Chart(title, traces, height=height, ranges=ranges(groups, unit), layout=_constant_layout(seen))
+
+
+def _constant_layout(seen: set[float]) -> dict[str, Any]:
+    """What never changes gets an axis from 0, on which its value can be read; left alone, plotly takes -1 to 1."""
+    if len(seen) != 1 or seen == {0.0}:
+        return {}
+    (value,) = seen
+    return {"yaxis": {"range": sorted([0.0, 2 * float(value)])}}
 
 
 def learning_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
@@ -79,7 +90,7 @@ def learning_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
     chart = metric_chart(groups, names.EPISODE_REWARD, "Return", unit, is_large=True)
     if chart is None:
         return None
-    layout = {"yaxis": {"title": {"text": "return, mean of the last 100 episodes"}}}
+    layout = {"yaxis": {**chart.layout.get("yaxis", {}), "title": {"text": "return, mean of the last 100 episodes"}}}
     return replace(chart, traces=[*chart.traces, *group_evaluations(groups, unit)], layout=layout, is_alone=True)
 
 
