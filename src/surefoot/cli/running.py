@@ -13,7 +13,7 @@ def finish(run: Run) -> int:
     if code:
         print(f"stopped at step {step}; 'surefoot resume {directory.path}' goes on from there")
         return code
-    print(f"trained {step} steps")
+    print(f"trained {step:,} steps")
     if evaluation is not None:
         print(f"evaluated {describe(evaluation)}")
     has_events = run.config.log.tensorboard
@@ -23,8 +23,9 @@ def finish(run: Run) -> int:
         print(f"newest    {newest[0]}")
     if directory.best.exists():
         print(f"best      {directory.best}")
-    look = f" · tensorboard --logdir {directory.path.parent}" if has_events else ""
-    print(f"next      surefoot evaluate {directory.path}{look}")
+    print(f"next      surefoot evaluate|doctor|report {directory.path}")
+    if has_events:
+        print(f"          tensorboard --logdir {directory.path.parent}")
     return 0
 
 
