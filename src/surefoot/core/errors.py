@@ -41,3 +41,7 @@ class CheckpointMismatchError(CheckpointError):
 
 class RunDirectoryError(SurefootError):
     """The run directory cannot be used: not writable, locked, or not a run."""
+
+
+class NativeError(SurefootError):
+    """The compiled core is missing or does not fit, or was asked for something it does not know."""

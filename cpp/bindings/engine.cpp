@@ -1,0 +1,241 @@
+// The engine from Python.
+#include "surefoot/engine.hpp"
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+
+#include "arrays.hpp"
+
+namespace surefoot {
+namespace {
+
+using Bounds = std::vector<std::vector<float>>;
+
+/// Throws away what a slow path needs no more: numpy arrays own what they are given.
+template <class Number>
+nb::object owned(std::vector<Number> numbers, Shape shape) {
+  auto* kept = new std::vector<Number>(std::move(numbers));
+  const nb::capsule owner(kept, [](void* memory) noexcept { delete static_cast<std::vector<Number>*>(memory); });
+  return nb::cast(nb::ndarray<nb::numpy, Number>(kept->data(), shape.size(), shape.data(), owner));
+}
+
+template <class Number, class Read>
+nb::object column(const std::vector<FinishedEpisode>& episodes, const Read& read) {
+  std::vector<Number> numbers;
+  numbers.reserve(episodes.size());
+  for (const auto& episode : episodes) numbers.push_back(static_cast<Number>(read(episode)));
+  const Shape shape{numbers.size()};
+  return owned(std::move(numbers), shape);
+}
+
+std::vector<double*> parts_of(Engine& engine, const std::vector<nb::object>& arrays, const char* name) {
+  const Rows& rows = engine.rows();
+  if (arrays.size() != rows.obs_parts().size()) {
+    throw nb::value_error((std::string(name) + " must have one array for each part of the observation").c_str());
+  }
+  std::vector<double*> parts;
+  for (std::size_t part = 0; part < arrays.size(); ++part) {
+    parts.push_back(checked<double>(arrays[part], name, {rows.size(), rows.obs_parts()[part].size}));
+  }
+  return parts;
+}
+
+bool* mask_of(Engine& engine, nb::handle mask, Shape lead) {
+  if (mask.is_none()) return nullptr;
+  lead.push_back(engine.rows().mask_size());
+  return checked<bool>(mask, "action_mask", lead);
+}
+
+/// Box actions are float32, all others int64.
+RowActions actions_of(Engine& engine, nb::handle actions, Shape lead) {
+  lead.push_back(engine.rows().action_size());
+  const bool is_box = nb::isinstance<nb::ndarray<const float>>(actions);
+  return is_box ? RowActions{checked<const float>(actions, "actions", lead), nullptr}
+                : RowActions{nullptr, checked<const std::int64_t>(actions, "actions", lead)};
+}
+
+void reset(Engine& engine, nb::handle seeds, const std::vector<nb::object>& obs, nb::handle mask) {
+  const std::size_t count = engine.rows().size();
+  const auto* words = checked<const std::uint64_t>(seeds, "seeds", {count, 4});
+  std::vector<Generator::Words> each(count);
+  for (std::size_t row = 0; row < count; ++row) std::copy_n(words + 4 * row, 4, each[row].begin());
+  StepSlot slot{};
+  slot.obs = parts_of(engine, obs, "obs");
+  slot.mask = mask_of(engine, mask, {count});
+  engine.check_process();
+  const nb::gil_scoped_release release;
+  engine.reset(each, slot);
+}
+
+void step(Engine& engine, nb::handle actions, const std::vector<nb::object>& obs,
+          const std::vector<nb::object>& final_obs, const nb::dict& outcome, nb::handle mask) {
+  const std::size_t count = engine.rows().size();
+  const StepSlot slot{parts_of(engine, obs, "obs"),
+                      parts_of(engine, final_obs, "final_obs"),
+                      entry<double>(outcome, "reward", {count}),
+                      entry<bool>(outcome, "terminated", {count}),
+                      entry<bool>(outcome, "truncated", {count}),
+                      mask_of(engine, mask, {count})};
+  const RowActions taken = actions_of(engine, actions, {count});
+  engine.check_process();
+  const nb::gil_scoped_release release;
+  engine.step(taken, slot);
+}
+
+RolloutMemory memory_of(Engine& engine, const Policy& policy, const nb::dict& arrays,
+                        const std::vector<nb::object>& obs) {
+  const Rows& rows = engine.rows();
+  const std::size_t num_rows = rows.size();
+  RolloutMemory memory{};
+  memory.num_rows = num_rows;
+  memory.num_steps = arrays.contains("reward") ? nb::cast<nb::ndarray<>>(arrays["reward"]).shape(0) : 0;
+  const Shape each{memory.num_steps, num_rows}, acted{memory.num_steps, num_rows, rows.action_size()};
+  for (std::size_t part = 0; part < rows.obs_parts().size(); ++part) {
+    const Shape shape{memory.num_steps + 1, num_rows, rows.obs_parts()[part].size};
+    memory.obs.push_back(checked<float>(obs.at(part), "obs", shape));
+  }
+  if (arrays.contains("action_mask")) memory.mask = mask_of(engine, arrays["action_mask"], {memory.num_steps + 1, num_rows});
+  (policy.is_discrete() ? memory.action = nullptr : memory.action = entry<float>(arrays, "action", acted));
+  if (policy.is_discrete()) memory.choice = entry<std::int64_t>(arrays, "action", acted);
+  memory.log_prob = entry<float>(arrays, "log_prob", each);
+  memory.value = entry<float>(arrays, "value", each);
+  memory.reward = entry<float>(arrays, "reward", each);
+  memory.final_value = entry<float>(arrays, "final_value", each);
+  memory.terminated = entry<bool>(arrays, "terminated", each);
+  memory.truncated = entry<bool>(arrays, "truncated", each);
+  memory.episode_start = entry<bool>(arrays, "episode_start", {memory.num_steps + 1, num_rows});
+  memory.last_value = entry<float>(arrays, "last_value", {num_rows});
+  memory.running_reward = entry<double>(arrays, "running_reward", {num_rows});
+  memory.running_length = entry<std::int64_t>(arrays, "running_length", {num_rows});
+  return memory;
+}
+
+void check_fit(const Rows& rows, const Policy& policy, const RolloutMemory& memory) {
+  const auto& wanted = policy.plan().obs;
+  bool fits = wanted.size() == rows.obs_parts().size();
+  for (std::size_t part = 0; fits && part < wanted.size(); ++part) fits = wanted[part].size == rows.obs_parts()[part].size;
+  if (!fits) throw nb::value_error("policy: takes other observations than the environment gives");
+  if (policy.action_size() != rows.action_size()) {
+    throw nb::value_error("policy: gives actions of another size than the environment takes");
+  }
+  if ((memory.mask != nullptr) != (rows.mask_size() > 0)) {
+    throw nb::value_error("action_mask must be given if the environment has masks, and only then");
+  }
+}
+
+RolloutResult collect(Engine& engine, const Policy& policy, const std::vector<nb::object>& obs, const nb::dict& arrays,
+                      std::uint64_t seed, std::uint64_t first_step, std::uint32_t stream, Bounds low, Bounds high,
+                      std::vector<bool> with_moments) {
+  const std::size_t parts = engine.rows().obs_parts().size();
+  if (obs.size() != parts || low.size() != parts || high.size() != parts || with_moments.size() != parts) {
+    throw nb::value_error("obs, low, high and with_moments must have one entry for each part of the observation");
+  }
+  for (std::size_t part = 0; part < parts; ++part) {
+    const std::size_t size = engine.rows().obs_parts()[part].size;
+    if (low[part].size() != high[part].size() || (!low[part].empty() && low[part].size() != size)) {
+      throw nb::value_error("low and high must be as long as their part of the observation, or empty");
+    }
+  }
+  const RolloutMemory memory = memory_of(engine, policy, arrays, obs);
+  check_fit(engine.rows(), policy, memory);
+  const RolloutKey key{seed, first_step, stream, std::move(low), std::move(high), std::move(with_moments)};
+  engine.check_process();
+  const nb::gil_scoped_release release;
+  return engine.collect(policy, memory, key);
+}
+
+void replay(Engine& engine, nb::handle actions, nb::handle ended) {
+  const std::size_t num_steps = nb::cast<nb::ndarray<>>(ended).shape(0), count = engine.rows().size();
+  const bool* ends = checked<const bool>(ended, "ended", {num_steps, count});
+  const RowActions taken = actions_of(engine, actions, {num_steps, count});
+  engine.check_process();
+  const nb::gil_scoped_release release;
+  engine.replay(num_steps, taken, ends);
+}
+
+nb::object save(Engine& engine) {
+  Rows& rows = engine.rows();
+  std::vector<double> states(rows.size() * rows.state_size());
+  for (std::size_t row = 0; row < rows.size(); ++row) rows.save(row, states.data() + row * rows.state_size());
+  return owned(std::move(states), {rows.size(), rows.state_size()});
+}
+
+void load(Engine& engine, nb::handle state) {
+  Rows& rows = engine.rows();
+  const auto* states = checked<const double>(state, "state", {rows.size(), rows.state_size()});
+  for (std::size_t row = 0; row < rows.size(); ++row) rows.load(row, states + row * rows.state_size());
+}
+
+}  // namespace
+}  // namespace surefoot
+
+void bind_engine(nanobind::module_& module) {
+  using namespace surefoot;
+  nb::class_<NonFinite>(module, "NonFinite", "NaN or infinity, where it was first seen.")
+      .def_ro("step", &NonFinite::step)
+      .def_ro("row", &NonFinite::row)
+      .def_prop_ro("where",
+                   [](const NonFinite& problem) {
+                     const char* names[] = {"observation", "reward", "final observation"};
+                     return names[static_cast<std::size_t>(problem.where)];
+                   })
+      .def_ro("part", &NonFinite::part)
+      .def_ro("index", &NonFinite::index)
+      .def_ro("value", &NonFinite::value);
+  nb::class_<RolloutResult>(module, "RolloutResult", "What a rollout tells about itself.")
+      .def_ro("out_of_bounds", &RolloutResult::out_of_bounds)
+      .def_ro("problem", &RolloutResult::problem)
+      .def_prop_ro("total_rewards",
+                   [](const RolloutResult& result) {
+                     return column<double>(result.episodes, [](const auto& one) { return one.total_reward; });
+                   })
+      .def_prop_ro("lengths",
+                   [](const RolloutResult& result) {
+                     return column<std::int64_t>(result.episodes, [](const auto& one) { return one.length; });
+                   })
+      .def(
+          "moments",
+          [](const RolloutResult& result, std::size_t part) {
+            const auto& moments = result.moments.at(part);
+            return nb::make_tuple(moments.count, owned(moments.mean, {moments.mean.size()}),
+                                  owned(moments.variance, {moments.variance.size()}));
+          },
+          nb::arg("part"), "Count, mean and population variance of a part of the observation.");
+  nb::class_<Engine>(module, "Engine", "Steps environments on all cores.")
+      .def(
+          "__init__",
+          [](Engine* self, const std::string& env_id, const std::map<std::string, Option>& options,
+             std::size_t num_envs, std::size_t threads, std::size_t max_episode_steps, bool truncation_as_termination) {
+            if (num_envs == 0) throw nb::value_error("num_envs must be at least 1");
+            if (threads == 0) throw nb::value_error("threads must be at least 1");
+            auto rows = std::make_unique<Rows>(env_id, Options(options), num_envs,
+                                               Endings{max_episode_steps, truncation_as_termination});
+            new (self) Engine(std::move(rows), threads);
+          },
+          nb::arg("env_id"), nb::arg("options"), nb::arg("num_envs"), nb::arg("threads"), nb::arg("max_episode_steps"),
+          nb::arg("truncation_as_termination") = false)
+      .def_prop_ro("num_rows", [](Engine& engine) { return engine.rows().size(); })
+      .def_prop_ro("threads", &Engine::threads)
+      .def_prop_ro("obs_parts",
+                   [](Engine& engine) {
+                     std::vector<std::pair<std::string, std::size_t>> parts;
+                     for (const auto& part : engine.rows().obs_parts()) parts.emplace_back(part.key, part.size);
+                     return parts;
+                   })
+      .def_prop_ro("action_size", [](Engine& engine) { return engine.rows().action_size(); })
+      .def_prop_ro("mask_size", [](Engine& engine) { return engine.rows().mask_size(); })
+      .def("reset", &reset, nb::arg("seeds"), nb::arg("obs"), nb::arg("action_mask").none())
+      .def("step", &step, nb::arg("actions"), nb::arg("obs"), nb::arg("final_obs"), nb::arg("outcome"),
+           nb::arg("action_mask").none())
+      .def("collect", &collect, nb::arg("policy"), nb::arg("obs"), nb::arg("arrays"), nb::arg("seed"),
+           nb::arg("first_step"), nb::arg("stream"), nb::arg("low"), nb::arg("high"), nb::arg("with_moments"))
+      .def("replay", &replay, nb::arg("actions"), nb::arg("ended"))
+      .def("save", &save)
+      .def("load", &load, nb::arg("state"));
+}

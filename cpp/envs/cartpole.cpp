@@ -1,0 +1,57 @@
+// CartPole-v1: a pole on a cart, pushed left or right.
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include "surefoot/env.hpp"
+
+namespace surefoot {
+namespace {
+
+constexpr double kGravity = 9.8, kCartMass = 1.0, kPoleMass = 0.1, kTotalMass = kPoleMass + kCartMass;
+constexpr double kLength = 0.5, kPoleMassLength = kPoleMass * kLength, kForce = 10.0, kTau = 0.02;
+constexpr double kMaxX = 2.4, kMaxTheta = 12 * 2 * std::numbers::pi / 360;
+
+class CartPole final : public Cloned<CartPole> {
+ public:
+  explicit CartPole(const Options& options) : sutton_barto_reward_(options.flag("sutton_barto_reward", false)) {}
+
+  std::vector<ObsPart> obs_parts() const override { return {{"", 4}}; }
+  std::size_t action_size() const override { return 1; }
+
+  void reset(Generator& random) override {
+    for (double& value : state_) value = random.uniform(-0.05, 0.05);
+  }
+
+  Outcome step(const Action& action) override {
+    auto& [x, x_dot, theta, theta_dot] = state_;
+    const double force = action.choices[0] == 1 ? kForce : -kForce;
+    const double cosine = std::cos(theta), sine = std::sin(theta);
+    const double temp = (force + kPoleMassLength * (theta_dot * theta_dot) * sine) / kTotalMass;
+    const double theta_acc = (kGravity * sine - cosine * temp) /
+                             (kLength * (4.0 / 3.0 - kPoleMass * (cosine * cosine) / kTotalMass));
+    const double x_acc = temp - kPoleMassLength * theta_acc * cosine / kTotalMass;
+    x = x + kTau * x_dot;
+    x_dot = x_dot + kTau * x_acc;
+    theta = theta + kTau * theta_dot;
+    theta_dot = theta_dot + kTau * theta_acc;
+    const bool terminated = x < -kMaxX || x > kMaxX || theta < -kMaxTheta || theta > kMaxTheta;
+    if (sutton_barto_reward_) return {terminated ? -1.0 : 0.0, terminated};
+    return {1.0, terminated};
+  }
+
+  void observe(double* obs) const override { std::copy(state_.begin(), state_.end(), obs); }
+
+  std::size_t state_size() const override { return state_.size(); }
+  void save(double* state) const override { std::copy(state_.begin(), state_.end(), state); }
+  void load(const double* state) override { std::copy_n(state, state_.size(), state_.begin()); }
+
+ private:
+  bool sutton_barto_reward_;
+  std::array<double, 4> state_{};
+};
+
+const Registered kCartPole{"CartPole-v1", make<CartPole>};
+
+}  // namespace
+}  // namespace surefoot

@@ -1,0 +1,67 @@
+// Steps the rows of a run on all cores, one step at a time or a whole rollout with the policy inside.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "surefoot/policy.hpp"
+#include "surefoot/rollout_block.hpp"
+#include "surefoot/rows.hpp"
+#include "surefoot/thread_pool.hpp"
+
+namespace surefoot {
+
+/// Where one step of all rows goes; `final_obs` is written where an episode ended.
+struct StepSlot {
+  std::vector<double*> obs, final_obs;  // one a part, [N, size]
+  double* reward;
+  bool *terminated, *truncated;
+  bool* mask;  // [N, mask_size] or null
+};
+
+/// Actions of all rows, [N, action_size]; only the env's own kind is read.
+struct RowActions {
+  const float* values = nullptr;
+  const std::int64_t* choices = nullptr;
+
+  Action of(std::size_t row, std::size_t size) const;
+};
+
+/// Not safe to call from two threads at once, nor in a process that forked after it was made (`check_process`).
+class Engine {
+ public:
+  Engine(std::unique_ptr<Rows> rows, std::size_t threads);
+
+  Rows& rows() { return *rows_; }
+  std::size_t threads() const { return pool_.size(); }
+
+  /// Throws std::runtime_error in a forked child: the threads stayed behind.
+  void check_process() const;
+
+  void reset(std::span<const Generator::Words> seeds, const StepSlot& slot);
+  void step(const RowActions& actions, const StepSlot& slot);
+
+  /// T steps of every row without a barrier between them. Threads take blocks of rows, a stretch of steps at a time;
+  /// who took what cannot be seen in the result.
+  RolloutResult collect(const Policy& policy, const RolloutMemory& memory, const RolloutKey& key);
+
+  /// The recorded actions [T, N, ...] and resets once more, with bare dynamics: how fast a rollout could be at best.
+  void replay(std::size_t num_steps, const RowActions& actions, const bool* ended);
+
+ private:
+  void observe(std::size_t row, const std::vector<double*>& parts) const;
+  /// Calls `work(row)` for all rows, on all threads if there are many.
+  void each_row(const std::function<void(std::size_t)>& work);
+  std::size_t rows_a_block() const;
+
+  std::unique_ptr<Rows> rows_;
+  ThreadPool pool_;
+  std::vector<Workspace> workspaces_;
+  int process_;
+};
+
+}  // namespace surefoot

@@ -1,0 +1,64 @@
+// What Gymnasium's MuJoCo tasks share: a model from its XML file, a simulation, and its whole state.
+#pragma once
+
+#include <mujoco/mujoco.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "surefoot/env.hpp"
+
+namespace surefoot {
+
+/// A task derives from `Cloned<Task, MujocoEnv>`; copies share the model and have a simulation of their own.
+class MujocoEnv : public Env {
+ public:
+  /// Options `xml_file` (a path, or a file of the folder in option `assets`) and `frame_skip`.
+  MujocoEnv(const Options& options, const std::string& xml_file, int frame_skip);
+  MujocoEnv(const MujocoEnv& other);
+  MujocoEnv& operator=(const MujocoEnv&) = delete;
+
+  std::size_t action_size() const final { return static_cast<std::size_t>(model().nu); }
+  void reset(Generator& random) final;
+  void advance(const Action& action) final { simulate(action.values, false); }
+
+  /// The integration state, and the derived arrays that tasks read: they lag the state by a substep, so that computing
+  /// them anew from it would not give the same numbers.
+  std::size_t state_size() const final;
+  void save(double* state) const final;
+  void load(const double* state) final;
+
+ protected:
+  /// Draw a start and `set_state` to it.
+  virtual void reset_model(Generator& random) = 0;
+
+  const mjModel& model() const { return *model_; }
+  const mjData& data() const { return *data_; }
+  double dt() const { return model_->opt.timestep * frame_skip_; }
+  std::span<const double> qpos() const { return {data_->qpos, static_cast<std::size_t>(model_->nq)}; }
+  std::span<const double> qvel() const { return {data_->qvel, static_cast<std::size_t>(model_->nv)}; }
+  /// Of the model as it was made.
+  std::span<const double> init_qpos() const { return init_qpos_; }
+  std::span<const double> init_qvel() const { return init_qvel_; }
+
+  /// `frame_skip` steps with these controls, then the forces that only sensors would ask for.
+  void simulate(std::span<const float> controls, bool with_forces = true);
+  void set_state(std::span<const double> qpos, std::span<const double> qvel);
+  /// Index of a body (mjOBJ_BODY), joint, geom or site; throws std::invalid_argument if the model lacks it.
+  int id_of(mjtObj kind, const std::string& name) const;
+
+ private:
+  struct FreeData {
+    void operator()(mjData* data) const { mj_deleteData(data); }
+  };
+  std::vector<std::span<mjtNum>> derived() const;
+
+  std::shared_ptr<const mjModel> model_;
+  std::unique_ptr<mjData, FreeData> data_;
+  int frame_skip_;
+  std::vector<double> init_qpos_, init_qvel_;
+};
+
+}  // namespace surefoot

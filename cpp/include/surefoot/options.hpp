@@ -1,0 +1,37 @@
+// Arguments of an environment's constructor, by the names Gymnasium gives them.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace surefoot {
+
+using Option = std::variant<bool, double, std::string, std::vector<double>>;
+
+/// An environment asks for the options it knows, each with its default; what nobody asked for is unknown.
+class Options {
+ public:
+  Options() = default;
+  explicit Options(std::map<std::string, Option> given) : given_(std::move(given)) {}
+
+  bool flag(const std::string& name, bool otherwise) const;
+  double number(const std::string& name, double otherwise) const;
+  int count(const std::string& name, int otherwise) const;
+  std::string text(const std::string& name, const std::string& otherwise) const;
+  std::pair<double, double> range(const std::string& name, std::pair<double, double> otherwise) const;
+
+  /// Throws std::invalid_argument that names the options nobody asked for.
+  void refuse_unknown(const std::string& who) const;
+
+ private:
+  const Option* find(const std::string& name) const;
+
+  std::map<std::string, Option> given_;
+  mutable std::set<std::string> known_;
+};
+
+}  // namespace surefoot

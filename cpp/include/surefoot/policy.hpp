@@ -1,0 +1,149 @@
+// A policy as the core runs it: networks, distribution and value head, with weights synced by name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace surefoot {
+
+/// A tensor of the learner, float32 and C-contiguous, under the name it has there.
+struct NamedTensor {
+  std::string name;
+  std::vector<std::size_t> shape;
+  const float* data;
+};
+
+/// One observation as networks take it: `size` numbers a row, normalized first if `normalizer` names statistics.
+struct ObsPlan {
+  std::string key;
+  std::size_t size;
+  std::string normalizer;  // prefix of `.shift` and `.scale`; empty: taken as it is
+  float clip;
+};
+
+enum class Activation { kTanh, kRelu, kElu, kSilu, kLeakyRelu, kGelu };
+
+/// Linear layers by the prefix of `.weight` and `.bias`, each followed by the activation.
+struct MlpPlan {
+  std::vector<std::string> layers;
+};
+
+/// What one part of the observation goes through before the trunk; no layers: as it is.
+struct EncoderPlan {
+  std::size_t obs;  // index into PolicyPlan::obs
+  MlpPlan network;
+};
+
+/// Encoders side by side, concatenated, then the trunk.
+struct BodyPlan {
+  std::vector<EncoderPlan> encoders;
+  MlpPlan trunk;
+};
+
+enum class Distribution { kGaussian, kTanhGaussian, kBeta, kCategorical, kMultiDiscrete, kBernoulli };
+
+struct HeadPlan {
+  Distribution kind;
+  std::string layer;                   // linear layer that gives mean, logits or concentrations
+  std::string std_layer;               // Gaussian: linear layer of a state-dependent std, or empty
+  std::string log_std;                 // Gaussian: the parameter
+  float std_floor = 0;
+  bool rescale = false;                // Gaussian: [-1, 1] to the bounds, then clip
+  std::vector<float> low, high;        // Box: bounds of each element
+  std::vector<std::int64_t> sizes;     // discrete kinds: choices of each element
+  std::vector<std::int64_t> start;     // what the env adds to choice 0
+};
+
+struct CriticPlan {
+  std::string layer;
+  std::string returns;  // prefix of `.shift` and `.scale` of normalized returns; empty: raw
+};
+
+struct PolicyPlan {
+  std::vector<ObsPlan> obs;
+  Activation activation = Activation::kTanh;
+  BodyPlan actor;
+  BodyPlan critic;           // ignored if shared
+  bool shares_trunk = false;
+  HeadPlan head;
+  CriticPlan value;
+};
+
+/// Which numbers to act with: row r of a call draws word j of (step, first_row + r).
+struct NoiseKey {
+  std::uint64_t seed;
+  std::uint64_t step;
+  std::uint64_t first_row;
+  std::uint32_t stream;
+};
+
+/// Rows of observations, one pointer a key: leaf k is [rows, size of key k], float32.
+using ObsLeaves = std::span<const float* const>;
+
+/// Where the outcome of acting goes, one entry a row; of `action` and `choice` only the policy's own kind is written.
+struct Acted {
+  float* action;         // [rows, action_size] Box: raw, as sampled
+  std::int64_t* choice;  // [rows, action_size] discrete kinds: raw, from 0
+  float* log_prob;       // [rows]
+  float* value;          // [rows] raw units
+};
+
+class Policy;
+
+/// Memory for the activations of one thread; grows to what it is used for.
+class Workspace {
+ public:
+  /// At least `count` floats, aligned for vectors; the same memory at every call with the same slot.
+  float* floats(std::size_t slot, std::size_t count);
+
+ private:
+  struct Free {
+    void operator()(float* memory) const;
+  };
+  struct Slot {
+    std::unique_ptr<float[], Free> memory;
+    std::size_t capacity = 0;
+  };
+  std::vector<Slot> slots_;
+};
+
+/// Thread-safe once synced: all const functions may run side by side with a workspace each.
+/// What a row gives does not depend on which rows it is batched with, bit for bit.
+class Policy {
+ public:
+  explicit Policy(PolicyPlan plan);
+  ~Policy();
+  Policy(const Policy&) = delete;
+  Policy& operator=(const Policy&) = delete;
+
+  /// Take new weights. Throws std::invalid_argument that names all unknown, missing or misshapen tensors at once,
+  /// and changes nothing then.
+  void sync(std::span<const NamedTensor> tensors);
+
+  const PolicyPlan& plan() const;
+  bool is_discrete() const;
+  std::size_t action_size() const;  // elements of a raw action
+  std::size_t noise_size() const;   // uniforms that one row's sample takes
+  std::size_t mask_size() const;    // entries of an action mask; 0 where masks make no sense
+
+  /// Sample actions for rows; `mask` is [rows, mask_size] or null.
+  void act(std::size_t rows, ObsLeaves obs, const bool* mask, const NoiseKey& noise, Workspace& workspace,
+           const Acted& acted) const;
+
+  /// V of rows of observations.
+  void value(std::size_t rows, ObsLeaves obs, Workspace& workspace, float* value) const;
+
+  /// Raw Box actions to what the env takes; may be in place.
+  void to_env(std::size_t rows, const float* action, float* env_action) const;
+
+ private:
+  struct Weights;
+  PolicyPlan plan_;
+  std::unique_ptr<Weights> weights_;
+};
+
+}  // namespace surefoot

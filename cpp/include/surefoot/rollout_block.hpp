@@ -1,0 +1,109 @@
+// A block of rows on its way through a rollout.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "surefoot/policy.hpp"
+#include "surefoot/rows.hpp"
+
+namespace surefoot {
+
+/// The rollout's own memory, time-major: T steps of N rows; observations, masks and starts have one step more.
+struct RolloutMemory {
+  std::size_t num_steps, num_rows;
+  std::vector<float*> obs;  // one a part, [T+1, N, size]
+  bool* mask;               // [T+1, N, mask_size] or null
+  float* action;            // [T, N, A] Box
+  std::int64_t* choice;     // [T, N, A] discrete kinds
+  float *log_prob, *value, *reward, *final_value;  // [T, N]
+  bool *terminated, *truncated;                    // [T, N]
+  bool* episode_start;                             // [T+1, N]
+  float* last_value;                               // [N]
+  double* running_reward;                          // [N] of the running episodes
+  std::int64_t* running_length;                    // [N]
+};
+
+/// What makes a rollout the one it is.
+struct RolloutKey {
+  std::uint64_t seed, first_step;
+  std::uint32_t stream;
+  std::vector<std::vector<float>> low, high;  // bounds of each part, [size]; empty: none
+  std::vector<bool> with_moments;             // parts whose mean and variance are wanted
+};
+
+struct FinishedEpisode {
+  std::size_t step, row;
+  double total_reward;
+  std::int64_t length;
+};
+
+enum class Where { kObservation, kReward, kFinalObservation };
+
+/// NaN or infinity, where it was first seen.
+struct NonFinite {
+  std::size_t step, row;
+  Where where;
+  std::size_t part, index;
+  double value;
+};
+
+/// Mean and population variance of a part of the observation over a rollout.
+struct PartMoments {
+  double count = 0;
+  std::vector<double> mean, variance;
+
+  /// Chan, Golub and LeVeque (1979).
+  void merge(double other_count, const double* other_mean, const double* other_variance);
+};
+
+struct RolloutResult {
+  std::vector<FinishedEpisode> episodes;  // by step, then row
+  std::vector<PartMoments> moments;       // one a part; empty where not wanted
+  std::size_t out_of_bounds = 0;
+  std::optional<NonFinite> problem;
+};
+
+/// Rows `begin` to `end`: normalize, infer, sample, step, store, reset in the same step, keep final observations.
+class RolloutBlock {
+ public:
+  RolloutBlock(Rows& rows, const Policy& policy, const RolloutMemory& memory, const RolloutKey& key, std::size_t begin,
+               std::size_t end);
+
+  bool is_done() const { return step_ == memory_.num_steps || problem_.has_value(); }
+  /// Some more steps; with the last one, the values of what the steps left open.
+  void advance(std::size_t num_steps, Workspace& workspace);
+
+  /// Adds what this block found; to be called in the order of rows.
+  void add_to(RolloutResult& result) const;
+
+ private:
+  std::size_t count() const { return end_ - begin_; }
+  void act(Workspace& workspace);
+  void step_row(std::size_t row, const Action& action);
+  void store_obs(std::size_t row, std::size_t step);
+  void keep_final_obs(std::size_t row);
+  void value_final_obs(Workspace& workspace);
+  void watch_obs();
+  void report(std::size_t row, Where where, std::size_t part, std::size_t index, double value);
+
+  Rows& rows_;
+  const Policy& policy_;
+  const RolloutMemory& memory_;
+  const RolloutKey& key_;
+  std::size_t begin_, end_, step_ = 0;
+  std::vector<double> observed_;
+  std::vector<float> env_action_;
+  std::vector<std::int64_t> env_choice_;
+  std::vector<const float*> leaves_;
+  std::vector<FinishedEpisode> episodes_;
+  std::vector<std::pair<std::size_t, std::size_t>> open_ends_;  // (step, row) of truncated episodes
+  std::vector<std::vector<float>> final_obs_;                   // one a part, [open ends, size]
+  std::vector<std::vector<double>> mean_, variance_;            // one a part, [rows, size]
+  std::size_t out_of_bounds_ = 0;
+  std::optional<NonFinite> problem_;
+};
+
+}  // namespace surefoot

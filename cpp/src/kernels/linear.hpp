@@ -1,0 +1,212 @@
+// Matrix products: rows of activations times packed weights.
+//
+// Every output is one chain of fused multiply-adds over the inputs in order, whatever the block of rows it is computed
+// in, so that a row's result does not depend on its neighbors.
+#pragma once
+
+#include "surefoot/kernels.hpp"
+#include "vector.hpp"
+
+namespace surefoot {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr std::size_t kBlockRows = 12;  // 24 of 32 registers accumulate
+#else
+constexpr std::size_t kBlockRows = 6;  // 12 of 16 registers accumulate
+#endif
+
+/// With few rows several panels are computed together: else too few sums run side by side to hide their latency.
+constexpr std::size_t kFewRows = 3;
+
+/// Inputs that are summed before the next panel is begun: a panel's part stays in the first-level cache for all rows.
+constexpr std::size_t kBlockInputs = 256;
+
+/// A stretch of one layer's inputs for neighboring panels.
+struct Stretch {
+  const float* weight;      // of the first panel, at the first input
+  std::size_t panel_floats; // from one panel to the next
+  const float* bias;        // null: go on from what is in `out`
+  std::size_t inputs;
+};
+
+template <std::size_t R, std::size_t Panels>
+SUREFOOT_INLINE void tile(const Stretch& stretch, const float* in, std::size_t in_stride, float* out,
+                          std::size_t out_stride) {
+  constexpr std::size_t kColumns = Panels * kPanelVectors;
+  Vector sums[R][kColumns];
+#pragma GCC unroll 16
+  for (std::size_t r = 0; r < R; ++r) {
+#pragma GCC unroll 16
+    for (std::size_t c = 0; c < kColumns; ++c) {
+      sums[r][c] = load(stretch.bias ? stretch.bias + c * kLanes : out + r * out_stride + c * kLanes);
+    }
+  }
+  const float* weight = stretch.weight;
+  for (std::size_t k = 0; k < stretch.inputs; ++k) {
+    Vector columns[kColumns];
+#pragma GCC unroll 16
+    for (std::size_t c = 0; c < kColumns; ++c) {
+      columns[c] = load(weight + c / kPanelVectors * stretch.panel_floats + c % kPanelVectors * kLanes);
+    }
+    weight += kPanel;
+#pragma GCC unroll 16
+    for (std::size_t r = 0; r < R; ++r) {
+      const Vector value = all(in[r * in_stride + k]);
+#pragma GCC unroll 16
+      for (std::size_t c = 0; c < kColumns; ++c) sums[r][c] = fma(value, columns[c], sums[r][c]);
+    }
+  }
+#pragma GCC unroll 16
+  for (std::size_t r = 0; r < R; ++r) {
+#pragma GCC unroll 16
+    for (std::size_t c = 0; c < kColumns; ++c) store(out + r * out_stride + c * kLanes, sums[r][c]);
+  }
+}
+
+template <std::size_t Panels>
+__attribute__((noinline)) void block(std::size_t rows, const Stretch& stretch, const float* in, std::size_t in_stride,
+                                     float* out, std::size_t out_stride) {
+  switch (rows) {
+#define SUREFOOT_TILE(R)                                       \
+  case R:                                                      \
+    tile<R, Panels>(stretch, in, in_stride, out, out_stride);  \
+    return;
+    SUREFOOT_TILE(1)
+    SUREFOOT_TILE(2)
+    SUREFOOT_TILE(3)
+    default:
+      break;
+  }
+  if constexpr (Panels == 1) {
+    switch (rows) {
+      SUREFOOT_TILE(4)
+      SUREFOOT_TILE(5)
+      SUREFOOT_TILE(6)
+#if defined(__AVX512F__)
+      SUREFOOT_TILE(7)
+      SUREFOOT_TILE(8)
+      SUREFOOT_TILE(9)
+      SUREFOOT_TILE(10)
+      SUREFOOT_TILE(11)
+      SUREFOOT_TILE(12)
+#endif
+      default:
+        break;
+    }
+  }
+#undef SUREFOOT_TILE
+}
+
+/// Blocks of nearly equal size: 8 rows are 4 and 4, because 6 and 2 would leave most of the second's time unused.
+template <std::size_t Panels>
+SUREFOOT_INLINE void all_rows(std::size_t rows, const Stretch& stretch, Rows in, float* out, std::size_t out_stride) {
+  const std::size_t blocks = (rows + kBlockRows - 1) / kBlockRows;
+  const std::size_t smaller = rows / blocks;
+  const std::size_t larger_blocks = rows % blocks;
+  std::size_t row = 0;
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const std::size_t size = smaller + (i < larger_blocks ? 1 : 0);
+    block<Panels>(size, stretch, in.data + row * in.stride, in.stride, out + row * out_stride, out_stride);
+    row += size;
+  }
+}
+
+void linear(const PackedLayer& layer, std::size_t rows, Rows in, float* out, std::size_t out_stride) {
+  if (rows == 0) return;
+  const std::size_t panels = (layer.out + kPanel - 1) / kPanel;
+  const std::size_t panel_floats = layer.in * kPanel;
+  for (std::size_t panel = 0; panel < panels;) {
+    const bool two = rows <= kFewRows && panel + 2 <= panels;
+    for (std::size_t k = 0; k < layer.in || k == 0; k += kBlockInputs) {
+      const std::size_t left = layer.in - k;
+      const Stretch stretch{layer.weight + panel * panel_floats + k * kPanel, panel_floats,
+                            k == 0 ? layer.bias + panel * kPanel : nullptr, left < kBlockInputs ? left : kBlockInputs};
+      const Rows part{in.data + k, in.stride};
+      if (two) {
+        all_rows<2>(rows, stretch, part, out + panel * kPanel, out_stride);
+      } else {
+        all_rows<1>(rows, stretch, part, out + panel * kPanel, out_stride);
+      }
+    }
+    panel += two ? 2 : 1;
+  }
+}
+
+/// The first `count` floats, then zeros.
+SUREFOOT_INLINE Vector load_part(const float* from, std::size_t count) {
+  alignas(Vector) float lanes[kLanes];
+  for (std::size_t i = 0; i < kLanes; ++i) lanes[i] = i < count ? from[i] : 0.0f;
+  return load(lanes);
+}
+
+/// The sum of a vector's lanes, always as the same tree.
+SUREFOOT_INLINE float lane_sum(Vector vector) {
+  alignas(Vector) float lanes[kLanes];
+  store(lanes, vector);
+#pragma GCC unroll 4
+  for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+  }
+  return lanes[0];
+}
+
+template <std::size_t R, std::size_t Outputs>
+SUREFOOT_INLINE void narrow_tile(const PackedLayer& layer, const float* in, std::size_t in_stride, float* out,
+                                 std::size_t out_stride) {
+  const std::size_t weight_stride = (layer.in + kLanes - 1) / kLanes * kLanes;
+  const std::size_t whole = layer.in / kLanes * kLanes;
+  Vector sums[R][Outputs] = {};
+  for (std::size_t k = 0; k < whole; k += kLanes) {
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < R; ++r) {
+      const Vector values = load(in + r * in_stride + k);
+#pragma GCC unroll 8
+      for (std::size_t c = 0; c < Outputs; ++c) {
+        sums[r][c] = fma(values, load(layer.weight + c * weight_stride + k), sums[r][c]);
+      }
+    }
+  }
+  const std::size_t rest = layer.in - whole;
+#pragma GCC unroll 8
+  for (std::size_t r = 0; r < R; ++r) {
+    const Vector values = load_part(in + r * in_stride + whole, rest);
+#pragma GCC unroll 8
+    for (std::size_t c = 0; c < Outputs; ++c) {
+      Vector sum = sums[r][c];
+      if (rest > 0) sum = fma(values, load(layer.weight + c * weight_stride + whole), sum);
+      out[r * out_stride + c] = lane_sum(sum) + layer.bias[c];
+    }
+  }
+}
+
+template <std::size_t Outputs>
+void narrow(const PackedLayer& layer, std::size_t rows, Rows in, float* out, std::size_t out_stride) {
+  constexpr std::size_t kTile = Outputs == 1 ? 8 : 4;
+  std::size_t row = 0;
+  for (; row + kTile <= rows; row += kTile) {
+    narrow_tile<kTile, Outputs>(layer, in.data + row * in.stride, in.stride, out + row * out_stride, out_stride);
+  }
+  for (; row < rows; ++row) {
+    narrow_tile<1, Outputs>(layer, in.data + row * in.stride, in.stride, out + row * out_stride, out_stride);
+  }
+}
+
+void linear_narrow(const PackedLayer& layer, std::size_t rows, Rows in, float* out, std::size_t out_stride) {
+  switch (layer.out) {
+    case 1:
+      return narrow<1>(layer, rows, in, out, out_stride);
+    case 2:
+      return narrow<2>(layer, rows, in, out, out_stride);
+    case 3:
+      return narrow<3>(layer, rows, in, out, out_stride);
+    default:
+      return narrow<4>(layer, rows, in, out, out_stride);
+  }
+}
+
+static_assert(kNarrowOutputs == 4, "linear_narrow has a case for each number of outputs");
+
+}  // namespace
+}  // namespace surefoot

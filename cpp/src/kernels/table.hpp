@@ -1,0 +1,31 @@
+// The table of this file's instruction set.
+#pragma once
+
+#include "elementwise.hpp"
+#include "heads.hpp"
+#include "linear.hpp"
+#include "uniforms.hpp"
+
+namespace surefoot {
+namespace {
+
+constexpr Kernels table(const char* name) {
+  return {.name = name,
+          .lanes = kLanes,
+          .panel = kPanel,
+          .linear = linear,
+          .linear_narrow = linear_narrow,
+          .activate = activate,
+          .normalize = normalize,
+          .uniforms = uniforms,
+          .gaussian = gaussian,
+          .categorical = categorical,
+          .bernoulli = bernoulli,
+          .tanh = map<tanh>,
+          .exp = map<exp>,
+          .log = map<log>,
+          .softplus = map<softplus>};
+}
+
+}  // namespace
+}  // namespace surefoot

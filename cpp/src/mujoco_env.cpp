@@ -1,0 +1,116 @@
+#include "surefoot/mujoco_env.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <stdexcept>
+
+namespace surefoot {
+namespace {
+
+constexpr int kState = mjSTATE_INTEGRATION;
+
+/// While it lives, MuJoCo does not print what it warns of nor write it to a file: these are other people's models.
+class Quiet {
+ public:
+  Quiet() : previous_(mju_user_warning) {
+    mju_user_warning = [](const char*) {};
+  }
+  ~Quiet() { mju_user_warning = previous_; }
+  Quiet(const Quiet&) = delete;
+  Quiet& operator=(const Quiet&) = delete;
+
+ private:
+  void (*previous_)(const char*);
+};
+
+std::shared_ptr<const mjModel> load_model(const std::string& path) {
+  const Quiet quiet;
+  char error[1024] = "";
+  mjModel* model = mj_loadXML(path.c_str(), nullptr, error, sizeof(error));
+  if (model == nullptr) throw std::invalid_argument("cannot load " + path + ": " + error);
+  return {model, [](const mjModel* loaded) { mj_deleteModel(const_cast<mjModel*>(loaded)); }};
+}
+
+std::string model_path(const Options& options, const std::string& xml_file) {
+  // Asked for in this order, so that both are known whichever is used.
+  const std::filesystem::path assets = options.text("assets", "");
+  const std::filesystem::path file = options.text("xml_file", xml_file);
+  return file.is_absolute() || assets.empty() ? file.string() : (assets / file).string();
+}
+
+}  // namespace
+
+MujocoEnv::MujocoEnv(const Options& options, const std::string& xml_file, int frame_skip)
+    : model_(load_model(model_path(options, xml_file))),
+      data_(mj_makeData(model_.get())),
+      frame_skip_(options.count("frame_skip", frame_skip)),
+      init_qpos_(qpos().begin(), qpos().end()),
+      init_qvel_(qvel().begin(), qvel().end()) {}
+
+MujocoEnv::MujocoEnv(const MujocoEnv& other)
+    : Env(other),
+      model_(other.model_),
+      data_(mj_makeData(model_.get())),
+      frame_skip_(other.frame_skip_),
+      init_qpos_(other.init_qpos_),
+      init_qvel_(other.init_qvel_) {}
+
+void MujocoEnv::reset(Generator& random) {
+  mj_resetData(model_.get(), data_.get());
+  reset_model(random);
+}
+
+void MujocoEnv::simulate(std::span<const float> controls, bool with_forces) {
+  std::copy(controls.begin(), controls.end(), data_->ctrl);
+  for (int substep = 0; substep < frame_skip_; ++substep) mj_step(model_.get(), data_.get());
+  if (with_forces) mj_rnePostConstraint(model_.get(), data_.get());
+}
+
+void MujocoEnv::set_state(std::span<const double> qpos, std::span<const double> qvel) {
+  std::copy(qpos.begin(), qpos.end(), data_->qpos);
+  std::copy(qvel.begin(), qvel.end(), data_->qvel);
+  mj_forward(model_.get(), data_.get());
+}
+
+int MujocoEnv::id_of(mjtObj kind, const std::string& name) const {
+  const int id = mj_name2id(model_.get(), kind, name.c_str());
+  if (id < 0) throw std::invalid_argument("the model has no '" + name + "'");
+  return id;
+}
+
+std::vector<std::span<mjtNum>> MujocoEnv::derived() const {
+  const auto bodies = static_cast<std::size_t>(model_->nbody), velocities = static_cast<std::size_t>(model_->nv);
+  return {{data_->xpos, 3 * bodies},          {data_->xquat, 4 * bodies},
+          {data_->xmat, 9 * bodies},          {data_->xipos, 3 * bodies},
+          {data_->geom_xpos, 3 * static_cast<std::size_t>(model_->ngeom)},
+          {data_->site_xpos, 3 * static_cast<std::size_t>(model_->nsite)},
+          {data_->subtree_com, 3 * bodies},   {data_->cinert, 10 * bodies},
+          {data_->cvel, 6 * bodies},          {data_->cfrc_ext, 6 * bodies},
+          {data_->qfrc_actuator, velocities}, {data_->actuator_force, static_cast<std::size_t>(model_->nu)},
+          {data_->qfrc_constraint, velocities}, {data_->sensordata, static_cast<std::size_t>(model_->nsensordata)}};
+}
+
+std::size_t MujocoEnv::state_size() const {
+  auto size = static_cast<std::size_t>(mj_stateSize(model_.get(), kState));
+  for (const auto& array : derived()) size += array.size();
+  return size;
+}
+
+void MujocoEnv::save(double* state) const {
+  mj_getState(model_.get(), data_.get(), state, kState);
+  state += mj_stateSize(model_.get(), kState);
+  for (const auto& array : derived()) state = std::copy(array.begin(), array.end(), state);
+}
+
+void MujocoEnv::load(const double* state) {
+  // Nothing of what the simulation did before may show: contacts of the old state would seed the next one.
+  mj_resetData(model_.get(), data_.get());
+  mj_setState(model_.get(), data_.get(), state, kState);
+  state += mj_stateSize(model_.get(), kState);
+  for (const auto& array : derived()) {
+    std::copy_n(state, array.size(), array.begin());
+    state += array.size();
+  }
+}
+
+}  // namespace surefoot
