@@ -8,7 +8,7 @@ namespace surefoot {
 static_assert(SUREFOOT_LANES == 8, "the build must compile this file for its instruction set");
 
 extern const Kernels kAvx2Kernels;
-const Kernels kAvx2Kernels = table("avx2");
+constinit const Kernels kAvx2Kernels = table("avx2");
 
 }  // namespace surefoot
 

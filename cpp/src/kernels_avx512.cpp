@@ -8,7 +8,7 @@ namespace surefoot {
 static_assert(SUREFOOT_LANES == 16, "the build must compile this file for its instruction set");
 
 extern const Kernels kAvx512Kernels;
-const Kernels kAvx512Kernels = table("avx512");
+constinit const Kernels kAvx512Kernels = table("avx512");
 
 }  // namespace surefoot
 

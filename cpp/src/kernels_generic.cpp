@@ -4,6 +4,6 @@
 namespace surefoot {
 
 extern const Kernels kGenericKernels;
-const Kernels kGenericKernels = table("generic");
+constinit const Kernels kGenericKernels = table("generic");
 
 }  // namespace surefoot

@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "surefoot/activation.hpp"
+#include "surefoot/kernels.hpp"
+
 namespace surefoot {
 
 /// A tensor of the learner, float32 and C-contiguous, under the name it has there.
@@ -22,10 +25,8 @@ struct ObsPlan {
   std::string key;
   std::size_t size;
   std::string normalizer;  // prefix of `.shift` and `.scale`; empty: taken as it is
-  float clip;
+  float clip;              // infinity: none
 };
-
-enum class Activation { kTanh, kRelu, kElu, kSilu, kLeakyRelu, kGelu };
 
 /// Linear layers by the prefix of `.weight` and `.bias`, each followed by the activation.
 struct MlpPlan {
@@ -48,14 +49,14 @@ enum class Distribution { kGaussian, kTanhGaussian, kBeta, kCategorical, kMultiD
 
 struct HeadPlan {
   Distribution kind;
-  std::string layer;                   // linear layer that gives mean, logits or concentrations
-  std::string std_layer;               // Gaussian: linear layer of a state-dependent std, or empty
-  std::string log_std;                 // Gaussian: the parameter
+  std::string layer;      // linear layer that gives mean, logits or concentrations
+  std::string std_layer;  // Gaussian: linear layer of a state-dependent std, or empty
+  std::string log_std;    // Gaussian: the parameter
   float std_floor = 0;
-  bool rescale = false;                // Gaussian: [-1, 1] to the bounds, then clip
-  std::vector<float> low, high;        // Box: bounds of each element
-  std::vector<std::int64_t> sizes;     // discrete kinds: choices of each element
-  std::vector<std::int64_t> start;     // what the env adds to choice 0
+  bool rescale = false;             // Gaussian: [-1, 1] to the bounds, then clip
+  std::vector<float> low, high;     // Box: bounds of each element
+  std::vector<std::int64_t> sizes;  // discrete kinds: choices of each element
+  std::vector<std::int64_t> start;  // what the env adds to choice 0
 };
 
 struct CriticPlan {
@@ -67,7 +68,7 @@ struct PolicyPlan {
   std::vector<ObsPlan> obs;
   Activation activation = Activation::kTanh;
   BodyPlan actor;
-  BodyPlan critic;           // ignored if shared
+  BodyPlan critic;  // ignored if shared
   bool shares_trunk = false;
   HeadPlan head;
   CriticPlan value;
@@ -115,7 +116,8 @@ class Workspace {
 /// What a row gives does not depend on which rows it is batched with, bit for bit.
 class Policy {
  public:
-  explicit Policy(PolicyPlan plan);
+  /// Throws std::invalid_argument if the plan contradicts itself.
+  explicit Policy(PolicyPlan plan, const Kernels& kernels = surefoot::kernels());
   ~Policy();
   Policy(const Policy&) = delete;
   Policy& operator=(const Policy&) = delete;
@@ -125,10 +127,15 @@ class Policy {
   void sync(std::span<const NamedTensor> tensors);
 
   const PolicyPlan& plan() const;
+  const Kernels& kernels() const;
+  bool is_synced() const;  // else there are no weights to act with
   bool is_discrete() const;
   std::size_t action_size() const;  // elements of a raw action
   std::size_t noise_size() const;   // uniforms that one row's sample takes
   std::size_t mask_size() const;    // entries of an action mask; 0 where masks make no sense
+
+  /// What `act` samples rows from, [rows, noise_size]: standard normals, uniforms, or both as the head lays them out.
+  void noise(std::size_t rows, const NoiseKey& key, float* out) const;
 
   /// Sample actions for rows; `mask` is [rows, mask_size] or null.
   void act(std::size_t rows, ObsLeaves obs, const bool* mask, const NoiseKey& noise, Workspace& workspace,
@@ -142,7 +149,9 @@ class Policy {
 
  private:
   struct Weights;
+  struct Pass;
   PolicyPlan plan_;
+  const Kernels& kernels_;
   std::unique_ptr<Weights> weights_;
 };
 

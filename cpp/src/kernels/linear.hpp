@@ -24,9 +24,9 @@ constexpr std::size_t kBlockInputs = 256;
 
 /// A stretch of one layer's inputs for neighboring panels.
 struct Stretch {
-  const float* weight;      // of the first panel, at the first input
-  std::size_t panel_floats; // from one panel to the next
-  const float* bias;        // null: go on from what is in `out`
+  const float* weight;       // of the first panel, at the first input
+  std::size_t panel_floats;  // from one panel to the next
+  const float* bias;         // null: go on from what is in `out`
   std::size_t inputs;
 };
 
@@ -68,9 +68,9 @@ template <std::size_t Panels>
 __attribute__((noinline)) void block(std::size_t rows, const Stretch& stretch, const float* in, std::size_t in_stride,
                                      float* out, std::size_t out_stride) {
   switch (rows) {
-#define SUREFOOT_TILE(R)                                       \
-  case R:                                                      \
-    tile<R, Panels>(stretch, in, in_stride, out, out_stride);  \
+#define SUREFOOT_TILE(R)                                      \
+  case R:                                                     \
+    tile<R, Panels>(stretch, in, in_stride, out, out_stride); \
     return;
     SUREFOOT_TILE(1)
     SUREFOOT_TILE(2)

@@ -10,19 +10,22 @@ namespace {
 
 constexpr float kInfinity = __builtin_huge_valf();
 
-/// The denominator and numerator are polynomials in x^2 without cancellation; beyond the range tanh rounds to 1.
+/// tanh(x) = g / (g + 1) with g = (exp(2 |x|) - 1) / 2: accurate near 0, and 1 to the last bit where it rounds to 1.
 SUREFOOT_INLINE Vector tanh(Vector x) {
-  const Vector clipped = at_most(at_least(x, all(-9.02f)), all(9.02f));
-  const Vector t = clipped * clipped;
-  Vector p = fma(all(1.34311831857e-8f), t, all(2.06696139967e-5f));
-  Vector q = fma(all(7.80941925416e-7f), t, all(3.29187652875e-4f));
-  p = fma(p, t, all(3.49951285717e-3f));
-  q = fma(q, t, all(2.58921835761e-2f));
-  p = fma(p, t, all(0.13384419065f));
-  q = fma(q, t, all(0.467177408087f));
-  p = fma(p, t, all(1.0f));
-  q = fma(q, t, all(1.0f));
-  return at_most(at_least(clipped * p / q, all(-1.0f)), all(1.0f));
+  const Vector size = at_most(magnitude(x), all(9.02f));
+  // Adding 1.5 * 2^23 rounds to a whole number n, whose bits are then the low bits of the sum.
+  const Vector shifter = all(12582912.0f);
+  const Vector shifted = fma(size, all(2.88539008178f), shifter);
+  const Vector h = fma(shifted - shifter, all(-0.34657359028f), size);
+  // (exp(2h) - 1) / 2 for |h| <= log(2) / 4.
+  Vector p = fma(all(0.0445661652f), h, all(0.1338203820f));
+  p = fma(p, h, all(0.3333324009f));
+  p = fma(p, h, all(0.6666629352f));
+  p = fma(p, h, all(1.0f));
+  const Vector small = fma(p * h, h, h);
+  const Vector scale = as_floats((as_bits(shifted) << 23) + 0x3F800000);
+  const Vector g = fma(small, scale, fma(scale, all(0.5f), all(-0.5f)));
+  return as_floats(as_bits(g / (g + 1.0f)) | (as_bits(x) & all_int(INT32_MIN)));
 }
 
 /// The whole powers of two in x and what is left, within half a power.
@@ -32,7 +35,6 @@ struct Reduced {
 };
 
 SUREFOOT_INLINE Reduced reduce(Vector x) {
-  // Adding 1.5 * 2^23 rounds to a whole number, whose bits are then the low bits of the sum.
   const Vector shifter = all(12582912.0f);
   const Vector shifted = fma(x, all(1.44269504089f), shifter);
   const Vector whole = shifted - shifter;
@@ -101,13 +103,11 @@ SUREFOOT_INLINE Vector log1p_unit(Vector y) {
 }
 
 /// log(1 + exp(x)).
-SUREFOOT_INLINE Vector softplus(Vector x) {
-  return at_least(x, all(0.0f)) + log1p_unit(exp(-magnitude(x)));
-}
+SUREFOOT_INLINE Vector softplus(Vector x) { return at_least(x, all(0.0f)) + log1p_unit(exp(-magnitude(x))); }
 
 SUREFOOT_INLINE Vector sigmoid(Vector x) { return 1.0f / (exp(-x) + 1.0f); }
 
-/// erf by a quotient of polynomials in x^2, as for tanh.
+/// erf by a quotient of polynomials in x^2; beyond the range it rounds to 1.
 SUREFOOT_INLINE Vector erf(Vector x) {
   const Vector clipped = at_most(at_least(x, all(-3.95f)), all(3.95f));
   const Vector t = clipped * clipped;

@@ -41,9 +41,9 @@ SUREFOOT_INLINE Vector all(float value) { return value - Vector{}; }
 
 SUREFOOT_INLINE IntVector all_int(std::int32_t value) { return value - IntVector{}; }
 
-SUREFOOT_INLINE Vector as_floats(IntVector bits) { return reinterpret_cast<Vector&>(bits); }
+SUREFOOT_INLINE Vector as_floats(IntVector bits) { return (Vector)bits; }
 
-SUREFOOT_INLINE IntVector as_bits(Vector vector) { return reinterpret_cast<IntVector&>(vector); }
+SUREFOOT_INLINE IntVector as_bits(Vector vector) { return (IntVector)vector; }
 
 SUREFOOT_INLINE Vector to_floats(IntVector whole) { return __builtin_convertvector(whole, Vector); }
 

@@ -1,0 +1,53 @@
+// What a policy holds between syncs: its layers packed and its statistics.
+#pragma once
+
+#include <vector>
+
+#include "layer.hpp"
+#include "surefoot/policy.hpp"
+
+namespace surefoot {
+
+struct Network {
+  std::vector<Layer> layers;
+};
+
+struct Encoder {
+  std::size_t obs;
+  Network network;
+  std::size_t output_size;
+};
+
+struct Body {
+  std::vector<Encoder> encoders;
+  Network trunk;
+  std::size_t feature_size;
+  bool is_plain;  // one observation as it is: nothing to lay side by side
+};
+
+/// Statistics of one observation; empty if it is taken as it is.
+struct ObsStatistics {
+  AlignedFloats shift;
+  AlignedFloats scale;
+};
+
+struct Policy::Weights {
+  bool is_synced = false;
+  std::vector<ObsStatistics> obs;
+  Body actor;
+  Body critic;
+  Layer head;
+  Layer std_head;
+  AlignedFloats log_std;
+  AlignedFloats std;  // where it does not depend on the state
+  Layer value;
+  float value_shift = 0;
+  float value_scale = 1;
+};
+
+/// Outputs of the head's linear layer.
+std::size_t head_outputs(const HeadPlan& head);
+
+bool is_gaussian(Distribution kind);
+
+}  // namespace surefoot
