@@ -15,6 +15,8 @@ from surefoot.core.layers import Raw, build_config
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.specs import ArraySpec, ObsSpec, spec_from_json, spec_to_json
 from surefoot.core.version import VERSION
+from surefoot.envs.engines import Engine
+from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import EnvSource, fixed_envs, make_vec_env
 from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.evaluate import Evaluation, evaluate
@@ -24,8 +26,11 @@ from surefoot.learning.learner import Learner
 from surefoot.learning.optimizer import GradientStep
 from surefoot.learning.reward_scaler import RewardScaler
 from surefoot.learning.schedules import Schedules
+from surefoot.policies.native_plan import plan_policy
 from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
+from surefoot.rollout.collector import Collector
 from surefoot.rollout.memory import readable, rollout_bytes
+from surefoot.rollout.native import NativeCollector
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.telemetry.console import build_console
 from surefoot.telemetry.sink_group import SinkGroup
@@ -86,12 +91,27 @@ def build_trainer(config: Config, env: VecEnv, policy: Policy) -> Trainer:
     scaler = RewardScaler(env.num_rows, ppo.gamma, config.normalize.reward_clip) if config.normalize.reward else None
     return Trainer(
         policy=policy,
-        collector=StepwiseCollector(env, policy, config.rollout.num_steps, seed),
+        collector=build_collector(config, env, policy),
         scorer=Scorer(ppo, scaler),
         learner=Learner(policy, gradient, ppo, config.normalize, seed),
         schedules=Schedules(ppo, config.optimizer),
         total_steps=config.train.steps,
     )
+
+
+def build_collector(config: Config, env: VecEnv, policy: Policy) -> Collector:
+    """Whole rollouts in the core if it knows both the envs and the policy, else step by step; one line says why."""
+    num_steps, seed = config.rollout.num_steps, config.train.seed
+    reason = env.why_not_native if isinstance(env, Engine) else ""
+    if isinstance(env, NativeEngine):
+        plan = plan_policy(policy)
+        if not isinstance(plan, str):
+            return NativeCollector(env, policy, plan, num_steps, seed)
+        reason = plan
+    if reason:
+        level = logging.WARNING if config.rollout.engine == "native" else logging.INFO
+        _log.log(level, "rollouts are collected step by step: %s", reason)
+    return StepwiseCollector(env, policy, num_steps, seed)
 
 
 def fitting_threads(policy: Policy) -> int:

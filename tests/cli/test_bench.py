@@ -61,7 +61,7 @@ def test_steps_count_as_executed_and_an_engine_that_cannot_says_why() -> None:
     record = measured("rollout", "envpool:CartPole-v1", *TINY, "--iterations", 4, "--repeats", 2)
     local, processes = record["subjects"]
     assert all(0 < window["steps"] < 4 * 32 for window in local["windows"])
-    assert "it must be 'local'" in processes["error"]
+    assert "it must be 'auto' or 'local'" in processes["error"]
     assert processes["ratio_to_local"] is None
     assert record["order"] == ["local", "local"]
 

@@ -75,7 +75,7 @@ def test_a_pool_is_made_from_its_id():
     "source", [SyncVectorEnv([CounterEnv]), "envpool:CartPole-v1", CounterEnv(), TeamEnv()], ids=lambda s: str(type(s))
 )
 def test_what_cannot_be_moved_to_workers_is_refused(source):
-    with pytest.raises(ConfigError, match=r"rollout\.engine: .* must be 'local' \(got 'processes'\)"):
+    with pytest.raises(ConfigError, match=r"rollout\.engine: .* must be 'auto' or 'local' \(got 'processes'\)"):
         make_vec_env(source, EnvConfig(), 1, 0, RolloutConfig(engine="processes"))
 
 

@@ -125,8 +125,12 @@ class RolloutConfig(Section):
 
     num_envs: Count = Field(8, description="environments side by side")
     num_steps: int = Field(256, ge=2, description="steps of each environment in a rollout, at least 2")
-    engine: str = Field("local", description="who steps the environments: local (this process) or processes")
-    workers: int = Field(0, ge=0, description="processes: how many; 0: one a core")
+    engine: str = Field(
+        "auto",
+        description="who steps the environments: native (C++ threads), local (this process), processes; auto: native"
+        " where the core knows the environment, else local",
+    )
+    workers: int = Field(0, ge=0, description="native: threads, processes: processes; 0: one a core")
     groups: int = Field(
         0, ge=0, description="parts of the rows, one inferred while the others step; 0: 2 in processes from 32 envs up"
     )

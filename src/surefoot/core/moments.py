@@ -1,5 +1,6 @@
 """Mergeable running moments, and means that leave out what is not valid (S5, S10)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -33,6 +34,10 @@ class Moments:
         mean = self.mean + delta * (other.count / count)
         spread = delta.square() * (self.count * other.count / count)
         return Moments(count, mean, (self.var * self.count + other.var * other.count + spread) / count)
+
+
+ObsMoments = Mapping[str, Moments]
+"""Of observations, by key."""
 
 
 def masked_mean(values: Tensor, valid: Tensor) -> Tensor:

@@ -1,9 +1,15 @@
 """Named records with time-major axes: T steps, N rows (one agent of one env), A action elements, B samples."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
+
+from surefoot.core.moments import ObsMoments
 
 Obs = Tensor | dict[str, Tensor]
 State = tuple[Tensor, ...]
@@ -18,12 +24,39 @@ class Episode:
     length: int
 
 
+@dataclass(frozen=True, eq=False)
+class Episodes(Sequence[Episode]):
+    """Finished episodes in two columns: a rollout of thousands of rows finishes tens of thousands of them."""
+
+    total_rewards: NDArray[np.float64]
+    lengths: NDArray[np.int64]
+
+    @staticmethod
+    def of(episodes: Sequence[Episode]) -> "Episodes":
+        """From single ones."""
+        rewards = [episode.total_reward for episode in episodes]
+        return Episodes(np.array(rewards, np.float64), np.array([episode.length for episode in episodes], np.int64))
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return Episodes(self.total_rewards[index], self.lengths[index])
+        return Episode(float(self.total_rewards[index]), int(self.lengths[index]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 @dataclass(frozen=True)
 class RolloutStats:
     """What a rollout tells about itself: `recent` rolls over the last 100 episodes."""
 
     num_steps: int
-    finished: tuple[Episode, ...]
+    finished: Episodes
     recent: tuple[Episode, ...]
     obs_out_of_bounds: int = 0
     worker_restarts: int = 0
@@ -47,6 +80,8 @@ class Rollout:
     action_mask: Tensor | None  # [T, N, choices] bool
     state: State  # before the first step, [N, ...] each
     stats: RolloutStats
+    obs_moments: ObsMoments | None = None
+    """Of the valid observations, by key, where whoever collected them has them already."""
 
     @property
     def num_steps(self) -> int:

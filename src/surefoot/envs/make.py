@@ -8,9 +8,9 @@ import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
 from surefoot.core.config import EnvConfig, RolloutConfig
-from surefoot.core.errors import ConfigError, EnvError
+from surefoot.core.errors import ConfigError, EnvError, NativeError
 from surefoot.envs.blueprint import Blueprint
-from surefoot.envs.engines import engines
+from surefoot.envs.engines import Engine, engines
 from surefoot.envs.envpool_batch import EnvPoolEnvs
 from surefoot.envs.gymnasium_envs import GymEnv
 from surefoot.envs.gymnasium_factory import GymnasiumFactory
@@ -21,6 +21,9 @@ from surefoot.envs.protocol import VecEnv
 
 PETTINGZOO, ENVPOOL = "pettingzoo:", "envpool:"
 """Prefixes of ids; any other id is Gymnasium's."""
+
+AUTO = "auto"
+"""The engine that is native where it can be."""
 
 Factory = Callable[[], GymEnv]
 EnvSource = str | GymEnv | Factory | VectorEnv[Any, Any, Any]
@@ -39,15 +42,27 @@ def make_vec_env(
     """The VecEnv for a source: the configured engine steps ids and factories, vector envs step themselves."""
     rollout = rollout or RolloutConfig()
     steps_itself = isinstance(source, VectorEnv) or (isinstance(source, str) and source.startswith(ENVPOOL))
-    if rollout.engine != "local" and (steps_itself or _exists(source)):
+    if rollout.engine not in (AUTO, "local") and (steps_itself or _exists(source)):
         what = "a vector env or a pool steps itself" if steps_itself else "an env that exists cannot be moved"
-        raise ConfigError([f"rollout.engine: {what}, so it must be 'local' (got '{rollout.engine}')"])
+        raise ConfigError([f"rollout.engine: {what}, so it must be 'auto' or 'local' (got '{rollout.engine}')"])
     if isinstance(source, VectorEnv):
         return GymnasiumVectorEnv(source, seed, config.truncation_as_termination)
     if isinstance(source, str) and steps_itself:
         return EnvPoolEnvs(source.removeprefix(ENVPOOL), config, num_envs, seed)
     factories = [lambda: source] if _exists(source) else [_factory(source, config)] * num_envs
-    return engines[rollout.engine](Blueprint(factories, seed, config.truncation_as_termination), rollout)
+    return _engine(Blueprint(factories, seed, config.truncation_as_termination), rollout)
+
+
+def _engine(blueprint: Blueprint, rollout: RolloutConfig) -> Engine:
+    """The configured engine; envs that the core does not know are stepped in this process, and it says why."""
+    if rollout.engine not in (AUTO, "native"):
+        return engines[rollout.engine](blueprint, rollout)
+    try:
+        return engines["native"](blueprint, rollout)
+    except NativeError as error:
+        engine = engines["local"](blueprint, rollout)
+        engine.why_not_native = str(error)
+        return engine
 
 
 def _exists(source: Any) -> bool:

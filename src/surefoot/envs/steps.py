@@ -1,6 +1,6 @@
 """What an env's `step` returns, brought to one form: old tuples, int flags, array rewards (checked at the border)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,12 +94,19 @@ def check_finite(
                 bad &= where.reshape(-1, *([1] * (leaf.ndim - 1)))
             if bad.any():
                 row, *index = (int(i) for i in np.argwhere(bad)[0])
-                place = f"{what} '{key}'" if key else what
-                dimension = f", dimension {index if len(index) > 1 else index[0]}" if index else ""
-                raise NonFiniteError(
-                    f"{env.describe(rows.start + row)} gave {leaf[row][tuple(index)]} in {place}{dimension} at step"
-                    f" {step}; fix the env, nothing was learned from this rollout"
-                )
+                raise nonfinite_error(env, what, key, rows.start + row, index, leaf[row][tuple(index)], step)
+
+
+def nonfinite_error(
+    env: VecEnv, what: str, key: str, row: int, index: Sequence[int], value: float, step: int
+) -> NonFiniteError:
+    """The error for NaN or infinity, naming env, step and dimension."""
+    place = f"{what} '{key}'" if key else what
+    dimension = f", dimension {list(index) if len(index) > 1 else index[0]}" if index else ""
+    return NonFiniteError(
+        f"{env.describe(row)} gave {value} in {place}{dimension} at step {step}; fix the env, nothing was learned from"
+        " this rollout"
+    )
 
 
 def check_masks(env: VecEnv, mask: Flags, step: int, rows: slice = ALL_ROWS) -> None:

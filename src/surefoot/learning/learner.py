@@ -46,7 +46,7 @@ class Learner:
         if self._return_stats == "previous":
             self.policy.critic.absorb(batch.returns)
         # Only now: until here the policy saw the numbers it acted on (S10).
-        self.policy.absorb_obs(batch.obs)
+        self.policy.absorb(batch.obs, rollout.obs_moments)
         self.update += 1
         return summarize(epochs, batch, self.policy, knobs)
 

@@ -35,10 +35,15 @@ class RunningNormalizer(nn.Module):
         """Back to raw units (without the clip)."""
         return normalized * self.scale + self.shift
 
-    @torch.no_grad()
     def absorb(self, samples: Tensor) -> None:
         """Merge samples `[B, ...]` into the statistics."""
-        merged = Moments(self.count, self.mean, self.var).merge(Moments.of(samples))
+        with torch.no_grad():
+            self.merge(Moments.of(samples))
+
+    @torch.no_grad()
+    def merge(self, moments: Moments) -> None:
+        """Merge moments into the statistics."""
+        merged = Moments(self.count, self.mean, self.var).merge(moments)
         self.count.copy_(merged.count)
         self.mean.copy_(merged.mean)
         self.var.copy_(merged.var)

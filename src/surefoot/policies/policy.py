@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from surefoot.core.config import NormalizeConfig, PolicyConfig
 from surefoot.core.errors import ConfigError, PolicyError
+from surefoot.core.moments import ObsMoments
 from surefoot.core.records import Obs, State
 from surefoot.core.registry import nearest
 from surefoot.core.specs import ArraySpec, ObsSpec
@@ -50,8 +51,18 @@ class Policy(nn.Module):
         """The state at the start of an episode; empty without memory."""
         return ()
 
+    def absorb(self, obs: Obs, moments: ObsMoments | None = None) -> None:
+        """Merge a rollout's valid observations `[B, ...]` into running statistics, or their moments if those are known."""
+        if moments is None:
+            self.absorb_obs(obs)
+        else:
+            self.absorb_moments(moments)
+
     def absorb_obs(self, obs: Obs) -> None:
         """Merge a rollout's valid observations `[B, ...]` into running statistics, if there are any."""
+
+    def absorb_moments(self, moments: ObsMoments) -> None:
+        """The same from their moments by key; only collectors that know the policy by its exact type give these."""
 
 
 class Body(nn.Module):
@@ -103,6 +114,9 @@ class ActorCritic(Policy):
 
     def absorb_obs(self, obs: Obs) -> None:
         self.preprocess.absorb(obs)
+
+    def absorb_moments(self, moments: ObsMoments) -> None:
+        self.preprocess.merge(moments)
 
     def _build_body(self, keys: Sequence[str] | None, own_encoder: EncoderFactory | None) -> Body:
         config, spec = self._config, self.preprocess.spec

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from surefoot.core.config import NormalizeConfig
+from surefoot.core.moments import ObsMoments
 from surefoot.core.records import Obs
 from surefoot.core.specs import ArraySpec, ObsSpec
 from surefoot.core.tree import tree_items, tree_map
@@ -46,11 +47,25 @@ class Preprocess(nn.Module):
     def absorb(self, obs: Obs) -> None:
         """Merge valid observations `[B, ...]` into the running statistics."""
         for key, leaf in tree_items(obs):
-            name = _module_name(key)
-            if name in self.normalizers:
-                normalizer = self.normalizers[name]
-                assert isinstance(normalizer, RunningNormalizer)
+            normalizer = self.normalizer_of(key)
+            if normalizer is not None:
                 normalizer.absorb(leaf)
+
+    def merge(self, moments: ObsMoments) -> None:
+        """Merge moments by key into the running statistics."""
+        for key, part in moments.items():
+            normalizer = self.normalizer_of(key)
+            assert normalizer is not None
+            normalizer.merge(part)
+
+    def normalizer_of(self, key: str) -> RunningNormalizer | None:
+        """The running statistics of an observation, if it has any."""
+        name = _module_name(key)
+        if name not in self.normalizers:
+            return None
+        normalizer = self.normalizers[name]
+        assert isinstance(normalizer, RunningNormalizer)
+        return normalizer
 
     def _prepare(self, key: str, spec: ArraySpec, leaf: Tensor) -> Tensor:
         if spec.kind == "discrete":

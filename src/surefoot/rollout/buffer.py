@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from surefoot.core.records import Obs, Rollout, State
+from surefoot.core.moments import ObsMoments
+from surefoot.core.records import Obs, Rollout, RolloutStats, State
 from surefoot.core.tree import tree_map
 from surefoot.envs.protocol import ALL_ROWS, Slot, VecEnv
 from surefoot.policies.distributions import DistributionHead
@@ -65,12 +66,15 @@ class RolloutBuffer:
         if self.action_mask is not None:
             self.action_mask[0].copy_(self.action_mask[-1])
 
-    def rollout(self, state: State, episodes: EpisodeTracker) -> Rollout:
-        """The finished rollout: views of this memory, good until the next collection."""
+    def stats(self, episodes: EpisodeTracker) -> RolloutStats:
+        """What the finished rollout tells about itself."""
         obs: Obs = tree_map(lambda leaf: leaf[:-1], self.obs)
-        stats = episodes.absorb(obs, self.reward, self.terminated | self.truncated, self.valid)
+        return episodes.absorb(obs, self.reward, self.terminated | self.truncated, self.valid)
+
+    def rollout(self, state: State, stats: RolloutStats, obs_moments: ObsMoments | None = None) -> Rollout:
+        """The finished rollout: views of this memory, good until the next collection."""
         return Rollout(
-            obs=obs,
+            obs=tree_map(lambda leaf: leaf[:-1], self.obs),
             action=self.action,
             log_prob=self.log_prob,
             value=self.value,
@@ -84,6 +88,7 @@ class RolloutBuffer:
             action_mask=None if self.action_mask is None else self.action_mask[:-1],
             state=state,
             stats=stats,
+            obs_moments=obs_moments,
         )
 
     def opening_state(self) -> dict[str, Any]:

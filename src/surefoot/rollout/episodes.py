@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from surefoot.core.records import Episode, Obs, RolloutStats
+from surefoot.core.records import Episode, Episodes, Obs, RolloutStats
 from surefoot.core.specs import ObsSpec
 from surefoot.core.tree import tree_items
 from surefoot.envs.protocol import VecEnv
@@ -26,6 +26,11 @@ class EpisodeTracker:
         self._length = np.zeros(env.num_rows, dtype=np.int64)
         self._recent: deque[Episode] = deque(maxlen=WINDOW)
 
+    @property
+    def running(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Total reward and length so far of each row's episode; whoever counts elsewhere writes into them."""
+        return self._reward, self._length
+
     def absorb(self, obs: Obs, reward: Tensor, ended: Tensor, valid: Tensor) -> RolloutStats:
         """The statistics of one more rollout, `[T, N]` each; episodes come in the order in which they ended."""
         is_valid = valid.numpy()
@@ -41,10 +46,14 @@ class EpisodeTracker:
                 self._reward[row], self._length[row] = 0.0, 0
             begin = int(step) + 1
         self._advance(rewards[begin:], is_valid[begin:])
-        self._recent.extend(finished)
         outside = count_out_of_bounds(obs, valid, self._env.obs_spec)
+        return self.adopt(Episodes.of(finished), int(is_valid.sum()), outside)
+
+    def adopt(self, finished: Episodes, num_steps: int, obs_out_of_bounds: int) -> RolloutStats:
+        """The statistics of one more rollout whose episodes are known; they come in the order in which they ended."""
+        self._recent.extend(finished[-WINDOW:])
         restarts, self._restarts = self._env.restarts - self._restarts, self._env.restarts
-        return RolloutStats(int(is_valid.sum()), tuple(finished), tuple(self._recent), outside, restarts)
+        return RolloutStats(num_steps, finished, tuple(self._recent), obs_out_of_bounds, restarts)
 
     def _advance(self, rewards: NDArray[np.float64], valid: NDArray[np.bool_]) -> None:
         self._reward += rewards.sum(axis=0)

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from surefoot.core.philox import Stream, uniforms
-from surefoot.core.records import Rollout, State
+from surefoot.core.moments import ObsMoments
+from surefoot.core.records import Rollout, RolloutStats, State
 from surefoot.envs.protocol import VecEnv
 from surefoot.envs.steps import check_step
 from surefoot.policies.policy import Policy
@@ -20,7 +21,7 @@ class Rows:
     """The envs, the memory they write into, and how far they are; `step` counts steps of a row."""
 
     def __init__(self, env: VecEnv, policy: Policy, num_steps: int, seed: int) -> None:
-        self.env, self._seed = env, seed
+        self.env, self.seed = env, seed
         check_memory(num_steps, env, policy.head)
         self.buffer = RolloutBuffer(num_steps, env, policy.head)
         self.episodes = EpisodeTracker(env)
@@ -38,20 +39,19 @@ class Rows:
         self.episodes.forget_running()
         self._is_underway = False
 
-    def begin(self, policy: Policy) -> tuple[State, Tensor]:
-        """Make ready for a rollout: the memory it begins with, and its noise."""
+    def begin(self, policy: Policy) -> State:
+        """Make ready for a rollout; the memory it begins with."""
         if self._is_underway:  # the last one was given up halfway
             self.restart(policy)
         self.buffer.carry_over()
-        noise = self.noise(policy)
         self.first_step, self.step = self.step, self.step + len(self.buffer.slots)
         self._is_underway = True
-        return self.memory, noise
+        return self.memory
 
-    def finish(self, first_memory: State) -> Rollout:
+    def finish(self, first_memory: State, stats: RolloutStats, obs_moments: ObsMoments | None = None) -> Rollout:
         """The rollout, complete."""
         self._is_underway = False
-        return self.buffer.rollout(first_memory, self.episodes)
+        return self.buffer.rollout(first_memory, stats, obs_moments)
 
     @property
     def memory(self) -> State:
@@ -70,10 +70,10 @@ class Rows:
         self._memories = [tuple(part[rows] for part in memory) for rows in self.env.groups]
 
     def noise(self, policy: Policy) -> Tensor:
-        """The noise of the next rollout `[T, N, ...]`: a function of seed, step and row alone (S13)."""
-        steps = np.arange(self.step, self.step + len(self.buffer.slots))
+        """The noise of the rollout `[T, N, ...]`: a function of seed, step and row alone (S13)."""
+        steps = np.arange(self.first_step, self.step)
         rows = np.arange(self.env.num_rows)
-        drawn = uniforms(self._seed, steps, rows, policy.head.noise_size, Stream.ACTION)
+        drawn = uniforms(self.seed, steps, rows, policy.head.noise_size, Stream.ACTION)
         return policy.head.noise(torch.from_numpy(drawn))
 
     def can_save_envs(self) -> bool:
@@ -94,10 +94,15 @@ class Rows:
         """Go on from a checkpoint; False if the envs had to start new episodes instead."""
         self.step = state["step"]
         self.episodes.load_state(state["episodes"])
-        if state["envs"] is None or not self.buffer.fits(state["opening"]):
+        if not self._can_load(state["envs"]) or not self.buffer.fits(state["opening"]):
             self.restart(policy)
             return False
         self.env.load_state(state["envs"], self.step)
         self.buffer.load_opening(state["opening"])
         self._set_memory(tuple(state["memory"]))
         return True
+
+    def _can_load(self, saved: dict[str, Any] | None) -> bool:
+        """Whether a state of the envs is there, and of the kind that these envs have: another engine has its own."""
+        own = self.env.save_state()
+        return saved is not None and own is not None and saved.keys() == own.keys()

@@ -21,7 +21,7 @@ class StepwiseCollector:
     def collect(self, policy: Policy) -> Rollout:
         """T steps of every row, then V of what the steps left open."""
         rows, buffer, open_ends = self.rows, self.rows.buffer, OpenEnds()
-        first_memory, noise = rows.begin(policy)
+        first_memory, noise = rows.begin(policy), rows.noise(policy)
         with torch.inference_mode():
             for t in range(len(buffer.slots)):
                 for group in range(len(rows.env.groups)):  # one is inferred while the others step
@@ -32,7 +32,7 @@ class StepwiseCollector:
                 self._arrive(len(buffer.slots) - 1, group, open_ends)
             open_ends.value_into(buffer.final_value, policy)
             buffer.last_value.copy_(policy(*buffer.inputs_at(-1, rows.memory)).value)
-        return rows.finish(first_memory)
+        return rows.finish(first_memory, rows.buffer.stats(rows.episodes))
 
     def _act(self, t: int, group: int, policy: Policy, noise: Tensor) -> None:
         """Choose a group's actions, send them off, and record them while the envs step."""

@@ -9,7 +9,7 @@ from surefoot.learning.advantage import Scorer
 from surefoot.learning.learner import Learner
 from surefoot.learning.schedules import Schedules
 from surefoot.policies.policy import Policy
-from surefoot.rollout.stepwise import StepwiseCollector
+from surefoot.rollout.collector import Collector
 from surefoot.training.hooks import Hook
 
 
@@ -19,7 +19,7 @@ class Trainer:
     def __init__(
         self,
         policy: Policy,
-        collector: StepwiseCollector,
+        collector: Collector,
         scorer: Scorer,
         learner: Learner,
         schedules: Schedules,

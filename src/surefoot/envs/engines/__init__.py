@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from surefoot.core.registry import Registry
 from surefoot.core.specs import ArraySpec, ObsSpec
@@ -45,6 +45,10 @@ class Engine(VecEnv):
     mask_size: int
     final_obs: ArrayTree
     restarts: int = 0
+    takes_any_env: ClassVar[bool] = True
+    """False where only certain envs can be stepped; its constructor raises a NativeError for the others."""
+    why_not_native: str = ""
+    """Filled in where the native engine was asked for and could not be had."""
 
     def __init__(self, blueprint: Blueprint, config: "RolloutConfig") -> None:
         raise NotImplementedError

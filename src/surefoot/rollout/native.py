@@ -1,0 +1,94 @@
+"""The native collector: whole rollouts in the C++ core, straight into the rollout's tensors."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from surefoot.core.moments import Moments
+from surefoot.core.philox import Stream
+from surefoot.core.records import Episodes, Rollout
+from surefoot.core.specs import ArraySpec
+from surefoot.core.tree import tree_items
+from surefoot.envs.engines.native import NativeEngine
+from surefoot.envs.steps import nonfinite_error
+from surefoot.native import core
+from surefoot.policies.native_plan import Plan, native_tensors
+from surefoot.policies.policy import Policy
+from surefoot.rollout.rows import Rows
+
+Bounds = list[list[float]]
+
+
+class NativeCollector:
+    """Does what the stepwise collector does: the same noise, the same steps, the same endings (`surefoot verify`)."""
+
+    def __init__(self, env: NativeEngine, policy: Policy, plan: Plan, num_steps: int, seed: int) -> None:
+        self.rows = Rows(env, policy, num_steps, seed)
+        self._engine, self._policy = env.core, core().Policy(plan)
+        self._keys = [key for key, _ in tree_items(env.obs_spec)]
+        self._normalized = [part["normalizer"] != "" for part in plan["obs"]]
+        self._low, self._high = _bounds([spec for _, spec in tree_items(env.obs_spec)])
+        self._obs = [leaf.numpy().reshape(*leaf.shape[:2], -1) for _, leaf in tree_items(self.rows.buffer.obs)]
+        self._arrays = self._buffer_arrays()
+
+    def collect(self, policy: Policy) -> Rollout:
+        """T steps of every row, then V of what the steps left open; no Python until all of it is done."""
+        rows = self.rows
+        first_memory = rows.begin(policy)
+        self._policy.sync(native_tensors(policy))
+        running = dict(zip(("running_reward", "running_length"), rows.episodes.running, strict=True))
+        result = self._engine.collect(
+            self._policy,
+            self._obs,
+            self._arrays | running,
+            *(rows.seed, rows.first_step, int(Stream.ACTION)),
+            *(self._low, self._high, self._normalized),
+        )
+        if result.problem is not None:
+            raise self._nonfinite(result.problem)
+        finished = Episodes(result.total_rewards, result.lengths)
+        stats = rows.episodes.adopt(finished, rows.buffer.reward.numel(), result.out_of_bounds)
+        return rows.finish(first_memory, stats, self._moments(result))
+
+    def _buffer_arrays(self) -> dict[str, NDArray[Any]]:
+        buffer = self.rows.buffer
+        names = ("log_prob", "value", "reward", "final_value", "terminated", "truncated", "episode_start", "last_value")
+        arrays = {name: getattr(buffer, name).numpy() for name in names}
+        arrays["action"] = buffer.action.numpy().reshape(*buffer.reward.shape, -1)
+        if buffer.action_mask is not None:
+            arrays["action_mask"] = buffer.action_mask.numpy()
+        return arrays
+
+    def _moments(self, result: Any) -> dict[str, Moments]:
+        moments = {}
+        for part, key in enumerate(self._keys):
+            if self._normalized[part]:
+                count, mean, variance = result.moments(part)
+                shape = self._obs_spec(key).shape
+                tensors = [torch.from_numpy(values).reshape(shape) for values in (mean, variance)]
+                moments[key] = Moments(torch.tensor(count, dtype=torch.float64), *tensors)
+        return moments
+
+    def _nonfinite(self, problem: Any) -> Exception:
+        key = self._keys[problem.part]
+        spec = self._obs_spec(key)
+        index = [] if problem.where == "reward" else [int(i) for i in np.unravel_index(problem.index, spec.shape)]
+        step = self.rows.first_step + problem.step
+        return nonfinite_error(self.rows.env, problem.where, key, problem.row, index, problem.value, step)
+
+    def _obs_spec(self, key: str) -> ArraySpec:
+        specs: dict[str, ArraySpec] = dict(tree_items(self.rows.env.obs_spec))
+        return specs[key]
+
+
+def _bounds(specs: list[ArraySpec]) -> tuple[Bounds, Bounds]:
+    """Flat bounds of each part of the observation; none for parts without finite ones, which need no check."""
+    low, high = [], []
+    for spec in specs:
+        below, above = (bound.ravel() for bound in spec.bounds())
+        is_bounded = bool(np.isfinite(below).any() or np.isfinite(above).any())
+        low.append(below.tolist() if is_bounded else [])
+        high.append(above.tolist() if is_bounded else [])
+    return low, high
