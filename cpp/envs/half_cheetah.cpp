@@ -1,6 +1,8 @@
 // HalfCheetah-v5: run forward on two legs, in a plane.
 #include <algorithm>
 
+#include "model_checks.hpp"
+#include "noisy_start.hpp"
 #include "surefoot/mujoco_env.hpp"
 #include "surefoot/numpy_sum.hpp"
 
@@ -13,14 +15,16 @@ class HalfCheetah final : public Cloned<HalfCheetah, MujocoEnv> {
       : Cloned(options, "half_cheetah.xml", 5),
         forward_weight_(options.number("forward_reward_weight", 1.0)),
         control_weight_(static_cast<float>(options.number("ctrl_cost_weight", 0.1))),
-        noise_(options.number("reset_noise_scale", 0.1)),
-        skipped_(options.flag("exclude_current_positions_from_observation", true) ? 1 : 0) {}
+        noise_(options, 0.1),
+        skipped_(options.flag("exclude_current_positions_from_observation", true) ? 1 : 0) {
+    require_positions(model(), 1);
+  }
 
   std::vector<ObsPart> obs_parts() const override { return {{"", qpos().size() + qvel().size() - skipped_}}; }
 
   Outcome step(const Action& action) override {
     const double before = qpos()[0];
-    simulate(action.values);
+    simulate(action.values, false);  // nobody reads the forces between bodies
     const double velocity = (qpos()[0] - before) / dt();
     // Gymnasium's actions are float32, and so is the cost it makes of them.
     const float cost = control_weight_ * sum_of_squares(action.values.data(), action.values.size());
@@ -33,16 +37,14 @@ class HalfCheetah final : public Cloned<HalfCheetah, MujocoEnv> {
 
  protected:
   void reset_model(Generator& random) override {
-    std::vector<double> start(init_qpos().begin(), init_qpos().end()), speed(init_qvel().begin(), init_qvel().end());
-    for (double& value : start) value += random.uniform(-noise_, noise_);
-    for (double& value : speed) value += noise_ * random.normal();
+    const auto start = noise_.uniform(init_qpos(), random), speed = noise_.normal(init_qvel(), random);
     set_state(start, speed);
   }
 
  private:
   double forward_weight_;
   float control_weight_;
-  double noise_;
+  NoisyStart noise_;
   std::ptrdiff_t skipped_;
 };
 
