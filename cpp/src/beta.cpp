@@ -73,7 +73,7 @@ double beta_log_prob(double alpha, double beta, double value) {
 
 }  // namespace
 
-void sample_beta(std::size_t rows, std::size_t size, Rows concentrations, const NoiseKey& noise, float* action,
+void sample_beta(std::size_t rows, std::size_t size, MatrixView concentrations, const NoiseKey& noise, float* action,
                  float* log_prob) {
   for (std::size_t row = 0; row < rows; ++row) {
     const RowNoise row_noise(noise, noise.first_row + row);

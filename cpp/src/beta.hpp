@@ -15,7 +15,7 @@ inline constexpr std::size_t kBetaAttempts = 8;
 inline constexpr std::size_t kBetaNoise = 2 * 2 * kBetaAttempts;
 
 /// Sample rows of independent Betas. A row of `concentrations` is `size` alphas, then `size` betas.
-void sample_beta(std::size_t rows, std::size_t size, Rows concentrations, const NoiseKey& noise, float* action,
+void sample_beta(std::size_t rows, std::size_t size, MatrixView concentrations, const NoiseKey& noise, float* action,
                  float* log_prob);
 
 }  // namespace surefoot

@@ -49,7 +49,7 @@ void Layer::pack_panels(std::size_t panel, const float* weight) {
   }
 }
 
-void Layer::run(const Kernels& kernels, std::size_t rows, Rows in, float* out) const {
+void Layer::run(const Kernels& kernels, std::size_t rows, MatrixView in, float* out) const {
   const PackedLayer packed{in_, out_, weight_.data(), bias_.data()};
   (is_narrow_ ? kernels.linear_narrow : kernels.linear)(packed, rows, in, out, stride_);
 }

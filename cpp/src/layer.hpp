@@ -15,7 +15,7 @@ class Layer {
   std::size_t stride() const { return stride_; }  // from row to row of the result, at least `out`
 
   /// `out` is [rows, stride].
-  void run(const Kernels& kernels, std::size_t rows, Rows in, float* out) const;
+  void run(const Kernels& kernels, std::size_t rows, MatrixView in, float* out) const;
 
  private:
   void pack_panels(std::size_t panel, const float* weight);

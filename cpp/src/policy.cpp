@@ -111,7 +111,7 @@ void Policy::act(std::size_t rows, ObsLeaves obs, const bool* mask, const NoiseK
     const NoiseKey key{noise.seed, noise.step, noise.first_row + first, noise.stream};
     const Acted part{acted.action ? acted.action + action : nullptr, acted.choice ? acted.choice + action : nullptr,
                      acted.log_prob + first, acted.value + first};
-    const Rows latent = pass.body(weights_->actor);
+    const MatrixView latent = pass.body(weights_->actor);
     pass.sample(latent, mask ? mask + first * mask_size() : nullptr, key, part);
     pass.value(plan_.shares_trunk ? latent : pass.body(weights_->critic), part.value);
   });

@@ -35,7 +35,7 @@ Policy::Pass::Pass(const Policy& policy, ObsLeaves obs, std::size_t first, std::
   }
 }
 
-Rows Policy::Pass::prepared(std::size_t obs) const {
+MatrixView Policy::Pass::prepared(std::size_t obs) const {
   const ObsPlan& part = plan_.obs[obs];
   if (part.normalizer.empty()) return {obs_[obs] + first_ * part.size, part.size};
   const float* data = normalized_;
@@ -43,15 +43,15 @@ Rows Policy::Pass::prepared(std::size_t obs) const {
   return {data, part.size};
 }
 
-Rows Policy::Pass::body(const Body& body) const {
+MatrixView Policy::Pass::body(const Body& body) const {
   return network(body.trunk, body.is_plain ? prepared(body.encoders[0].obs) : features(body));
 }
 
-Rows Policy::Pass::features(const Body& body) const {
+MatrixView Policy::Pass::features(const Body& body) const {
   float* const all = workspace_.floats(kFeatures, rows_ * body.feature_size);
   float* column = all;
   for (const Encoder& encoder : body.encoders) {
-    const Rows encoded = network(encoder.network, prepared(encoder.obs));
+    const MatrixView encoded = network(encoder.network, prepared(encoder.obs));
     for (std::size_t row = 0; row < rows_; ++row) {
       std::copy_n(encoded.data + row * encoded.stride, encoder.output_size, column + row * body.feature_size);
     }
@@ -60,7 +60,7 @@ Rows Policy::Pass::features(const Body& body) const {
   return {all, body.feature_size};
 }
 
-Rows Policy::Pass::network(const Network& network, Rows in) const {
+MatrixView Policy::Pass::network(const Network& network, MatrixView in) const {
   std::size_t slot = kEven;
   for (const Layer& layer : network.layers) {
     const std::size_t floats = rows_ * layer.stride();
@@ -73,45 +73,45 @@ Rows Policy::Pass::network(const Network& network, Rows in) const {
   return in;
 }
 
-Rows Policy::Pass::head(const Layer& layer, Rows latent, std::size_t slot) const {
+MatrixView Policy::Pass::head(const Layer& layer, MatrixView latent, std::size_t slot) const {
   float* const out = workspace_.floats(slot, rows_ * layer.stride());
   layer.run(kernels_, rows_, latent, out);
   return {out, layer.stride()};
 }
 
-void Policy::Pass::value(Rows latent, float* value) const {
-  const Rows prediction = head(weights_.value, latent, kHead);
+void Policy::Pass::value(MatrixView latent, float* value) const {
+  const MatrixView prediction = head(weights_.value, latent, kHead);
   for (std::size_t row = 0; row < rows_; ++row) {
     value[row] = prediction.data[row * prediction.stride] * weights_.value_scale + weights_.value_shift;
   }
 }
 
-void Policy::Pass::sample(Rows latent, const bool* mask, const NoiseKey& noise, const Acted& acted) const {
+void Policy::Pass::sample(MatrixView latent, const bool* mask, const NoiseKey& noise, const Acted& acted) const {
   if (is_gaussian(plan_.head.kind)) return sample_gaussian(latent, noise, acted);
   if (plan_.head.kind != Distribution::kBeta) return sample_choices(latent, mask, noise, acted);
-  const Rows raw = head(weights_.head, latent, kHead);
+  const MatrixView raw = head(weights_.head, latent, kHead);
   float* const concentrations = workspace_.floats(kHead, rows_ * raw.stride);
   kernels_.softplus(raw.data, concentrations, rows_ * raw.stride);
   for (std::size_t i = 0; i < rows_ * raw.stride; ++i) concentrations[i] += 1;
   sample_beta(rows_, policy_.action_size(), raw, noise, acted.action, acted.log_prob);
 }
 
-void Policy::Pass::sample_gaussian(Rows latent, const NoiseKey& key, const Acted& acted) const {
+void Policy::Pass::sample_gaussian(MatrixView latent, const NoiseKey& key, const Acted& acted) const {
   const std::size_t noise_size = policy_.noise_size();
   float* const noise = workspace_.floats(kNoise, rows_ * noise_size);
   policy_.noise(rows_, key, noise);
   kernels_.gaussian({.rows = rows_,
                      .size = policy_.action_size(),
                      .mean = head(weights_.head, latent, kHead),
-                     .std = plan_.head.std_layer.empty() ? Rows{weights_.std.data(), 0} : state_std(latent),
+                     .std = plan_.head.std_layer.empty() ? MatrixView{weights_.std.data(), 0} : state_std(latent),
                      .noise = {noise, noise_size},
                      .squash = plan_.head.kind == Distribution::kTanhGaussian,
                      .action = acted.action,
                      .log_prob = acted.log_prob});
 }
 
-Rows Policy::Pass::state_std(Rows latent) const {
-  const Rows raw = head(weights_.std_head, latent, kStd);
+MatrixView Policy::Pass::state_std(MatrixView latent) const {
+  const MatrixView raw = head(weights_.std_head, latent, kStd);
   float* const std = workspace_.floats(kStd, rows_ * raw.stride);
   for (std::size_t row = 0; row < rows_; ++row) {
     for (std::size_t j = 0; j < weights_.log_std.size(); ++j) std[row * raw.stride + j] += weights_.log_std.data()[j];
@@ -121,7 +121,7 @@ Rows Policy::Pass::state_std(Rows latent) const {
   return raw;
 }
 
-void Policy::Pass::sample_choices(Rows latent, const bool* mask, const NoiseKey& key, const Acted& acted) const {
+void Policy::Pass::sample_choices(MatrixView latent, const bool* mask, const NoiseKey& key, const Acted& acted) const {
   const std::vector<std::int64_t>& sizes = plan_.head.sizes;
   float* const noise = workspace_.floats(kNoise, rows_ * sizes.size());
   policy_.noise(rows_, key, noise);

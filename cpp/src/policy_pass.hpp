@@ -10,18 +10,18 @@ struct Policy::Pass {
   Pass(const Policy& policy, ObsLeaves obs, std::size_t first, std::size_t rows, Workspace& workspace);
 
   /// Encoders and trunk; the result stands until the next body.
-  Rows body(const Body& body) const;
-  void sample(Rows latent, const bool* mask, const NoiseKey& noise, const Acted& acted) const;
-  void value(Rows latent, float* value) const;
+  MatrixView body(const Body& body) const;
+  void sample(MatrixView latent, const bool* mask, const NoiseKey& noise, const Acted& acted) const;
+  void value(MatrixView latent, float* value) const;
 
  private:
-  Rows prepared(std::size_t obs) const;
-  Rows features(const Body& body) const;
-  Rows network(const Network& network, Rows in) const;
-  Rows head(const Layer& layer, Rows latent, std::size_t slot) const;
-  void sample_gaussian(Rows latent, const NoiseKey& key, const Acted& acted) const;
-  void sample_choices(Rows latent, const bool* mask, const NoiseKey& key, const Acted& acted) const;
-  Rows state_std(Rows latent) const;
+  MatrixView prepared(std::size_t obs) const;
+  MatrixView features(const Body& body) const;
+  MatrixView network(const Network& network, MatrixView in) const;
+  MatrixView head(const Layer& layer, MatrixView latent, std::size_t slot) const;
+  void sample_gaussian(MatrixView latent, const NoiseKey& key, const Acted& acted) const;
+  void sample_choices(MatrixView latent, const bool* mask, const NoiseKey& key, const Acted& acted) const;
+  MatrixView state_std(MatrixView latent) const;
 
   const Policy& policy_;
   const PolicyPlan& plan_;

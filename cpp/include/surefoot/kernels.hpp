@@ -20,7 +20,7 @@ struct PackedLayer {
 };
 
 /// A block of rows: row r begins at data + r * stride.
-struct Rows {
+struct MatrixView {
   const float* data;
   std::size_t stride;
 };
@@ -29,9 +29,9 @@ struct Rows {
 struct GaussianBlock {
   std::size_t rows;
   std::size_t size;
-  Rows mean;
-  Rows std;
-  Rows noise;
+  MatrixView mean;
+  MatrixView std;
+  MatrixView noise;
   bool squash;  // log-prob of tanh of the sample
   float* action;
   float* log_prob;
@@ -42,9 +42,9 @@ struct ChoiceBlock {
   std::size_t rows;
   std::size_t count;
   const std::int64_t* sizes;
-  Rows logits;
+  MatrixView logits;
   const bool* mask;  // [rows, sum of sizes] or null
-  Rows noise;
+  MatrixView noise;
   float* scratch;  // `lanes` floats for each of the most choices an element has
   std::int64_t* choice;
   float* log_prob;
@@ -72,9 +72,9 @@ struct Kernels {
   std::size_t panel;  // columns that a packed layer's panels have
 
   /// Out = in * weight + bias; writes whole panels, so `out_stride` is at least the columns rounded up to `panel`.
-  void (*linear)(const PackedLayer& layer, std::size_t rows, Rows in, float* out, std::size_t out_stride);
+  void (*linear)(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out, std::size_t out_stride);
   /// The same for layers of few outputs, packed by rows; writes nothing but the outputs.
-  void (*linear_narrow)(const PackedLayer& layer, std::size_t rows, Rows in, float* out, std::size_t out_stride);
+  void (*linear_narrow)(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out, std::size_t out_stride);
   void (*activate)(Activation activation, float* values, std::size_t count);
   void (*normalize)(const Normalization& by, std::size_t rows, std::size_t size, const float* in, float* out);
   void (*uniforms)(const UniformBlock& block, float* out);

@@ -9,9 +9,12 @@
 #include <vector>
 
 #include "surefoot/activation.hpp"
-#include "surefoot/kernels.hpp"
 
 namespace surefoot {
+
+/// Vectorized loops of one instruction set (kernels.hpp).
+struct Kernels;
+const Kernels& kernels();
 
 /// A tensor of the learner, float32 and C-contiguous, under the name it has there.
 struct NamedTensor {

@@ -17,7 +17,7 @@ struct LaneRows {
   std::size_t first;
   std::size_t count;
 
-  Vector gather(Rows from, std::size_t column, float fill) const {
+  Vector gather(MatrixView from, std::size_t column, float fill) const {
     return surefoot::gather(from.data + first * from.stride + column, from.stride, count, fill);
   }
 };

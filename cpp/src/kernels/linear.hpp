@@ -100,7 +100,7 @@ __attribute__((noinline)) void block(std::size_t rows, const Stretch& stretch, c
 
 /// Blocks of nearly equal size: 8 rows are 4 and 4, because 6 and 2 would leave most of the second's time unused.
 template <std::size_t Panels>
-SUREFOOT_INLINE void all_rows(std::size_t rows, const Stretch& stretch, Rows in, float* out, std::size_t out_stride) {
+SUREFOOT_INLINE void all_rows(std::size_t rows, const Stretch& stretch, MatrixView in, float* out, std::size_t out_stride) {
   const std::size_t blocks = (rows + kBlockRows - 1) / kBlockRows;
   const std::size_t smaller = rows / blocks;
   const std::size_t larger_blocks = rows % blocks;
@@ -112,7 +112,7 @@ SUREFOOT_INLINE void all_rows(std::size_t rows, const Stretch& stretch, Rows in,
   }
 }
 
-void linear(const PackedLayer& layer, std::size_t rows, Rows in, float* out, std::size_t out_stride) {
+void linear(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out, std::size_t out_stride) {
   if (rows == 0) return;
   const std::size_t panels = (layer.out + kPanel - 1) / kPanel;
   const std::size_t panel_floats = layer.in * kPanel;
@@ -122,7 +122,7 @@ void linear(const PackedLayer& layer, std::size_t rows, Rows in, float* out, std
       const std::size_t left = layer.in - k;
       const Stretch stretch{layer.weight + panel * panel_floats + k * kPanel, panel_floats,
                             k == 0 ? layer.bias + panel * kPanel : nullptr, left < kBlockInputs ? left : kBlockInputs};
-      const Rows part{in.data + k, in.stride};
+      const MatrixView part{in.data + k, in.stride};
       if (two) {
         all_rows<2>(rows, stretch, part, out + panel * kPanel, out_stride);
       } else {
@@ -182,7 +182,7 @@ SUREFOOT_INLINE void narrow_tile(const PackedLayer& layer, const float* in, std:
 }
 
 template <std::size_t Outputs>
-void narrow(const PackedLayer& layer, std::size_t rows, Rows in, float* out, std::size_t out_stride) {
+void narrow(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out, std::size_t out_stride) {
   constexpr std::size_t kTile = Outputs == 1 ? 8 : 4;
   std::size_t row = 0;
   for (; row + kTile <= rows; row += kTile) {
@@ -193,7 +193,7 @@ void narrow(const PackedLayer& layer, std::size_t rows, Rows in, float* out, std
   }
 }
 
-void linear_narrow(const PackedLayer& layer, std::size_t rows, Rows in, float* out, std::size_t out_stride) {
+void linear_narrow(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out, std::size_t out_stride) {
   switch (layer.out) {
     case 1:
       return narrow<1>(layer, rows, in, out, out_stride);

@@ -1,0 +1,196 @@
+// Policies from Python: a plan as a plain dict, weights by name, rows of arrays.
+#include "surefoot/policy.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <utility>
+
+#include "arrays.hpp"
+#include "policy_plan.hpp"
+#include "surefoot/kernels.hpp"
+#include "surefoot/philox.hpp"
+
+namespace surefoot {
+namespace {
+
+/// Memory that a numpy array will own, not initialized: everything is written by the core.
+template <class Number>
+struct Fresh {
+  explicit Fresh(Shape sizes) : shape(std::move(sizes)) {
+    std::size_t count = 1;
+    for (const std::size_t size : shape) count *= size;
+    data = new Number[count];
+    owner = nb::capsule(data, [](void* memory) noexcept { delete[] static_cast<Number*>(memory); });
+  }
+
+  nb::object array() const { return nb::cast(nb::ndarray<nb::numpy, Number>(data, shape.size(), shape.data(), owner)); }
+
+  Shape shape;
+  Number* data;
+  nb::capsule owner;
+};
+
+void require_weights(const Policy& policy) {
+  if (!policy.is_synced()) throw nb::value_error("the policy has no weights yet; call sync first");
+}
+
+struct Leaves {
+  std::size_t rows;
+  std::vector<const float*> data;
+};
+
+/// One [rows, size] array a key, all of the same number of rows.
+Leaves leaves_of(const Policy& policy, const std::vector<nb::object>& obs) {
+  const std::vector<ObsPlan>& plan = policy.plan().obs;
+  if (obs.size() != plan.size()) {
+    throw nb::value_error(
+        ("obs must be " + std::to_string(plan.size()) + " arrays, not " + std::to_string(obs.size())).c_str());
+  }
+  nb::ndarray<const float> first;
+  const bool is_array = nb::try_cast(obs[0], first, false) && first.ndim() == 2;
+  Leaves leaves{is_array ? first.shape(0) : 0, {}};
+  for (std::size_t i = 0; i < obs.size(); ++i) {
+    const std::string name = "obs[" + std::to_string(i) + "]" + (plan[i].key.empty() ? "" : " (" + plan[i].key + ")");
+    leaves.data.push_back(checked<const float>(obs[i], name, {leaves.rows, plan[i].size}));
+  }
+  return leaves;
+}
+
+void sync(Policy& policy, const nb::dict& tensors) {
+  std::vector<NamedTensor> named;
+  for (const auto& [key, value] : tensors) {
+    const std::string name = nb::cast<std::string>(key);
+    nb::ndarray<const float, nb::c_contig, nb::device::cpu> array;
+    if (!nb::try_cast(value, array, false)) {
+      throw nb::type_error(("tensor " + name + " must be a C-contiguous float32 array").c_str());
+    }
+    named.push_back({name, Shape(array.shape_ptr(), array.shape_ptr() + array.ndim()), array.data()});
+  }
+  policy.sync(named);
+}
+
+nb::tuple act(const Policy& policy, const std::vector<nb::object>& obs, nb::handle mask, const NoiseKey& key) {
+  require_weights(policy);
+  const Leaves leaves = leaves_of(policy, obs);
+  const bool* allowed = nullptr;
+  if (!mask.is_none()) {
+    if (policy.mask_size() == 0) throw nb::value_error("mask: the policy's actions are not choices");
+    allowed = checked<const bool>(mask, "mask", {leaves.rows, policy.mask_size()});
+  }
+  const Fresh<float> log_prob({leaves.rows}), value({leaves.rows});
+  const Shape shape{leaves.rows, policy.action_size()};
+  const Fresh<float> action(policy.is_discrete() ? Shape{0} : shape);
+  const Fresh<std::int64_t> choice(policy.is_discrete() ? shape : Shape{0});
+  {
+    const nb::gil_scoped_release released;
+    Workspace workspace;
+    policy.act(leaves.rows, leaves.data, allowed, key, workspace,
+               {action.data, choice.data, log_prob.data, value.data});
+  }
+  return nb::make_tuple(policy.is_discrete() ? choice.array() : action.array(), log_prob.array(), value.array());
+}
+
+nb::object value(const Policy& policy, const std::vector<nb::object>& obs) {
+  require_weights(policy);
+  const Leaves leaves = leaves_of(policy, obs);
+  const Fresh<float> value({leaves.rows});
+  {
+    const nb::gil_scoped_release released;
+    Workspace workspace;
+    policy.value(leaves.rows, leaves.data, workspace, value.data);
+  }
+  return value.array();
+}
+
+nb::object to_env(const Policy& policy, nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu> action) {
+  if (policy.is_discrete()) throw nb::value_error("action: choices need no mapping but the env's start");
+  const Shape shape{action.shape(0), policy.action_size()};
+  if (action.shape(1) != shape[1]) {
+    throw nb::value_error(("action must have " + std::to_string(shape[1]) + " columns").c_str());
+  }
+  const Fresh<float> env_action(shape);
+  const nb::gil_scoped_release released;
+  policy.to_env(shape[0], action.data(), env_action.data);
+  const nb::gil_scoped_acquire acquired;
+  return env_action.array();
+}
+
+nb::object noise(const Policy& policy, std::size_t rows, const NoiseKey& key) {
+  const Fresh<float> noise({rows, policy.noise_size()});
+  {
+    const nb::gil_scoped_release released;
+    policy.noise(rows, key, noise.data);
+  }
+  return noise.array();
+}
+
+nb::object uniform_array(const NoiseKey& key, std::size_t rows, std::size_t count) {
+  const Fresh<float> drawn({rows, count});
+  {
+    const nb::gil_scoped_release released;
+    uniforms(key.seed, key.step, key.first_row, rows, count, key.stream, drawn.data);
+  }
+  return drawn.array();
+}
+
+const Kernels& kernels_of(const std::optional<std::string>& name) {
+  if (!name) return kernels();
+  if (const Kernels* found = find_kernels(*name)) return *found;
+  throw nb::value_error(("instructions: this machine has no '" + *name + "'").c_str());
+}
+
+nb::list instruction_sets() {
+  nb::list names;
+  for (const Kernels* available : available_kernels()) names.append(available->name);
+  return names;
+}
+
+}  // namespace
+}  // namespace surefoot
+
+void bind_policy(nanobind::module_& module) {
+  namespace nb = nanobind;
+  using namespace nb::literals;
+  using namespace surefoot;
+
+  constexpr auto kAction = static_cast<std::uint32_t>(Stream::kAction);
+  nb::class_<Policy>(module, "Policy", "A policy as the core runs it.")
+      .def(
+          "__init__",
+          [](Policy* policy, const nb::dict& plan, const std::optional<std::string>& instructions) {
+            new (policy) Policy(policy_plan(plan), kernels_of(instructions));
+          },
+          "plan"_a, "instructions"_a = nb::none(), "From a plan; `instructions` asks for other than the best kernels.")
+      .def("sync", &sync, "tensors"_a, "Take new weights by name; all that does not fit is named, and nothing changes.")
+      .def(
+          "act",
+          [](const Policy& policy, const std::vector<nb::object>& obs, nb::object mask, std::uint64_t seed,
+             std::uint64_t step, std::uint64_t first_row,
+             std::uint32_t stream) { return act(policy, obs, mask, {seed, step, first_row, stream}); },
+          "obs"_a, "mask"_a = nb::none(), nb::kw_only(), "seed"_a, "step"_a, "first_row"_a = 0, "stream"_a = kAction,
+          "Raw actions, log-probs and values of rows.")
+      .def("value", &value, "obs"_a, "V of rows, raw units.")
+      .def("to_env", &to_env, "action"_a, "Raw Box actions to what the env takes.")
+      .def(
+          "noise",
+          [](const Policy& policy, std::size_t rows, std::uint64_t seed, std::uint64_t step, std::uint64_t first_row,
+             std::uint32_t stream) { return noise(policy, rows, {seed, step, first_row, stream}); },
+          "rows"_a, nb::kw_only(), "seed"_a, "step"_a, "first_row"_a = 0, "stream"_a = kAction,
+          "What `act` samples these rows from.")
+      .def_prop_ro("is_discrete", &Policy::is_discrete)
+      .def_prop_ro("is_synced", &Policy::is_synced)
+      .def_prop_ro("action_size", &Policy::action_size)
+      .def_prop_ro("noise_size", &Policy::noise_size)
+      .def_prop_ro("mask_size", &Policy::mask_size)
+      .def_prop_ro("instructions", [](const Policy& policy) { return policy.kernels().name; });
+  module.def("instruction_sets", &instruction_sets, "What this machine can run, the best last.");
+  module.def(
+      "uniforms",
+      [](std::uint64_t seed, std::uint64_t step, std::uint64_t first_row, std::size_t rows, std::size_t count,
+         std::uint32_t stream) { return uniform_array({seed, step, first_row, stream}, rows, count); },
+      "seed"_a, "step"_a, "first_row"_a, "rows"_a, "count"_a, "stream"_a = kAction,
+      "Uniforms [rows, count] as surefoot.core.philox gives them.");
+}

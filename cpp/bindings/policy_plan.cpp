@@ -1,0 +1,114 @@
+#include "policy_plan.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <utility>
+
+namespace surefoot {
+namespace {
+
+namespace nb = nanobind;
+
+/// Entries of a dict with the path to it, for messages.
+class Entries {
+ public:
+  Entries(nb::dict plain, std::string path) : plain_(std::move(plain)), path_(std::move(path)) {}
+
+  template <class Value>
+  Value read(const char* name) const {
+    Value value;
+    if (!nb::try_cast(at(name), value)) throw nb::type_error((path_ + name + " has the wrong type").c_str());
+    return value;
+  }
+
+  Entries inner(const char* name) const { return {read<nb::dict>(name), path_ + name + "."}; }
+
+  std::vector<Entries> list(const char* name) const {
+    std::vector<Entries> entries;
+    const auto dicts = read<std::vector<nb::dict>>(name);
+    for (std::size_t i = 0; i < dicts.size(); ++i) {
+      entries.emplace_back(dicts[i], path_ + name + "[" + std::to_string(i) + "].");
+    }
+    return entries;
+  }
+
+  /// The value that goes with the word under `name`.
+  template <class Value, std::size_t Count>
+  Value choice(const char* name, const std::pair<const char*, Value> (&known)[Count]) const {
+    const auto word = read<std::string>(name);
+    for (const auto& [candidate, value] : known) {
+      if (word == candidate) return value;
+    }
+    throw nb::value_error((path_ + name + ": the core does not know '" + word + "'").c_str());
+  }
+
+ private:
+  nb::object at(const char* name) const {
+    if (!plain_.contains(name)) throw nb::value_error((path_ + name + " is missing").c_str());
+    return plain_[name];
+  }
+
+  nb::dict plain_;
+  std::string path_;
+};
+
+constexpr std::pair<const char*, Activation> kActivations[] = {{"tanh", Activation::kTanh},
+                                                               {"relu", Activation::kRelu},
+                                                               {"elu", Activation::kElu},
+                                                               {"silu", Activation::kSilu},
+                                                               {"leaky_relu", Activation::kLeakyRelu},
+                                                               {"gelu", Activation::kGelu}};
+
+constexpr std::pair<const char*, Distribution> kDistributions[] = {{"gaussian", Distribution::kGaussian},
+                                                                   {"tanh_gaussian", Distribution::kTanhGaussian},
+                                                                   {"beta", Distribution::kBeta},
+                                                                   {"categorical", Distribution::kCategorical},
+                                                                   {"multi_discrete", Distribution::kMultiDiscrete},
+                                                                   {"bernoulli", Distribution::kBernoulli}};
+
+MlpPlan mlp_plan(const Entries& entries, const char* name) { return {entries.read<std::vector<std::string>>(name)}; }
+
+BodyPlan body_plan(const Entries& entries) {
+  BodyPlan plan;
+  for (const Entries& encoder : entries.list("encoders")) {
+    plan.encoders.push_back({encoder.read<std::size_t>("obs"), mlp_plan(encoder, "layers")});
+  }
+  plan.trunk = mlp_plan(entries, "trunk");
+  return plan;
+}
+
+HeadPlan head_plan(const Entries& entries) {
+  return {.kind = entries.choice("kind", kDistributions),
+          .layer = entries.read<std::string>("layer"),
+          .std_layer = entries.read<std::string>("std_layer"),
+          .log_std = entries.read<std::string>("log_std"),
+          .std_floor = entries.read<float>("std_floor"),
+          .rescale = entries.read<bool>("rescale"),
+          .low = entries.read<std::vector<float>>("low"),
+          .high = entries.read<std::vector<float>>("high"),
+          .sizes = entries.read<std::vector<std::int64_t>>("sizes"),
+          .start = entries.read<std::vector<std::int64_t>>("start")};
+}
+
+}  // namespace
+
+PolicyPlan policy_plan(const nb::dict& plain) {
+  const Entries entries(plain, "plan.");
+  PolicyPlan plan;
+  for (const Entries& obs : entries.list("obs")) {
+    plan.obs.push_back({obs.read<std::string>("key"), obs.read<std::size_t>("size"),
+                        obs.read<std::string>("normalizer"), obs.read<float>("clip")});
+  }
+  plan.activation = entries.choice("activation", kActivations);
+  plan.shares_trunk = entries.read<bool>("shares_trunk");
+  plan.actor = body_plan(entries.inner("actor"));
+  if (!plan.shares_trunk) plan.critic = body_plan(entries.inner("critic"));
+  plan.head = head_plan(entries.inner("head"));
+  const Entries value = entries.inner("value");
+  plan.value = {value.read<std::string>("layer"), value.read<std::string>("returns")};
+  return plan;
+}
+
+}  // namespace surefoot

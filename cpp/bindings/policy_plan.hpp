@@ -1,0 +1,13 @@
+// A policy's plan from the plain dict that surefoot.policies.native_plan makes.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "surefoot/policy.hpp"
+
+namespace surefoot {
+
+/// Throws ValueError or TypeError that names the entry.
+PolicyPlan policy_plan(const nanobind::dict& plain);
+
+}  // namespace surefoot
