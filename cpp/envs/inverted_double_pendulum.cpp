@@ -1,0 +1,70 @@
+// InvertedDoublePendulum-v5: a cart keeps two poles, one on the other, upright.
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "surefoot/mujoco_checks.hpp"
+#include "surefoot/mujoco_env.hpp"
+
+namespace surefoot {
+namespace {
+
+constexpr double kLowestTip = 1, kBestTip = 2, kBound = 10;
+
+/// numpy's `x**2` of a single number is `pow`, whose last bit can differ from that of `x * x`; the compiler, which
+/// would make one of the other, does not see the exponent.
+double squared(double value) {
+  static const volatile double kTwo = 2;
+  return std::pow(value, kTwo);
+}
+
+double clipped(double value) { return std::clamp(value, -kBound, kBound); }
+
+class InvertedDoublePendulum final : public Cloned<InvertedDoublePendulum, MujocoEnv> {
+ public:
+  explicit InvertedDoublePendulum(const Options& options)
+      : Cloned(options, "inverted_double_pendulum.xml", 5),
+        healthy_reward_(options.number("healthy_reward", 10.0)),
+        noise_(reset_noise_scale(options, 0.1)) {
+    expect_coordinates(model(), 3, 3);
+    if (model().nsite < 1) throw std::invalid_argument("the model has no site at the tip of its poles");
+  }
+
+  std::vector<ObsPart> obs_parts() const override { return {{"", 2 * qpos().size() + qvel().size()}}; }
+
+  Outcome step(const Action& action) override {
+    simulate(action.values);
+    const double x = data().site_xpos[0], height = data().site_xpos[2];
+    const bool fallen = height <= kLowestTip;
+    const double distance_penalty = 0.01 * squared(x) + squared(height - kBestTip);
+    const double velocity_penalty = 1e-3 * squared(qvel()[1]) + 5e-3 * squared(qvel()[2]);
+    const double bonus = healthy_reward_ * (fallen ? 0.0 : 1.0);
+    return {bonus - distance_penalty - velocity_penalty, fallen};
+  }
+
+  void observe(double* obs) const override {
+    const auto angles = qpos().subspan(1);
+    *obs++ = qpos()[0];
+    obs = std::transform(angles.begin(), angles.end(), obs, [](double angle) { return std::sin(angle); });
+    obs = std::transform(angles.begin(), angles.end(), obs, [](double angle) { return std::cos(angle); });
+    obs = std::transform(qvel().begin(), qvel().end(), obs, clipped);
+    *obs = clipped(data().qfrc_constraint[0]);
+  }
+
+ protected:
+  void reset_model(Generator& random) override {
+    std::vector<double> start(init_qpos().begin(), init_qpos().end()), speed(init_qvel().begin(), init_qvel().end());
+    for (double& value : start) value += random.uniform(-noise_, noise_);
+    for (double& value : speed) value += random.normal() * noise_;
+    set_state(start, speed);
+  }
+
+ private:
+  double healthy_reward_;
+  double noise_;
+};
+
+const Registered kInvertedDoublePendulum{"InvertedDoublePendulum-v5", make<InvertedDoublePendulum>};
+
+}  // namespace
+}  // namespace surefoot
