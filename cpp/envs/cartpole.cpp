@@ -1,4 +1,4 @@
-// CartPole-v1: a pole on a cart, pushed left or right.
+// CartPole-v1: a pole on a cart, pushed left or right; CartPoleNoVel-v1 hides how fast both move.
 #include <array>
 #include <cmath>
 #include <numbers>
@@ -14,9 +14,10 @@ constexpr double kMaxX = 2.4, kMaxTheta = 12 * 2 * std::numbers::pi / 360;
 
 class CartPole final : public Cloned<CartPole> {
  public:
-  explicit CartPole(const Options& options) : sutton_barto_reward_(options.flag("sutton_barto_reward", false)) {}
+  CartPole(const Options& options, bool shows_velocity)
+      : sutton_barto_reward_(options.flag("sutton_barto_reward", false)), shows_velocity_(shows_velocity) {}
 
-  std::vector<ObsPart> obs_parts() const override { return {{"", 4}}; }
+  std::vector<ObsPart> obs_parts() const override { return {{"", shows_velocity_ ? 4u : 2u}}; }
   std::size_t action_size() const override { return 1; }
 
   void reset(Generator& random) override {
@@ -28,8 +29,8 @@ class CartPole final : public Cloned<CartPole> {
     const double force = action.choices[0] == 1 ? kForce : -kForce;
     const double cosine = std::cos(theta), sine = std::sin(theta);
     const double temp = (force + kPoleMassLength * (theta_dot * theta_dot) * sine) / kTotalMass;
-    const double theta_acc = (kGravity * sine - cosine * temp) /
-                             (kLength * (4.0 / 3.0 - kPoleMass * (cosine * cosine) / kTotalMass));
+    const double theta_acc =
+        (kGravity * sine - cosine * temp) / (kLength * (4.0 / 3.0 - kPoleMass * (cosine * cosine) / kTotalMass));
     const double x_acc = temp - kPoleMassLength * theta_acc * cosine / kTotalMass;
     x = x + kTau * x_dot;
     x_dot = x_dot + kTau * x_acc;
@@ -40,18 +41,25 @@ class CartPole final : public Cloned<CartPole> {
     return {1.0, terminated};
   }
 
-  void observe(double* obs) const override { std::copy(state_.begin(), state_.end(), obs); }
+  void observe(double* obs) const override {
+    if (shows_velocity_) return save(obs);
+    obs[0] = state_[0];
+    obs[1] = state_[2];
+  }
 
   std::size_t state_size() const override { return state_.size(); }
   void save(double* state) const override { std::copy(state_.begin(), state_.end(), state); }
   void load(const double* state) override { std::copy_n(state, state_.size(), state_.begin()); }
 
  private:
-  bool sutton_barto_reward_;
+  bool sutton_barto_reward_, shows_velocity_;
   std::array<double, 4> state_{};
 };
 
-const Registered kCartPole{"CartPole-v1", make<CartPole>};
+const Registered kCartPole{"CartPole-v1",
+                           [](const Options& options) { return std::make_unique<CartPole>(options, true); }};
+const Registered kNoVelocity{"CartPoleNoVel-v1",
+                             [](const Options& options) { return std::make_unique<CartPole>(options, false); }};
 
 }  // namespace
 }  // namespace surefoot

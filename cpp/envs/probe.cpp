@@ -1,0 +1,148 @@
+// Probe-v0: leads every kind of policy through the engine; what it is for is said in surefoot/envs/probe.py.
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+#include "surefoot/env.hpp"
+
+namespace surefoot {
+namespace {
+
+constexpr std::size_t kCues = 5;
+constexpr double kLeastFuel = 4.0, kMostFuel = 28.0, kOpenFrom = -0.25;
+constexpr std::array<double, kCues> kSlopes{-1.0, -0.5, 0.0, 0.5, 1.0};
+
+double turned(double number) { return 1.0 - 2.0 * (number * number); }
+
+class Probe : public Env {
+ public:
+  std::vector<ObsPart> obs_parts() const override { return {{"cues", kCues}, {"fuel", 1}, {"wheel", wheel_.size()}}; }
+  std::size_t mask_size() const override { return kCues; }
+
+  void reset(Generator& random) override {
+    for (double& cue : cues_) cue = random.uniform(-1.0, 1.0);
+    for (double& part : wheel_) part = random.uniform(-1.0, 1.0);
+    fuel_ = random.uniform(kLeastFuel, kMostFuel);
+  }
+
+  Outcome step(const Action& action) override {
+    const double reward = pay(action);
+    fuel_ -= reward >= 0.0 ? 1.0 : 2.0;
+    for (double& cue : cues_) cue = turned(cue);
+    for (double& part : wheel_) part = turned(part);
+    return {reward, fuel_ <= 0.0};
+  }
+
+  void observe(double* obs) const override {
+    obs = std::copy(cues_.begin(), cues_.end(), obs);
+    *obs++ = fuel_;
+    std::copy(wheel_.begin(), wheel_.end(), obs);
+  }
+
+  void mask(bool* allowed) const override {
+    for (std::size_t choice = 0; choice < kCues; ++choice) allowed[choice] = openness(choice) >= kOpenFrom;
+  }
+
+  std::size_t state_size() const override { return kCues + 1 + wheel_.size(); }
+  void save(double* state) const override { observe(state); }
+  void load(const double* state) override {
+    std::copy_n(state, kCues, cues_.begin());
+    fuel_ = state[kCues];
+    std::copy_n(state + kCues + 1, wheel_.size(), wheel_.begin());
+  }
+
+ protected:
+  virtual double pay(const Action& action) const = 0;
+
+  /// The cue of a choice; what is forbidden costs.
+  double earned(std::int64_t choice) const {
+    bool allowed[kCues];
+    mask(allowed);
+    const bool exists = choice >= 0 && choice < static_cast<std::int64_t>(kCues);
+    return exists && allowed[choice] ? cues_[choice] : -1.0;
+  }
+
+  double openness(std::size_t choice) const { return wheel_[0] + wheel_[1] * kSlopes[choice]; }
+
+  /// Of an element whose choices are [begin, end), the one nearest to open, so that never all are forbidden.
+  void open_one(std::size_t begin, std::size_t end, bool* allowed) const {
+    std::size_t most = begin;
+    for (std::size_t choice = begin; choice < end; ++choice) {
+      if (openness(choice) > openness(most)) most = choice;
+    }
+    allowed[most] = true;
+  }
+
+  std::array<double, kCues> cues_{};
+  std::array<double, 2> wheel_{};
+  double fuel_ = 0.0;
+};
+
+class DiscreteProbe final : public Cloned<DiscreteProbe, Probe> {
+ public:
+  std::size_t action_size() const override { return 1; }
+  void mask(bool* allowed) const override {
+    Probe::mask(allowed);
+    open_one(0, kCues, allowed);
+  }
+
+ protected:
+  double pay(const Action& action) const override { return earned(action.choices[0] - 3); }
+};
+
+class MultiDiscreteProbe final : public Cloned<MultiDiscreteProbe, Probe> {
+ public:
+  std::size_t action_size() const override { return 2; }
+  void mask(bool* allowed) const override {
+    Probe::mask(allowed);
+    open_one(0, 3, allowed);
+    open_one(3, kCues, allowed);
+  }
+
+ protected:
+  double pay(const Action& action) const override {
+    return earned(action.choices[0] - 1) + earned(3 + action.choices[1] + 2);
+  }
+};
+
+class MultiBinaryProbe final : public Cloned<MultiBinaryProbe, Probe> {
+ public:
+  std::size_t action_size() const override { return kCues; }
+
+ protected:
+  double pay(const Action& action) const override {
+    double sum = 0.0;
+    for (std::size_t choice = 0; choice < kCues; ++choice) {
+      if (action.choices[choice] != 0) sum += earned(static_cast<std::int64_t>(choice));
+    }
+    return sum;
+  }
+};
+
+class BoxProbe final : public Cloned<BoxProbe, Probe> {
+ public:
+  std::size_t action_size() const override { return 2; }
+  std::size_t mask_size() const override { return 0; }
+  void mask(bool*) const override {}
+
+ protected:
+  double pay(const Action& action) const override {
+    const double first = action.values[0] - cues_[0], second = action.values[1] - cues_[1];
+    return 0.5 - (first * first + second * second);
+  }
+};
+
+std::unique_ptr<Env> make_probe(const Options& options) {
+  const std::string kind = options.text("action", "discrete");
+  if (kind == "discrete") return std::make_unique<DiscreteProbe>();
+  if (kind == "multi_discrete") return std::make_unique<MultiDiscreteProbe>();
+  if (kind == "multi_binary") return std::make_unique<MultiBinaryProbe>();
+  if (kind == "box") return std::make_unique<BoxProbe>();
+  throw std::invalid_argument("option 'action' must be discrete, multi_discrete, multi_binary or box, not '" + kind +
+                              "'");
+}
+
+const Registered kProbe{"Probe-v0", make_probe};
+
+}  // namespace
+}  // namespace surefoot

@@ -1,0 +1,114 @@
+"""Probe: a task whose only purpose is to lead every kind of policy through an engine.
+
+Its observation has parts of several sizes, its actions are of the kind one asks for, choices start at other numbers
+than 0 and some are forbidden. Choose what the greatest cues stand for (or, in a box, where the first two are): what
+pays badly burns more fuel, and without fuel the episode ends. Reads as the reference for cpp/envs/probe.cpp.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+KINDS: dict[str, spaces.Space[Any]] = {
+    "discrete": spaces.Discrete(5, start=3),
+    "multi_discrete": spaces.MultiDiscrete([3, 2], start=[1, -2]),
+    "multi_binary": spaces.MultiBinary(5),
+    "box": spaces.Box(np.array([-1.0, -2.0], np.float32), np.array([1.0, 3.0], np.float32)),
+}
+ELEMENTS = {"discrete": [range(5)], "multi_discrete": [range(3), range(3, 5)]}
+"""The choices of each element of an action."""
+NUM_CUES = 5
+LEAST_FUEL, MOST_FUEL = 4.0, 28.0
+SLOPES = (-1.0, -0.5, 0.0, 0.5, 1.0)
+OPEN_FROM = -0.25
+
+Obs = dict[str, NDArray[np.float32]]
+
+
+def turned(number: float) -> float:
+    """The next of a chaotic sequence in [-1, 1], which looks random but follows from what is seen."""
+    return 1.0 - 2.0 * (number * number)
+
+
+class Probe(gym.Env[Any, Any]):
+    """`action` is the kind of action: discrete, multi_discrete, multi_binary or box."""
+
+    metadata = {"render_modes": []}
+
+    def __init__(self, action: str = "discrete", render_mode: str | None = None) -> None:
+        if action not in KINDS:
+            raise gym.error.Error(f"action must be one of {', '.join(KINDS)}, not '{action}'")
+        self.render_mode = render_mode
+        self._kind = action
+        self.action_space = KINDS[action]
+        self.observation_space = spaces.Dict(
+            {
+                "cues": spaces.Box(-1.0, 1.0, (NUM_CUES,)),
+                "fuel": spaces.Box(-2.0, MOST_FUEL, (1,)),
+                "wheel": spaces.Box(-1.0, 1.0, (2,)),
+            }
+        )
+        self._cues, self._wheel, self._fuel = [0.0] * NUM_CUES, [0.0, 0.0], 0.0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Obs, dict[str, Any]]:
+        """Start an episode; how long its fuel lasts is part of its luck."""
+        super().reset(seed=seed)
+        self._cues = self.np_random.uniform(-1.0, 1.0, NUM_CUES).tolist()
+        self._wheel = self.np_random.uniform(-1.0, 1.0, 2).tolist()
+        self._fuel = float(self.np_random.uniform(LEAST_FUEL, MOST_FUEL))
+        return self._observe(), self._info()
+
+    def step(self, action: Any) -> tuple[Obs, float, bool, bool, dict[str, Any]]:
+        """Pay for the action, burn fuel, turn to the next cues."""
+        reward = self._box_reward(action) if self._kind == "box" else self._choice_reward(action)
+        self._fuel -= 1.0 if reward >= 0.0 else 2.0
+        self._cues, self._wheel = [turned(cue) for cue in self._cues], [turned(part) for part in self._wheel]
+        return self._observe(), reward, self._fuel <= 0.0, False, self._info()
+
+    def save_state(self) -> dict[str, Any]:
+        """The state in full."""
+        return {"cues": self._cues, "wheel": self._wheel, "fuel": self._fuel}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Go on from there."""
+        self._cues, self._wheel, self._fuel = list(state["cues"]), list(state["wheel"]), float(state["fuel"])
+
+    def _observe(self) -> Obs:
+        parts = {"cues": self._cues, "fuel": [self._fuel], "wheel": self._wheel}
+        return {key: np.array(part, np.float32) for key, part in parts.items()}
+
+    def _info(self) -> dict[str, Any]:
+        return {} if self._kind == "box" else {"action_mask": np.array(self._allowed(), np.int8)}
+
+    def _allowed(self) -> list[bool]:
+        """The choices that the wheel leaves open; where it leaves none of an element, the one nearest to open."""
+        openness = [self._wheel[0] + self._wheel[1] * slope for slope in SLOPES]
+        allowed = [how_open >= OPEN_FROM for how_open in openness]
+        for choices in ELEMENTS.get(self._kind, []):
+            allowed[max(choices, key=openness.__getitem__)] = True
+        return allowed
+
+    def _choice_reward(self, action: Any) -> float:
+        """The cues of what was chosen; what is forbidden costs."""
+        allowed, reward = self._allowed(), 0.0
+        for choice in self._chosen(action):
+            reward += self._cues[choice] if allowed[choice] else -1.0
+        return reward
+
+    def _chosen(self, action: Any) -> Iterator[int]:
+        if self._kind == "discrete":
+            yield int(action) - 3
+        elif self._kind == "multi_discrete":
+            yield int(action[0]) - 1
+            yield 3 + int(action[1]) + 2
+        else:
+            yield from (choice for choice in range(NUM_CUES) if action[choice])
+
+    def _box_reward(self, action: NDArray[np.float32]) -> float:
+        """The nearer to the first two cues the better."""
+        misses = [float(action[i]) - self._cues[i] for i in range(2)]
+        return 0.5 - (misses[0] * misses[0] + misses[1] * misses[1])

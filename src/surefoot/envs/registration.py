@@ -1,0 +1,17 @@
+"""Surefoot's own tasks under ids that Gymnasium knows; entry points are strings, so that nothing else is imported."""
+
+import gymnasium as gym
+
+OWN_TASKS: dict[str, tuple[str, int]] = {
+    "CartPoleNoVel-v1": ("surefoot.envs.no_velocity:CartPoleNoVelocity", 500),
+    "PendulumNoVel-v1": ("surefoot.envs.no_velocity:PendulumNoVelocity", 200),
+    "Probe-v0": ("surefoot.envs.probe:Probe", 16),
+}
+"""Where each one is, and its time limit."""
+
+
+def register_envs() -> None:
+    """Make the tasks known to Gymnasium, which loads no plugins of its own accord; a second call changes nothing."""
+    for env_id, (entry_point, limit) in OWN_TASKS.items():
+        if env_id not in gym.registry:
+            gym.register(env_id, entry_point, max_episode_steps=limit)
