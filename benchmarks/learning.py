@@ -57,10 +57,10 @@ def run_seed(task: Task, seed: int, folder: Path) -> dict[str, Any]:
     run = folder / f"{task.preset}-{seed}"
     length = [] if task.steps is None else ["--steps", str(task.steps)]
     fixed = ["--train.threads", "1", "--log.console", "off", "--train.eval_episodes", "0"]
-    _surefoot("train", task.preset, "--seed", str(seed), "--run-dir", str(run), *fixed, *length)
-    scored = _surefoot("evaluate", str(run), "--episodes", str(EPISODES), "--seed", "1000", "--json")
+    surefoot("train", task.preset, "--seed", str(seed), "--run-dir", str(run), *fixed, *length)
+    scored = surefoot("evaluate", str(run), "--episodes", str(EPISODES), "--seed", "1000", "--json")
     evaluation = json.loads(scored)
-    curve = _curve(run / "metrics.jsonl")
+    curve = curve_of(run)
     print(f"{task.preset} seed {seed}: {evaluation['mean_reward']:.1f} ± {evaluation['std_reward']:.1f}", flush=True)
     return {
         "seed": seed,
@@ -144,9 +144,10 @@ def table() -> str:
     return "\n".join([*lines, ""])
 
 
-def _curve(file: Path) -> list[list[float]]:
+def curve_of(run: Path) -> list[list[float]]:
     """(step, return, seconds) points, thinned out."""
-    records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
     points = [
         [record["step"], round(record["rollout/ep_rew_mean"], 2), round(record["time/time_elapsed"], 1)]
         for record in records
@@ -156,7 +157,8 @@ def _curve(file: Path) -> list[list[float]]:
     return [*points[:-1:stride], points[-1]]
 
 
-def _surefoot(*arguments: str) -> str:
+def surefoot(*arguments: str) -> str:
+    """Run a command; what it printed."""
     command = [sys.executable, "-c", "import sys; from surefoot.cli.main import main; sys.exit(main())", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -31,6 +31,7 @@ from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
 from surefoot.rollout.collector import Collector
 from surefoot.rollout.memory import readable, rollout_bytes
 from surefoot.rollout.native import NativeCollector
+from surefoot.rollout.one_torch_thread import OneTorchThread
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.telemetry.console import build_console
 from surefoot.telemetry.sink_group import SinkGroup
@@ -106,12 +107,13 @@ def build_collector(config: Config, env: VecEnv, policy: Policy) -> Collector:
     if isinstance(env, NativeEngine):
         plan = plan_policy(policy)
         if not isinstance(plan, str):
-            return NativeCollector(env, policy, plan, num_steps, seed)
+            return OneTorchThread(NativeCollector(env, policy, plan, num_steps, seed))
         reason = plan
     if reason:
         level = logging.WARNING if config.rollout.engine == "native" else logging.INFO
         _log.log(level, "rollouts are collected step by step: %s", reason)
-    return StepwiseCollector(env, policy, num_steps, seed)
+    stepwise = StepwiseCollector(env, policy, num_steps, seed)
+    return OneTorchThread(stepwise) if isinstance(env, Engine) and env.keeps_cores_busy else stepwise
 
 
 def fitting_threads(policy: Policy) -> int:

@@ -47,6 +47,8 @@ class Engine(VecEnv):
     restarts: int = 0
     takes_any_env: ClassVar[bool] = True
     """False where only certain envs can be stepped; its constructor raises a NativeError for the others."""
+    keeps_cores_busy: ClassVar[bool] = True
+    """Whether envs step on other threads or processes while the policy infers."""
     why_not_native: str = ""
     """Filled in where the native engine was asked for and could not be had."""
 

@@ -14,6 +14,8 @@ from surefoot.envs.protocol import Slot, new_slot
 class LocalEngine(Engine):
     """One shard a group; for debugging, and for envs that step faster than processes can talk."""
 
+    keeps_cores_busy = False
+
     def __init__(self, blueprint: Blueprint, config: RolloutConfig) -> None:
         self._envs = env_groups(blueprint.num_envs, config, overlaps=False)
         self._shards = [blueprint.make(envs) for envs in self._envs]
