@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from surefoot.core.philox import Stream, uniforms
 from surefoot.core.moments import ObsMoments
+from surefoot.core.philox import Stream, uniforms
 from surefoot.core.records import Rollout, RolloutStats, State
 from surefoot.envs.protocol import VecEnv
 from surefoot.envs.steps import check_step
