@@ -50,7 +50,12 @@ Action RowActions::of(std::size_t row, std::size_t size) const {
 }
 
 Engine::Engine(std::unique_ptr<Rows> rows, std::size_t threads)
-    : rows_(std::move(rows)), pool_(threads), workspaces_(threads), process_(getpid()) {}
+    : rows_(std::move(rows)), pool_(std::make_unique<ThreadPool>(threads)), workspaces_(threads), process_(getpid()) {}
+
+Engine::~Engine() {
+  // A forked child has no such threads: waiting for them would never end.
+  if (getpid() != process_) (void)pool_.release();
+}
 
 void Engine::check_process() const {
   if (getpid() != process_) {
@@ -62,8 +67,8 @@ void Engine::check_process() const {
 
 void Engine::each_row(const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next = 0;
-  const std::size_t share = std::clamp(rows_->size() / (8 * pool_.size()), std::size_t{1}, kManyRows);
-  pool_.run(rows_->size() < kRowsWorthWaking ? 1 : pool_.size(), [&](std::size_t) {
+  const std::size_t share = std::clamp(rows_->size() / (8 * pool_->size()), std::size_t{1}, kManyRows);
+  pool_->run(rows_->size() < kRowsWorthWaking ? 1 : pool_->size(), [&](std::size_t) {
     for (std::size_t begin; (begin = next.fetch_add(share)) < rows_->size();) {
       for (std::size_t row = begin; row < std::min(begin + share, rows_->size()); ++row) work(row);
     }
@@ -106,7 +111,7 @@ void Engine::step(const RowActions& actions, const StepSlot& slot) {
 
 std::size_t Engine::rows_a_block() const {
   // Enough blocks for all threads; then as large as pays for the policy, whose weights are read once a block.
-  const std::size_t share = (rows_->size() + pool_.size() - 1) / pool_.size();
+  const std::size_t share = (rows_->size() + pool_->size() - 1) / pool_->size();
   return std::clamp(share / kStretches, std::min(share, kFewRows), kManyRows);
 }
 
@@ -118,7 +123,7 @@ RolloutResult Engine::collect(const Policy& policy, const RolloutMemory& memory,
   }
   BlockQueue queue(blocks);
   const std::size_t stretch = std::max<std::size_t>(1, memory.num_steps / kStretches);
-  pool_.run(blocks.size(), [&](std::size_t thread) {
+  pool_->run(blocks.size(), [&](std::size_t thread) {
     while (RolloutBlock* block = queue.take()) {
       block->advance(stretch, workspaces_[thread]);
       if (!block->is_done()) queue.bring_back(block);

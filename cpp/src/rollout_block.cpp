@@ -178,7 +178,9 @@ void RolloutBlock::report(std::size_t row, Where where, std::size_t part, std::s
 void RolloutBlock::add_to(RolloutResult& result) const {
   result.episodes.insert(result.episodes.end(), episodes_.begin(), episodes_.end());
   result.out_of_bounds += out_of_bounds_;
-  if (problem_ && !result.problem) result.problem = problem_;
+  // The earliest of all blocks, whichever way rows were cut into blocks.
+  const auto when = [](const NonFinite& problem) { return std::pair(problem.step, problem.row); };
+  if (problem_ && (!result.problem || when(*problem_) < when(*result.problem))) result.problem = problem_;
   for (std::size_t part = 0; part < leaves_.size(); ++part) {
     if (!key_.with_moments[part] || mean_[part].empty()) continue;
     const std::size_t size = rows_.obs_parts()[part].size;

@@ -6,10 +6,17 @@
 namespace surefoot {
 
 ThreadPool::ThreadPool(std::size_t threads) {
-  for (std::size_t thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { serve(thread); });
+  try {
+    for (std::size_t thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { serve(thread); });
+  } catch (...) {  // the system has no more threads: those that run must end before their memory does
+    stop();
+    throw;
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
@@ -20,6 +27,7 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::run(std::size_t wanted, const std::function<void(std::size_t)>& work) {
   const std::size_t threads = std::min(wanted, size());
+  if (threads == 0) return;
   if (threads > 1) {
     const std::lock_guard lock(mutex_);
     work_ = &work;

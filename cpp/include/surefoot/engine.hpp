@@ -35,9 +35,10 @@ struct RowActions {
 class Engine {
  public:
   Engine(std::unique_ptr<Rows> rows, std::size_t threads);
+  ~Engine();
 
   Rows& rows() { return *rows_; }
-  std::size_t threads() const { return pool_.size(); }
+  std::size_t threads() const { return pool_->size(); }
 
   /// Throws std::runtime_error in a forked child: the threads stayed behind.
   void check_process() const;
@@ -59,7 +60,7 @@ class Engine {
   std::size_t rows_a_block() const;
 
   std::unique_ptr<Rows> rows_;
-  ThreadPool pool_;
+  std::unique_ptr<ThreadPool> pool_;
   std::vector<Workspace> workspaces_;
   int process_;
 };

@@ -26,6 +26,7 @@ class ThreadPool {
   void run(std::size_t wanted, const std::function<void(std::size_t)>& work);
 
  private:
+  void stop();
   void serve(std::size_t thread);
   void call(std::size_t thread) noexcept;
 

@@ -1,0 +1,129 @@
+// A policy of CartPole's shapes with weights made up, and the memory that a rollout with it fills.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "surefoot/engine.hpp"
+
+namespace surefoot {
+
+template <class Number>
+bool same_bytes(const std::vector<Number>& one, const std::vector<Number>& other) {
+  return one.size() == other.size() && std::memcmp(one.data(), other.data(), one.size() * sizeof(Number)) == 0;
+}
+
+/// 4 observations, 8 hidden units, 2 choices, one value.
+struct SmallPolicy {
+  Policy policy{plan()};
+
+  SmallPolicy() {
+    std::vector<std::vector<float>> kept;
+    std::vector<NamedTensor> tensors;
+    const auto add = [&](const std::string& name, std::vector<std::size_t> shape) {
+      std::size_t size = 1;
+      for (const std::size_t length : shape) size *= length;
+      auto& numbers = kept.emplace_back(size);
+      for (std::size_t i = 0; i < size; ++i) {
+        numbers[i] = static_cast<float>(0.3 * std::sin(static_cast<double>(i + 7 * kept.size())));
+      }
+      tensors.push_back({name, std::move(shape), numbers.data()});
+    };
+    for (const auto& [name, out, in] :
+         {std::tuple("trunk", 8, 4), std::tuple("head", 2, 8), std::tuple("value", 1, 8)}) {
+      add(std::string(name) + ".weight", {static_cast<std::size_t>(out), static_cast<std::size_t>(in)});
+      add(std::string(name) + ".bias", {static_cast<std::size_t>(out)});
+    }
+    policy.sync(tensors);
+  }
+
+  static PolicyPlan plan() {
+    PolicyPlan plan;
+    plan.obs = {{"", 4, "", std::numeric_limits<float>::infinity()}};
+    plan.actor = {{{0, {}}}, {{"trunk"}}};
+    plan.shares_trunk = true;
+    plan.head.kind = Distribution::kCategorical;
+    plan.head.layer = "head";
+    plan.head.sizes = {2};
+    plan.value.layer = "value";
+    return plan;
+  }
+};
+
+/// A rollout's own memory and what was found in it.
+struct Rollout {
+  std::size_t num_steps, num_rows;
+  std::vector<float> obs, log_prob, value, reward, final_value, last_value;
+  std::vector<std::int64_t> choice, running_length;
+  std::vector<double> running_reward;
+  std::unique_ptr<bool[]> terminated, truncated, episode_start;
+  RolloutResult result;
+
+  Rollout(Engine& engine, std::size_t steps)
+      : num_steps(steps),
+        num_rows(engine.rows().size()),
+        obs((steps + 1) * num_rows * engine.rows().obs_size()),
+        log_prob(steps * num_rows),
+        value(steps * num_rows),
+        reward(steps * num_rows),
+        final_value(steps * num_rows),
+        last_value(num_rows),
+        choice(steps * num_rows),
+        running_length(num_rows),
+        running_reward(num_rows),
+        terminated(new bool[steps * num_rows]()),
+        truncated(new bool[steps * num_rows]()),
+        episode_start(new bool[(steps + 1) * num_rows]()) {}
+
+  /// One more rollout, from where the last one ended.
+  void collect(Engine& engine, const Policy& policy, std::uint64_t first_step) {
+    const std::size_t size = engine.rows().obs_size();
+    if (first_step > 0) std::copy_n(obs.data() + num_steps * num_rows * size, num_rows * size, obs.data());
+    const RolloutMemory memory{num_steps,
+                               num_rows,
+                               {obs.data()},
+                               nullptr,
+                               nullptr,
+                               choice.data(),
+                               log_prob.data(),
+                               value.data(),
+                               reward.data(),
+                               final_value.data(),
+                               terminated.get(),
+                               truncated.get(),
+                               episode_start.get(),
+                               last_value.data(),
+                               running_reward.data(),
+                               running_length.data()};
+    const RolloutKey key{5, first_step, 1, {std::vector<float>(size, -0.1f)}, {std::vector<float>(size, 0.1f)}, {true}};
+    result = engine.collect(policy, memory, key);
+  }
+
+  bool same_as(const Rollout& other) const {
+    const std::size_t places = num_steps * num_rows;
+    const auto same = [](const auto& one, const auto& another) {
+      return one.step == another.step && one.row == another.row && one.total_reward == another.total_reward &&
+             one.length == another.length;
+    };
+    return same_bytes(obs, other.obs) && same_bytes(log_prob, other.log_prob) && same_bytes(value, other.value) &&
+           same_bytes(reward, other.reward) && same_bytes(final_value, other.final_value) &&
+           same_bytes(last_value, other.last_value) && same_bytes(choice, other.choice) &&
+           same_bytes(running_length, other.running_length) && same_bytes(running_reward, other.running_reward) &&
+           std::equal(terminated.get(), terminated.get() + places, other.terminated.get()) &&
+           std::equal(truncated.get(), truncated.get() + places, other.truncated.get()) &&
+           std::equal(episode_start.get(), episode_start.get() + places + num_rows, other.episode_start.get()) &&
+           result.out_of_bounds == other.result.out_of_bounds &&
+           same_bytes(result.moments[0].mean, other.result.moments[0].mean) &&
+           same_bytes(result.moments[0].variance, other.result.moments[0].variance) &&
+           std::equal(result.episodes.begin(), result.episodes.end(), other.result.episodes.begin(),
+                      other.result.episodes.end(), same);
+  }
+};
+
+}  // namespace surefoot
