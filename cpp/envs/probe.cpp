@@ -27,7 +27,7 @@ class Probe : public Env {
 
   Outcome step(const Action& action) override {
     const double reward = pay(action);
-    fuel_ -= reward >= 0.0 ? 1.0 : 2.0;
+    fuel_ -= reward >= 0.0 ? 1.0 : 1.5;
     for (double& cue : cues_) cue = turned(cue);
     for (double& part : wheel_) part = turned(part);
     return {reward, fuel_ <= 0.0};
@@ -128,7 +128,7 @@ class BoxProbe final : public Cloned<BoxProbe, Probe> {
  protected:
   double pay(const Action& action) const override {
     const double first = action.values[0] - cues_[0], second = action.values[1] - cues_[1];
-    return 0.5 - (first * first + second * second);
+    return 1.0 - (first * first + second * second);
   }
 };
 

@@ -2,6 +2,8 @@
 
 import importlib
 import importlib.util
+import subprocess
+import sys
 import warnings
 
 import gymnasium as gym
@@ -11,6 +13,7 @@ from surefoot.api import PPO
 from surefoot.cli.main import main
 from surefoot.core.errors import EnvError
 from surefoot.core.layers import build_config
+from surefoot.envs.native import native_ids
 from surefoot.presets import DEFAULT, describe_preset, load_preset, preset_names
 
 NEEDS_BOX2D = {"LunarLander"}
@@ -25,18 +28,40 @@ def _import_box2d() -> None:
             importlib.import_module("Box2D")
 
 
-def test_envs_marks_those_with_a_preset(capsys):
+def test_envs_marks_those_with_a_preset_and_those_that_are_native(capsys):
     assert main(["envs"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "* CartPole-v1" in lines
-    assert "  CartPole-v0" in lines
+    assert "*n CartPole-v1" in lines
+    assert "   CartPole-v0" in lines
     assert len(lines) == len(gym.registry)
+    assert {line[3:] for line in lines if line[1] == "n"} == set(native_ids())
+    assert {line[3:] for line in lines if line[0] == "*"} == set(preset_names()) & set(gym.registry)
+
+
+def test_envs_lists_the_tasks_that_are_surefoots_own(capsys):
+    assert main(["envs", "--filter", "NoVel"]) == 0
+    assert capsys.readouterr().out.splitlines() == [" n CartPoleNoVel-v1", " n PendulumNoVel-v1"]
+    assert main(["envs", "--filter", "probe"]) == 0
+    assert capsys.readouterr().out.splitlines() == [" n Probe-v0"]
+
+
+def test_envs_are_listed_without_the_core_too():
+    """In a process of its own, where MuJoCo is as if it were not installed."""
+    code = """
+import importlib.util, sys
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "mujoco" else find(name, *rest)
+from surefoot.cli.main import main
+sys.exit(main(["envs", "--filter", "CartPole-v1"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "*  CartPole-v1" in done.stdout.splitlines()
 
 
 def test_envs_can_be_searched(capsys):
     assert main(["envs", "--filter", "CHEETAH"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "* HalfCheetah-v5" in lines
+    assert "*n HalfCheetah-v5" in lines
     assert all("cheetah" in line.lower() for line in lines)
 
 

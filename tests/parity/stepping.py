@@ -104,7 +104,7 @@ def equal(ours: Any, theirs: Any, tolerance: float, what: str) -> None:
     one, other = np.asarray(ours), np.asarray(theirs)
     assert one.shape == other.shape, what
     if tolerance == 0.0:
-        assert np.array_equal(one, other), f"{what}: {one} is not {other}"
+        assert one.tobytes() == other.tobytes() or np.array_equal(one, other), f"{what}: {one} is not {other}"
     else:
         scale = np.maximum(1.0, np.abs(other))
         assert (np.abs(one - other) <= tolerance * scale).all(), f"{what}: {one} is not {other}"

@@ -9,17 +9,30 @@ def main(arguments: list[str]) -> int:
 
 
 def list_envs(filter: str = "") -> int:
-    """List the environments that can be trained; a * marks those with a preset.
+    """List the environments that can be trained; * marks those with a preset, n those that the native engine knows.
 
     Args:
         filter: only ids that contain this text
     """
     import gymnasium as gym
 
+    from surefoot.envs.registration import register_envs
     from surefoot.presets import preset_names
 
-    presets = set(preset_names())
+    register_envs()
+    presets, native = set(preset_names()), _native_ids()
     for name in sorted(gym.registry):
         if filter.lower() in name.lower():
-            print(f"{'*' if name in presets else ' '} {name}")
+            print(f"{'*' if name in presets else ' '}{'n' if name in native else ' '} {name}")
     return 0
+
+
+def _native_ids() -> set[str]:
+    """None where the core is not there: those ids can be trained by other engines all the same."""
+    from surefoot.core.errors import NativeError
+    from surefoot.envs.native import native_ids
+
+    try:
+        return set(native_ids())
+    except NativeError:
+        return set()

@@ -65,7 +65,7 @@ class Probe(gym.Env[Any, Any]):
     def step(self, action: Any) -> tuple[Obs, float, bool, bool, dict[str, Any]]:
         """Pay for the action, burn fuel, turn to the next cues."""
         reward = self._box_reward(action) if self._kind == "box" else self._choice_reward(action)
-        self._fuel -= 1.0 if reward >= 0.0 else 2.0
+        self._fuel -= 1.0 if reward >= 0.0 else 1.5
         self._cues, self._wheel = [turned(cue) for cue in self._cues], [turned(part) for part in self._wheel]
         return self._observe(), reward, self._fuel <= 0.0, False, self._info()
 
@@ -111,4 +111,4 @@ class Probe(gym.Env[Any, Any]):
     def _box_reward(self, action: NDArray[np.float32]) -> float:
         """The nearer to the first two cues the better."""
         misses = [float(action[i]) - self._cues[i] for i in range(2)]
-        return 0.5 - (misses[0] * misses[0] + misses[1] * misses[1])
+        return 1.0 - (misses[0] * misses[0] + misses[1] * misses[1])
