@@ -1,11 +1,9 @@
 // Policies from Python: a plan as a plain dict, weights by name, rows of arrays.
 #include "surefoot/policy.hpp"
 
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <optional>
 #include <utility>
 
 #include "arrays.hpp"
@@ -59,7 +57,7 @@ Leaves leaves_of(const Policy& policy, const std::vector<nb::object>& obs) {
   return leaves;
 }
 
-void sync(Policy& policy, const nb::dict& tensors) {
+void take_weights(Policy& policy, const nb::dict& tensors) {
   std::vector<NamedTensor> named;
   for (const auto& [key, value] : tensors) {
     const std::string name = nb::cast<std::string>(key);
@@ -136,10 +134,10 @@ nb::object uniform_array(const NoiseKey& key, std::size_t rows, std::size_t coun
   return drawn.array();
 }
 
-const Kernels& kernels_of(const std::optional<std::string>& name) {
-  if (!name) return kernels();
-  if (const Kernels* found = find_kernels(*name)) return *found;
-  throw nb::value_error(("instructions: this machine has no '" + *name + "'").c_str());
+const Kernels& kernels_of(const std::string& name) {
+  if (name.empty()) return kernels();
+  if (const Kernels* found = find_kernels(name)) return *found;
+  throw nb::value_error(("instructions: this machine has no '" + name + "'").c_str());
 }
 
 nb::list instruction_sets() {
@@ -160,11 +158,12 @@ void bind_policy(nanobind::module_& module) {
   nb::class_<Policy>(module, "Policy", "A policy as the core runs it.")
       .def(
           "__init__",
-          [](Policy* policy, const nb::dict& plan, const std::optional<std::string>& instructions) {
+          [](Policy* policy, const nb::dict& plan, const std::string& instructions) {
             new (policy) Policy(policy_plan(plan), kernels_of(instructions));
           },
-          "plan"_a, "instructions"_a = nb::none(), "From a plan; `instructions` asks for other than the best kernels.")
-      .def("sync", &sync, "tensors"_a, "Take new weights by name; all that does not fit is named, and nothing changes.")
+          "plan"_a, "instructions"_a = "", "From a plan; `instructions` names others than the best kernels.")
+      .def("sync", &take_weights, "tensors"_a,
+           "Take new weights by name; all that does not fit is named, and nothing changes.")
       .def(
           "act",
           [](const Policy& policy, const std::vector<nb::object>& obs, nb::object mask, std::uint64_t seed,

@@ -7,46 +7,68 @@
 namespace surefoot {
 namespace {
 
-constexpr std::size_t kPhiloxRows = 2 * kLanes;
+typedef std::uint64_t WideVector __attribute__((vector_size(4 * SUREFOOT_LANES)));
 
-/// The four words of a draw for neighboring rows. Plain loops: compilers make vectors of the wide products.
-SUREFOOT_INLINE void philox_rows(std::uint32_t draw, std::uint32_t row, const UniformBlock& block,
-                                 std::uint32_t (&words)[4][kPhiloxRows]) {
-  for (std::size_t i = 0; i < kPhiloxRows; ++i) {
-    words[0][i] = draw;
-    words[1][i] = static_cast<std::uint32_t>(block.step);
-    words[2][i] = row + static_cast<std::uint32_t>(i);
-    words[3][i] = block.stream;
-  }
+/// One row a lane of 64 bits, its word in the low half; what is in the high half does not matter.
+constexpr std::size_t kPhiloxRows = kLanes / 2;
+
+/// Products of low halves.
+SUREFOOT_INLINE WideVector wide_product(WideVector a, std::uint32_t b) {
+  const WideVector factor = b - WideVector{};
+#if defined(__AVX512F__)
+  // With a mask of all lanes: GCC 12 warns of the plain form's own header.
+  return (WideVector)_mm512_maskz_mul_epu32(0xFF, (__m512i)a, (__m512i)factor);
+#elif defined(__AVX2__)
+  return (WideVector)_mm256_mul_epu32((__m256i)a, (__m256i)factor);
+#elif defined(__SSE2__)
+  return (WideVector)_mm_mul_epu32((__m128i)a, (__m128i)factor);
+#else
+  return (a & 0xFFFFFFFFu) * factor;
+#endif
+}
+
+struct PhiloxWords {
+  WideVector word[4];
+};
+
+/// The four words of a draw for neighboring rows.
+SUREFOOT_INLINE PhiloxWords philox_rows(std::size_t draw, std::size_t row, const UniformBlock& block) {
+  WideVector c0 = draw - WideVector{};
+  WideVector c1 = block.step - WideVector{};
+  WideVector c2 = row - WideVector{};
+  for (std::size_t i = 0; i < kPhiloxRows; ++i) c2[i] += i;
+  WideVector c3 = block.stream - WideVector{};
   std::uint32_t key0 = static_cast<std::uint32_t>(block.seed);
   std::uint32_t key1 = static_cast<std::uint32_t>(block.seed >> 32);
+#pragma GCC unroll 10
   for (int round = 0; round < 10; ++round) {
-    for (std::size_t i = 0; i < kPhiloxRows; ++i) {
-      const std::uint64_t product0 = std::uint64_t{words[0][i]} * 0xD2511F53u;
-      const std::uint64_t product1 = std::uint64_t{words[2][i]} * 0xCD9E8D57u;
-      words[0][i] = static_cast<std::uint32_t>(product1 >> 32) ^ words[1][i] ^ key0;
-      words[1][i] = static_cast<std::uint32_t>(product1);
-      words[2][i] = static_cast<std::uint32_t>(product0 >> 32) ^ words[3][i] ^ key1;
-      words[3][i] = static_cast<std::uint32_t>(product0);
-    }
+    const WideVector product0 = wide_product(c0, 0xD2511F53u);
+    const WideVector product1 = wide_product(c2, 0xCD9E8D57u);
+    c0 = (product1 >> 32) ^ c1 ^ std::uint64_t{key0};
+    c1 = product1;
+    c2 = (product0 >> 32) ^ c3 ^ std::uint64_t{key1};
+    c3 = product0;
     key0 += 0x9E3779B9u;
     key1 += 0xBB67AE85u;
   }
+  return {c0, c1, c2, c3};
+}
+
+/// The top 24 bits of the words as fractions, in the even lanes.
+SUREFOOT_INLINE Vector fractions(WideVector words) {
+  return to_floats((IntVector)((words & 0xFFFFFFFFu) >> 8)) * 0x1p-24f;
 }
 
 void uniforms(const UniformBlock& block, float* out) {
-  alignas(Vector) std::uint32_t words[4][kPhiloxRows];
   for (std::size_t first = 0; first < block.rows; first += kPhiloxRows) {
     const std::size_t rows = block.rows - first < kPhiloxRows ? block.rows - first : kPhiloxRows;
     for (std::size_t word = 0; word < block.count; word += 4) {
-      philox_rows(static_cast<std::uint32_t>(word / 4), static_cast<std::uint32_t>(block.first_row + first), block,
-                  words);
+      const PhiloxWords drawn = philox_rows(word / 4, block.first_row + first, block);
       const std::size_t count = block.count - word < 4 ? block.count - word : 4;
       for (std::size_t j = 0; j < count; ++j) {
+        const Vector values = fractions(drawn.word[j]);
         float* const to = out + first * block.count + word + j;
-        for (std::size_t i = 0; i < rows; ++i) {
-          to[i * block.count] = static_cast<float>(static_cast<std::int32_t>(words[j][i] >> 8)) * 0x1p-24f;
-        }
+        for (std::size_t i = 0; i < rows; ++i) to[i * block.count] = values[2 * i];
       }
     }
   }
