@@ -56,7 +56,7 @@ class CategoricalHead(DistributionHead):
         if spec.kind != "discrete":
             raise PolicyError(f"categorical needs a Discrete action, not {spec.kind}; set policy.distribution to auto")
         self.action_shape, self.action_dtype = (), torch.int64
-        self._start = spec.start[0]
+        self.start = spec.start[0]
         self.logits = nn.Linear(latent_size, spec.sizes[0])
         if config.orthogonal_init:
             orthogonal_(self.logits, 0.01)
@@ -65,4 +65,4 @@ class CategoricalHead(DistributionHead):
         return Categorical(masked_log_softmax(self.logits(latent), action_mask))
 
     def to_env(self, action: Tensor) -> Tensor:
-        return action + self._start if self._start else action
+        return action + self.start if self.start else action

@@ -55,8 +55,8 @@ class GaussianHead(DistributionHead):
         self.action_shape, self.action_dtype = (spec.size,), torch.float32
         self.noise_size = spec.size + spec.size % 2
         self.mean = nn.Linear(latent_size, spec.size)
-        self._std_floor = config.std_floor
-        self._rescale = config.action_bounds == "rescale" and spec.is_bounded
+        self.std_floor = config.std_floor
+        self.rescale = config.action_bounds == "rescale" and spec.is_bounded
         register_bounds(self, spec)
         parameter = initial_log_excess(spec.size, config)
         self.std_layer = nn.Linear(latent_size, spec.size) if config.std == "state" else None
@@ -68,13 +68,13 @@ class GaussianHead(DistributionHead):
 
     def forward(self, latent: Tensor, action_mask: Tensor | None = None) -> Distribution:
         raw = self.log_std if self.std_layer is None else self.log_std + self.std_layer(latent)
-        return Gaussian(self.mean(latent), self._std_floor + raw.exp())
+        return Gaussian(self.mean(latent), self.std_floor + raw.exp())
 
     def noise(self, uniforms: Tensor) -> Tensor:
         return box_muller(uniforms)
 
     def to_env(self, action: Tensor) -> Tensor:
-        if self._rescale:
+        if self.rescale:
             action = self.low + (action + 1) * (0.5 * (self.high - self.low))
         return action.clamp(self.low, self.high).view(-1, *self.env_shape)
 
