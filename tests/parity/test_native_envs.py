@@ -3,6 +3,7 @@
 import pytest
 
 from surefoot.envs import native
+from surefoot.envs.registration import register_envs
 from tests.parity.stepping import compare, policy_actions, random_actions
 
 
@@ -15,4 +16,5 @@ def test_a_native_env_gives_what_gymnasium_gives(env_id: str, actions) -> None:
 def test_every_native_env_is_known_to_gymnasium() -> None:
     import gymnasium as gym
 
+    register_envs()
     assert set(native.native_ids()) <= set(gym.registry)

@@ -55,6 +55,9 @@ def target_settings(target: str | None, has_config: bool) -> Raw:
         return load_preset(target)
     import gymnasium as gym
 
+    from surefoot.envs.registration import register_envs
+
+    register_envs()
     if ":" not in target and target not in gym.registry:
         known = [*preset_names(), *gym.registry]
         raise ConfigError([f"'{target}' is neither a preset nor a Gymnasium id{nearest(target, known)}"])

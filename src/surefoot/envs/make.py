@@ -18,6 +18,7 @@ from surefoot.envs.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.pettingzoo_env import is_parallel_env
 from surefoot.envs.pettingzoo_factory import pettingzoo_factory
 from surefoot.envs.protocol import VecEnv
+from surefoot.envs.registration import register_envs
 
 PETTINGZOO, ENVPOOL = "pettingzoo:", "envpool:"
 """Prefixes of ids; any other id is Gymnasium's."""
@@ -79,6 +80,7 @@ def _factory(source: Any, config: EnvConfig) -> Factory:
 
 def gymnasium_factory(env_id: str, config: EnvConfig) -> GymnasiumFactory:
     """A factory for an id; refuses an unknown one at once, with the nearest known one."""
+    register_envs()
     if ":" not in env_id and env_id not in gym.registry:
         raise EnvError(f"there is no environment '{env_id}'{_suggestion(env_id)} ('surefoot envs' lists them)")
     return GymnasiumFactory(env_id, config.kwargs, config.max_episode_steps, gym.registry.get(env_id))

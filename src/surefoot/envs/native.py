@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
+from os.path import expanduser  # pathlib would drop a leading "./", which keeps a file out of the assets
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from surefoot.core.cores import available_cores
 from surefoot.core.errors import NativeError
 from surefoot.envs.gymnasium_factory import GymnasiumFactory
+from surefoot.envs.registration import register_envs
 from surefoot.native import core
 
 _STILL_NATIVE = frozenset({"default_camera_config", "width", "height", "camera_id", "camera_name", "max_geom"})
@@ -36,6 +38,7 @@ def open_engine(
     factory: GymnasiumFactory, num_envs: int, threads: int = 0, truncation_as_termination: bool = False
 ) -> Any:
     """The core's engine for the envs that a factory would make, or a NativeError that says why there is none."""
+    register_envs()
     if factory.env_id not in native_ids():
         raise NativeError(f"there is no native '{factory.env_id}'")
     limit = factory.max_episode_steps or gym.spec(factory.env_id).max_episode_steps or 0
@@ -61,7 +64,7 @@ def _options(env_id: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         elif isinstance(value, int | float | np.number):
             options[name] = float(value)
         elif isinstance(value, str):
-            options[name] = str(Path(value).expanduser()) if name == "xml_file" else value
+            options[name] = expanduser(value) if name == "xml_file" else value
         elif isinstance(value, tuple | list | np.ndarray):
             options[name] = [float(number) for number in value]
         else:
@@ -132,8 +135,12 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         return [np.zeros((self.num_envs, size)) for _, size in self._engine.obs_parts]
 
     def _actions(self, actions: Any) -> NDArray[Any]:
-        kind = np.float32 if isinstance(self.single_action_space, spaces.Box) else np.int64
-        return np.ascontiguousarray(actions, dtype=kind).reshape(self.num_envs, -1)
+        if isinstance(self.single_action_space, spaces.Box):
+            return np.ascontiguousarray(actions, dtype=np.float32).reshape(self.num_envs, -1)
+        chosen = np.ascontiguousarray(actions, dtype=np.int64)
+        if not self.action_space.contains(chosen.astype(self.action_space.dtype)):
+            raise NativeError(f"actions must be in {self.action_space}")
+        return chosen.reshape(self.num_envs, -1)
 
     def _observation(self, parts: list[NDArray[np.float64]]) -> Any:
         """Copies in the spaces' own types and shapes."""

@@ -14,7 +14,7 @@ from surefoot.core.tree import tree_items
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.steps import nonfinite_error
 from surefoot.native import core
-from surefoot.policies.native_plan import Plan, native_tensors
+from surefoot.policies.native_plan import NativePlan, native_tensors
 from surefoot.policies.policy import Policy
 from surefoot.rollout.rows import Rows
 
@@ -24,11 +24,11 @@ Bounds = list[list[float]]
 class NativeCollector:
     """Does what the stepwise collector does: the same noise, the same steps, the same endings (`surefoot verify`)."""
 
-    def __init__(self, env: NativeEngine, policy: Policy, plan: Plan, num_steps: int, seed: int) -> None:
+    def __init__(self, env: NativeEngine, policy: Policy, plan: NativePlan, num_steps: int, seed: int) -> None:
         self.rows = Rows(env, policy, num_steps, seed)
-        self._engine, self._policy = env.core, core().Policy(plan)
+        self._engine, self._policy = env.core, core().Policy(plan.plain)
         self._keys = [key for key, _ in tree_items(env.obs_spec)]
-        self._normalized = [part["normalizer"] != "" for part in plan["obs"]]
+        self._normalized = [part["normalizer"] != "" for part in plan.plain["obs"]]
         self._low, self._high = _bounds([spec for _, spec in tree_items(env.obs_spec)])
         self._obs = [leaf.numpy().reshape(*leaf.shape[:2], -1) for _, leaf in tree_items(self.rows.buffer.obs)]
         self._arrays = self._buffer_arrays()
