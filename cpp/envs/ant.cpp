@@ -3,9 +3,9 @@
 #include <cmath>
 #include <utility>
 
-#include "model_checks.hpp"
 #include "noisy_start.hpp"
 #include "numpy_clip.hpp"
+#include "surefoot/mujoco_checks.hpp"
 #include "surefoot/mujoco_env.hpp"
 #include "surefoot/numpy_sum.hpp"
 
@@ -27,7 +27,7 @@ class Ant final : public Cloned<Ant, MujocoEnv> {
         noise_(options, 0.1),
         skipped_(options.flag("exclude_current_positions_from_observation", true) ? 2 : 0),
         shows_forces_(options.flag("include_cfrc_ext_in_observation", true)) {
-    require_positions(model(), 3);
+    expect_at_least(model(), 3, 0);
   }
 
   std::vector<ObsPart> obs_parts() const override {

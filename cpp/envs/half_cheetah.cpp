@@ -1,8 +1,8 @@
 // HalfCheetah-v5: run forward on two legs, in a plane.
 #include <algorithm>
 
-#include "model_checks.hpp"
 #include "noisy_start.hpp"
+#include "surefoot/mujoco_checks.hpp"
 #include "surefoot/mujoco_env.hpp"
 #include "surefoot/numpy_sum.hpp"
 
@@ -17,7 +17,7 @@ class HalfCheetah final : public Cloned<HalfCheetah, MujocoEnv> {
         control_weight_(static_cast<float>(options.number("ctrl_cost_weight", 0.1))),
         noise_(options, 0.1),
         skipped_(options.flag("exclude_current_positions_from_observation", true) ? 1 : 0) {
-    require_positions(model(), 1);
+    expect_at_least(model(), 1, 0);
   }
 
   std::vector<ObsPart> obs_parts() const override { return {{"", qpos().size() + qvel().size() - skipped_}}; }

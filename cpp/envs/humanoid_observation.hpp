@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "model_checks.hpp"
+#include "surefoot/mujoco_checks.hpp"
 #include "surefoot/options.hpp"
 
 namespace surefoot {
@@ -21,8 +21,7 @@ class HumanoidObservation {
         speeds_(options.flag("include_cvel_in_observation", true) ? 6 * (model.nbody - 1) : 0),
         actuators_(options.flag("include_qfrc_actuator_in_observation", true) ? model.nv - kRootVelocities : 0),
         forces_(options.flag("include_cfrc_ext_in_observation", true) ? 6 * (model.nbody - 1) : 0) {
-    require_positions(model, 3);
-    if (actuators_ != 0) require_velocities(model, kRootVelocities);
+    expect_at_least(model, 3, actuators_ == 0 ? 0 : kRootVelocities);
   }
 
   std::size_t size() const {
@@ -40,7 +39,7 @@ class HumanoidObservation {
 
  private:
   /// The free joint of the torso, which nothing drives.
-  static constexpr std::ptrdiff_t kRootVelocities = 6;
+  static constexpr int kRootVelocities = 6;
 
   std::ptrdiff_t skipped_, positions_, velocities_, inertias_, speeds_, actuators_, forces_;
 };

@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "model_checks.hpp"
 #include "noisy_start.hpp"
 #include "numpy_clip.hpp"
+#include "surefoot/mujoco_checks.hpp"
 #include "surefoot/mujoco_env.hpp"
 #include "surefoot/numpy_sum.hpp"
 
@@ -33,7 +33,7 @@ class PlanarWalker : public MujocoEnv {
         healthy_angle_(options.range("healthy_angle_range", defaults.healthy_angle)),
         noise_(options, 5e-3),
         skipped_(options.flag("exclude_current_positions_from_observation", true) ? 1 : 0) {
-    require_positions(model(), 3);
+    expect_at_least(model(), 3, 0);
   }
 
   std::vector<ObsPart> obs_parts() const override { return {{"", qpos().size() + qvel().size() - skipped_}}; }

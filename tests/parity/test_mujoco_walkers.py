@@ -200,7 +200,7 @@ def step_once(env_id: str, options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("env_id", WALKERS)
 def test_a_model_that_lacks_joints_is_refused(env_id: str, tmp_path: Path) -> None:
     (tmp_path / "bare.xml").write_text("<mujoco><worldbody><body><geom size='1'/></body></worldbody></mujoco>")
-    with pytest.raises(NativeError, match="0 positions"):
+    with pytest.raises(NativeError, match=r"at least \d positions"):
         native.make(env_id, 1, xml_file=str(tmp_path / "bare.xml"))
 
 
@@ -208,6 +208,6 @@ def test_a_humanoid_without_a_free_torso_is_refused(tmp_path: Path) -> None:
     slides = "".join(f"<joint type='slide' axis='{axis}'/>" for axis in ("1 0 0", "0 1 0", "0 0 1"))
     text = f"<mujoco><worldbody><body>{slides}<geom size='1'/></body></worldbody></mujoco>"
     (tmp_path / "slides.xml").write_text(text)
-    with pytest.raises(NativeError, match="3 velocities"):
+    with pytest.raises(NativeError, match="6 velocities, not 3 and 3"):
         native.make("Humanoid-v5", 1, xml_file=str(tmp_path / "slides.xml"))
     compare("Humanoid-v5", 20, xml_file=str(tmp_path / "slides.xml"), include_qfrc_actuator_in_observation=False)
