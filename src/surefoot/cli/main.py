@@ -14,6 +14,7 @@ COMMANDS = {
     "evaluate": "score a run or a model file",
     "doctor": "say what is wrong with a run, and what to try",
     "report": "write an HTML page about one or several runs",
+    "verify": "prove the native path equal to the readable one",
     "bench": "measure speed and memory: train, rollout, scaling, peers",
     "envs": "list environments",
     "presets": "list presets, or show one",

@@ -1,0 +1,58 @@
+"""`surefoot verify [PRESET|ENV_ID] ...`"""
+
+import json as json_format
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
+from surefoot.core.config import Config
+from surefoot.core.layers import build_config, read_yaml
+
+
+def main(arguments: list[str]) -> int:
+    """Parse, then verify."""
+    rest, settings = split_settings(arguments)
+
+    def verify(
+        target: Annotated[str | None, tyro.conf.Positional] = None,
+        /,
+        config: Path | None = None,
+        seed: int | None = None,
+        json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    ) -> int:
+        """Prove the native path equal to the readable one, component by component; exit code 1 if any differs.
+
+        Args:
+            target: a preset ('surefoot presets'), a Gymnasium id ('surefoot envs'), pettingzoo:MODULE or envpool:TASK
+            config: a YAML file with settings, on top of the preset's
+            seed: seed of everything (train.seed)
+            json: print JSON for machines
+        """
+        from surefoot.cli.train import target_settings
+
+        named = {} if seed is None else {"train.seed": seed}
+        file = {} if config is None else read_yaml(config)
+        return report(build_config(target_settings(target, has_config=config is not None), file, settings, named), json)
+
+    try:
+        return parse(verify, "verify", rest)
+    finally:
+        if wants_help(rest):
+            print_settings()
+
+
+def report(config: Config, as_json: bool) -> int:
+    """Verify and say what was found."""
+    from rich.console import Console
+
+    from surefoot.verification import verify
+    from surefoot.verification.table import show
+
+    found = verify(config)
+    if as_json:
+        print(json_format.dumps(found.to_json(), indent=1))
+    else:
+        show(found, Console())
+    return 0 if found.ok else 1

@@ -1,0 +1,129 @@
+"""`verify`: both paths, component by component; what only the readable path knows is held to the protocol."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+from torch import nn
+
+from surefoot.core.config import Config
+from surefoot.core.errors import EnvError
+from surefoot.core.layers import build_config
+from surefoot.envs.engines import Engine
+from surefoot.envs.engines.native import NativeEngine
+from surefoot.envs.make import ENVPOOL, PETTINGZOO, EnvSource
+from surefoot.policies.native_plan import NativePlan, plan_policy
+from surefoot.policies.policy import EncoderFactory, Policy
+from surefoot.presets import load_preset, preset_names
+from surefoot.verification.contract import compare_alone, compare_engines
+from surefoot.verification.independence import compare_rows, compare_threads
+from surefoot.verification.legs import Traveler
+from surefoot.verification.outputs import compare_policy, compare_ratio, synced
+from surefoot.verification.protocol import check_protocol, maker
+from surefoot.verification.report import Findings, Report
+from surefoot.verification.resuming import compare_resume
+from surefoot.verification.rollouts import compare_rollouts, endings
+from surefoot.verification.subject import Subject, one_torch_thread
+from surefoot.verification.updates import compare_updates
+
+LEGS = 3
+"""Rollouts that are compared, with an update after each: weights and statistics have to get across."""
+
+
+def verify(
+    config: Config | str | None = None,
+    env: EnvSource | None = None,
+    policy: Policy | None = None,
+    encoder: nn.Module | EncoderFactory | None = None,
+) -> Report:
+    """Compare the native path with the readable one, or hold an own env or policy to the protocol.
+
+    `config` is a config, a preset or an id; `env` a factory of envs of your own, or an env; `policy` and `encoder` as
+    `PPO` takes them. The policy is copied, and a run is never touched.
+    """
+    subject = Subject(_config(config), env, policy, _encoder(encoder))
+    findings = Findings()
+    with one_torch_thread():
+        plan = _plan(subject)
+        if isinstance(plan, NativePlan):
+            _verify_native(findings, subject, plan)
+        else:
+            findings.skip("native path", "against the readable one", plan)
+            _verify_stepwise(findings, subject)
+    seed, reason = subject.config.train.seed, "" if isinstance(plan, NativePlan) else plan
+    return Report(_target(subject), "stepwise" if reason else "native", reason, seed, findings.components())
+
+
+def _verify_native(findings: Findings, subject: Subject, plan: NativePlan) -> None:
+    limited = subject.sized(env__max_episode_steps=subject.time_limit())
+    with limited.opened("native") as fast_env, limited.opened("local") as slow_env:
+        fast, slow = (Traveler(limited.config, env, limited.new_policy(env)) for env in (fast_env, slow_env))
+        legs = []
+        for _ in range(LEGS):
+            ours = fast.go()
+            reference = slow.follow(ours)
+            compare_policy(findings, ours, synced(plan.plain, ours), limited.config.train.seed)
+            compare_rollouts(findings, ours, reference)
+            compare_updates(findings, ours, reference)
+            compare_ratio(findings, ours)
+            legs.append(ours)
+    terminated, truncated = endings(legs)
+    findings.fine("flags", "endings met", f"{terminated} terminations, {truncated} truncations")
+    compare_engines(findings, limited, "native", "local")
+    compare_alone(findings, subject.config)
+    compare_threads(findings, limited)
+    compare_rows(findings, limited)
+    compare_resume(findings, limited, "native")
+
+
+def _verify_stepwise(findings: Findings, subject: Subject) -> None:
+    is_gymnasium = subject.source is None and not subject.config.env.id.startswith((ENVPOOL, PETTINGZOO))
+    sized = subject.sized(env__max_episode_steps=subject.time_limit()) if is_gymnasium else subject.sized()
+    is_native = _is_native(sized)
+    check_protocol(findings, sized, "native" if is_native else "local")
+    if is_native:
+        compare_engines(findings, sized, "native", "local")
+        compare_alone(findings, subject.config)
+
+
+def _plan(subject: Subject) -> NativePlan | str:
+    """The plan of the policy if the core knows it and the env, else why not."""
+    make: Callable[[], Any] | None = maker(subject)
+    if make is not None and not subject.is_fixed:
+        make().close()  # what cannot be made at all is an error, not a difference
+    try:
+        with subject.sized().opened("native") as env:
+            if isinstance(env, NativeEngine):
+                return plan_policy(subject.new_policy(env))
+            return (env.why_not_native if isinstance(env, Engine) else "") or "these envs step themselves"
+    except EnvError as error:
+        return f"the env breaks its contract: {error}"
+
+
+def _is_native(subject: Subject) -> bool:
+    try:
+        with subject.opened("native") as env:
+            return isinstance(env, NativeEngine)
+    except EnvError:
+        return False
+
+
+def _config(config: Config | str | None) -> Config:
+    if isinstance(config, str):
+        return build_config(load_preset(config) if config in preset_names() else {"env": {"id": config}})
+    return config or Config()
+
+
+def _encoder(encoder: nn.Module | EncoderFactory | None) -> EncoderFactory | None:
+    """Actor and critic each get an encoder of their own, so a module is copied."""
+    if isinstance(encoder, nn.Module):
+        module = encoder
+        return lambda spec: deepcopy(module)
+    return encoder
+
+
+def _target(subject: Subject) -> str:
+    source = subject.source
+    if source is None or isinstance(source, str):
+        return source or subject.config.env.id
+    return getattr(source, "__name__", type(source).__name__)

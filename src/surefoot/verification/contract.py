@@ -1,0 +1,130 @@
+"""The native envs against Gymnasium's, stepped with the same actions and no policy."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from surefoot.core.config import Config
+from surefoot.core.philox import Stream, derived_seed
+from surefoot.core.specs import ArraySpec
+from surefoot.core.tree import tree_items
+from surefoot.envs import native
+from surefoot.envs.make import gymnasium_factory
+from surefoot.envs.protocol import Slot, VecEnv, new_slot, step_all
+from surefoot.verification.report import Findings
+from surefoot.verification.subject import Subject
+
+STEPS_ALONE = 100
+ENVS_ALONE = 2
+NAME = "engine contract"
+
+
+def compare_engines(findings: Findings, subject: Subject, ours: str, reference: str) -> None:
+    """Two engines from the same seed, with the same random actions: everything that a step gives."""
+    with subject.opened(ours) as fast, subject.opened(reference) as slow:
+        generator = np.random.default_rng(subject.config.train.seed)
+        slots = [new_slot(env.num_rows, env.obs_spec, env.mask_size) for env in (fast, slow)]
+        for env, slot in zip((fast, slow), slots, strict=True):
+            env.reset(slot)
+        _compare_slots(findings, slots[0], slots[1], f"a reset, {ours} and {reference}")
+        for _ in range(subject.config.rollout.num_steps):
+            actions = random_actions(generator, fast.action_spec, slots[1])
+            for env, slot in zip((fast, slow), slots, strict=True):
+                step_all(env, actions, slot)
+            _compare_slots(findings, slots[0], slots[1], f"steps, {ours} and {reference}")
+            _compare_final(findings, fast, slow, slots[1])
+
+
+def compare_alone(findings: Findings, config: Config) -> None:
+    """The Gymnasium interface to native envs against gym.make, in the env's own float64 and with its own time limit."""
+    limit = config.env.max_episode_steps
+    kwargs = config.env.kwargs | ({} if limit is None else {"max_episode_steps": limit})
+    seed = derived_seed(config.train.seed, 0, Stream.EVALUATION)
+    many = native.make(config.env.id, ENVS_ALONE, **kwargs)
+    single = [gymnasium_factory(config.env.id, config.env)() for _ in range(ENVS_ALONE)]
+    generator = np.random.default_rng(config.train.seed)
+    many.action_space.seed(config.train.seed)
+    obs, _ = many.reset(seed=seed)
+    expected = [env.reset(seed=seed + number)[0] for number, env in enumerate(single)]
+    _compare_obs(findings, obs, expected)
+    for _ in range(STEPS_ALONE):
+        actions = _single_actions(generator, many)
+        obs, reward, terminated, truncated, info = many.step(actions)
+        steps = [env.step(action) for env, action in zip(single, actions, strict=True)]
+        for number, (_, worth, ended, cut_off, _) in enumerate(steps):
+            given = [float(reward[number]), float(terminated[number]), float(truncated[number])]
+            _bits(findings, np.array(given), np.array([worth, ended, cut_off], np.float64))
+            if ended or cut_off:
+                _compare_obs(findings, _rows(info["final_obs"], number), [steps[number][0]])
+        _compare_obs(findings, obs, [_next_obs(env, step) for env, step in zip(single, steps, strict=True)])
+    many.close()
+    for env in single:
+        env.close()
+
+
+def random_actions(generator: np.random.Generator, spec: ArraySpec, slot: Slot) -> NDArray[Any]:
+    """What an env takes, over the whole of its action space; masks are kept to where there are any."""
+    rows = len(slot.reward)
+    if spec.kind == "box":
+        low, high = (np.clip(bound, -3, 3) for bound in spec.bounds())
+        return generator.uniform(low, high, (rows, *spec.shape)).astype(np.float32)
+    if spec.kind == "multi_binary":
+        allowed = np.ones((rows, spec.size), bool) if slot.action_mask is None else slot.action_mask
+        return ((generator.random((rows, spec.size)) < 0.5) & allowed).astype(np.int64).reshape(rows, *spec.shape)
+    chosen, edge = [], 0
+    for size, start in zip(spec.sizes, spec.start, strict=True):
+        keys = generator.random((rows, size))
+        if slot.action_mask is not None:
+            keys = np.where(slot.action_mask[:, edge : edge + size], keys, -1.0)
+        chosen.append(keys.argmax(1) + start)
+        edge += size
+    return np.stack(chosen, 1).reshape(rows, *spec.shape)
+
+
+def _single_actions(generator: np.random.Generator, env: native.NativeVectorEnv) -> Any:
+    actions = env.action_space.sample()
+    space = env.single_action_space
+    if isinstance(space, gym.spaces.Box) and not space.is_bounded():
+        return generator.normal(size=actions.shape).astype(space.dtype)
+    return actions
+
+
+def _compare_slots(findings: Findings, ours: Slot, reference: Slot, what: str) -> None:
+    for (_, leaf), (_, expected) in zip(tree_items(ours.obs), tree_items(reference.obs), strict=True):
+        findings.bits(NAME, what, torch.from_numpy(leaf), torch.from_numpy(expected))
+    for name in ("reward", "terminated", "truncated", "valid", "action_mask"):
+        given, expected = getattr(ours, name), getattr(reference, name)
+        if given is not None or expected is not None:
+            findings.bits(NAME, what, _tensor(given), _tensor(expected))
+
+
+def _compare_final(findings: Findings, fast: VecEnv, slow: VecEnv, slot: Slot) -> None:
+    rows = np.flatnonzero(slot.ended)
+    for (_, leaf), (_, expected) in zip(tree_items(fast.final_obs), tree_items(slow.final_obs), strict=True):
+        if len(rows):
+            findings.bits("final observations", "of ended episodes", _tensor(leaf[rows]), _tensor(expected[rows]))
+
+
+def _compare_obs(findings: Findings, obs: Any, expected: list[Any]) -> None:
+    for key, leaf in tree_items(obs):
+        rows = [row[key] if key else row for row in expected]
+        _bits(findings, np.asarray(leaf).reshape(len(rows), -1), np.stack(rows).reshape(len(rows), -1))
+
+
+def _bits(findings: Findings, ours: NDArray[Any], reference: NDArray[Any]) -> None:
+    findings.bits(NAME, "envs alone, float64, native.make and gym.make", _tensor(ours), _tensor(reference))
+
+
+def _next_obs(env: gym.Env[Any, Any], step: Any) -> Any:
+    return env.reset()[0] if step[2] or step[3] else step[0]
+
+
+def _rows(obs: Any, row: int) -> Any:
+    return {key: part[row : row + 1] for key, part in obs.items()} if isinstance(obs, dict) else obs[row : row + 1]
+
+
+def _tensor(array: NDArray[Any] | None) -> torch.Tensor:
+    return torch.empty(0) if array is None else torch.from_numpy(np.ascontiguousarray(array))

@@ -1,0 +1,46 @@
+"""What a rollout must not depend on: the number of threads, and which other rows there are (S13)."""
+
+import torch
+from torch import Tensor
+
+from surefoot.compose import build_collector
+from surefoot.verification.differences import digest
+from surefoot.verification.legs import memory_of
+from surefoot.verification.report import Findings
+from surefoot.verification.subject import ROWS, STEPS, Subject
+
+THREADS = (1, 2, 4, 7)
+MORE_ROWS = 64
+
+
+def compare_threads(findings: Findings, subject: Subject) -> None:
+    """One digest, however many threads there are."""
+    digests = [digest(_collected(subject.sized(rollout__workers=threads))) for threads in THREADS]
+    wrong = sum(other != digests[0] for other in digests[1:])
+    what = f"SHA-256 of a rollout with {', '.join(map(str, THREADS[:-1]))} and {THREADS[-1]} threads"
+    findings.count("thread independence", what, wrong, len(THREADS) - 1, "differ from that of 1 thread")
+
+
+def compare_rows(findings: Findings, subject: Subject) -> None:
+    """A row's trajectory, with few others beside it and with many."""
+    steps = STEPS // 2
+    few = _collected(subject.sized(rollout__num_steps=steps))
+    many = _collected(subject.sized(rollout__num_steps=steps, rollout__num_envs=MORE_ROWS))
+    what = f"{ROWS} rows alone and among {MORE_ROWS}"
+    for name, tensor in few.items():
+        rows = many[name][:ROWS] if name == "last_value" else many[name][:, :ROWS]
+        findings.bits("row independence", what, _flat(tensor), _flat(rows))
+
+
+def _collected(subject: Subject) -> dict[str, Tensor]:
+    """The memory of the second rollout, in which nothing starts afresh."""
+    with subject.opened("native") as env:
+        policy = subject.new_policy(env)
+        collector = build_collector(subject.config, env, policy)
+        for _ in range(2):
+            collector.collect(policy)
+        return memory_of(collector.rows.buffer)
+
+
+def _flat(tensor: Tensor) -> Tensor:
+    return torch.flatten(tensor.contiguous())

@@ -1,0 +1,96 @@
+"""A leg: one rollout and the update that follows, with all that can be compared kept."""
+
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from surefoot.compose import build_trainer
+from surefoot.core.config import Config
+from surefoot.core.records import Knobs, Learned, Rollout, Targets
+from surefoot.core.tree import tree_items, tree_map
+from surefoot.envs.protocol import VecEnv
+from surefoot.learning.losses import Losses, ppo_losses
+from surefoot.policies.policy import Policy
+from surefoot.rollout.buffer import RolloutBuffer
+from surefoot.rollout.minibatches import flatten
+from surefoot.verification.recorded import RecordedPolicy
+
+_PLAIN = ("action", "log_prob", "value", "reward", "terminated", "truncated", "valid", "final_value", "last_value")
+
+
+@dataclass(frozen=True)
+class Leg:
+    """Everything `[T, N, ...]`; `memory` has what follows the last step too, where there is such a thing."""
+
+    first_step: int
+    policy: Policy
+    """A copy, as it was when it acted."""
+    memory: dict[str, Tensor]
+    rollout: Rollout
+    targets: Targets
+    losses: Losses
+    gradient: Tensor
+    learned: Learned
+    after: dict[str, Tensor]
+    """The policy's weights and statistics after the update."""
+
+
+class Traveler:
+    """Goes leg by leg: collects, scores, learns."""
+
+    def __init__(self, config: Config, env: VecEnv, policy: Policy) -> None:
+        self._ppo = config.ppo
+        self.trainer = build_trainer(config, env, policy)
+
+    def go(self) -> Leg:
+        """One leg with the policy as it is."""
+        return self._go(self.trainer.policy)
+
+    def follow(self, leg: Leg) -> Leg:
+        """One leg with the weights of another traveler's and its actions."""
+        policy = self.trainer.policy
+        policy.load_state_dict(leg.policy.state_dict())
+        return self._go(RecordedPolicy(policy, leg.memory["action"]))
+
+    def _go(self, acting: Policy) -> Leg:
+        trainer, rows = self.trainer, self.trainer.collector.rows
+        acted = deepcopy(trainer.policy)
+        knobs = trainer.schedules.at(trainer.progress)
+        rollout = copied(trainer.collector.collect(acting))
+        memory = memory_of(rows.buffer)
+        targets = trainer.scorer.score(rollout)
+        losses, gradient = self._first_losses(rollout, targets, knobs)
+        learned = trainer.learner.learn(rollout, targets, knobs)
+        trainer.schedules.observe(learned)
+        trainer.progress = trainer.progress.advance(rollout.num_steps)
+        after = {name: value.clone() for name, value in trainer.policy.state_dict().items()}
+        return Leg(rows.first_step, acted, memory, rollout, targets, losses, gradient, learned, after)
+
+    def _first_losses(self, rollout: Rollout, targets: Targets, knobs: Knobs) -> tuple[Losses, Tensor]:
+        """Losses and gradient over the whole rollout, before anything is learned from it."""
+        policy, batch = self.trainer.policy, flatten(rollout, targets)
+        output = policy(batch.obs, batch.state, batch.episode_start, batch.action_mask)
+        losses = ppo_losses(output, batch, policy.critic, knobs, self._ppo)
+        parameters = [parameter for parameter in policy.parameters() if parameter.requires_grad]
+        pieces = torch.autograd.grad(losses.total, parameters, materialize_grads=True)
+        return losses, torch.cat([piece.reshape(-1) for piece in pieces])
+
+
+def memory_of(buffer: RolloutBuffer) -> dict[str, Tensor]:
+    """A copy of all tensors of a rollout, by name."""
+    tensors = {f"obs {key}".strip(): leaf for key, leaf in tree_items(buffer.obs)}
+    tensors |= {name: getattr(buffer, name) for name in _PLAIN} | {"episode_start": buffer.episode_start}
+    if buffer.action_mask is not None:
+        tensors["action_mask"] = buffer.action_mask
+    return {name: tensor.clone() for name, tensor in tensors.items()}
+
+
+def copied(rollout: Rollout) -> Rollout:
+    """With memory of its own: the collector writes over the rollout it gave."""
+    tensors: dict[str, Any] = {
+        name: value.clone() for name, value in vars(rollout).items() if isinstance(value, Tensor)
+    }
+    return replace(rollout, **tensors | {"obs": tree_map(torch.clone, rollout.obs)})

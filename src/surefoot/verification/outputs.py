@@ -1,0 +1,116 @@
+"""The policy in the core against the policy in torch: outputs, noise and actions on the same observations."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from surefoot.core.philox import Stream, uniforms
+from surefoot.core.tree import tree_items, tree_map
+from surefoot.native import core
+from surefoot.policies.distributions import Distribution
+from surefoot.policies.native_plan import native_tensors
+from surefoot.policies.policy import PolicyOutput
+from surefoot.verification.differences import magnitude
+from surefoot.verification.legs import Leg
+from surefoot.verification.report import Findings
+
+ROUNDING = 1e-5
+"""Of float32 sums taken in another order, as a share of the numbers' size."""
+NOISE_ROUNDING = 2.0**-22
+"""Normals are computed in float64 and rounded once: two implementations may differ in the last place."""
+EDGE = 1e-5
+"""How near to the edge of a choice the noise may lie for rounding to decide."""
+
+
+def compare_policy(findings: Findings, leg: Leg, core_policy: Any, seed: int) -> None:
+    """Everything between an observation and an action."""
+    with torch.inference_mode():
+        output = torch_output(leg)
+        noise = _compare_noise(findings, leg, core_policy, seed)
+        _compare_outputs(findings, leg, core_policy, output, seed)
+        _compare_actions(findings, leg, output.distribution, noise)
+
+
+def compare_ratio(findings: Findings, leg: Leg) -> None:
+    """What the learner recomputes before its first step is what was stored (S7)."""
+    with torch.inference_mode():
+        output = torch_output(leg)
+        log_prob = output.distribution.log_prob(leg.rollout.action.flatten(0, 1))
+    valid = leg.rollout.valid.flatten()
+    for what, ours, stored in (
+        ("log-probs recomputed before the first step", log_prob, leg.rollout.log_prob),
+        ("values recomputed before the first step", output.value, leg.rollout.value),
+    ):
+        reference = stored.flatten()[valid]
+        findings.within("ratio one", what, ours[valid], reference, ROUNDING, magnitude(reference))
+
+
+def torch_output(leg: Leg) -> PolicyOutput:
+    """What torch says about all observations of a leg, as one batch."""
+    rollout = leg.rollout
+    obs = tree_map(lambda leaf: leaf.flatten(0, 1), rollout.obs)
+    mask = None if rollout.action_mask is None else rollout.action_mask.flatten(0, 1)
+    output: PolicyOutput = leg.policy(obs, (), rollout.episode_start.flatten(0, 1), mask)
+    return output
+
+
+def synced(plan: Any, leg: Leg) -> Any:
+    """The core's policy with the weights that a leg was acted with."""
+    policy = core().Policy(plan)
+    policy.sync(native_tensors(leg.policy))  # type: ignore[arg-type]
+    return policy
+
+
+def _compare_noise(findings: Findings, leg: Leg, core_policy: Any, seed: int) -> Tensor:
+    """Uniforms bit for bit, and what the head makes of them; the noise `[T N, ...]`."""
+    steps, rows = leg.rollout.reward.shape
+    head, range_of_steps = leg.policy.head, range(leg.first_step, leg.first_step + steps)
+    drawn = torch.from_numpy(uniforms(seed, np.array(range_of_steps), np.arange(rows), head.noise_size, Stream.ACTION))
+    drawn_there: Any = core()
+    ours = [drawn_there.uniforms(seed, step, 0, rows, head.noise_size, int(Stream.ACTION)) for step in range_of_steps]
+    findings.bits("noise", "Philox uniforms", torch.from_numpy(np.stack(ours)), drawn)
+    noise = head.noise(drawn)
+    ours = [core_policy.noise(rows, seed=seed, step=step) for step in range_of_steps]
+    reference = noise.reshape(steps, rows, -1)
+    given = torch.from_numpy(np.stack(ours)).reshape(reference.shape)
+    findings.within("noise", "the head's noise", given, reference, NOISE_ROUNDING, magnitude(reference))
+    return noise.flatten(0, 1)
+
+
+def _compare_outputs(findings: Findings, leg: Leg, core_policy: Any, output: PolicyOutput, seed: int) -> None:
+    rollout, acted = leg.rollout, []
+    for step in range(len(rollout.reward)):
+        leaves = [leaf[step].flatten(1).contiguous().numpy() for _, leaf in tree_items(rollout.obs)]
+        mask = None if rollout.action_mask is None else rollout.action_mask[step].contiguous().numpy()
+        acted.append(core_policy.act(leaves, mask, seed=seed, step=leg.first_step + step))
+    action, log_prob, value = (torch.from_numpy(np.concatenate(parts)) for parts in zip(*acted, strict=True))
+    reference = output.distribution.log_prob(action.reshape(-1, *rollout.action.shape[2:]))
+    scale = magnitude(output.value)
+    findings.within("policy outputs", "values, core and torch", value, output.value, ROUNDING, scale)
+    scale = magnitude(reference)
+    findings.within("policy outputs", "log-probs, core and torch", log_prob, reference, ROUNDING, scale)
+
+
+def _compare_actions(findings: Findings, leg: Leg, distribution: Distribution, noise: Tensor) -> None:
+    """The recorded actions are what torch samples from the same noise, but where rounding decides between two."""
+    recorded = leg.rollout.action.flatten(0, 1)
+    sampled = distribution.sample(noise)
+    if not recorded.is_floating_point():
+        apart = recorded != sampled
+    else:
+        apart = (recorded - sampled).abs() > ROUNDING * (1 + sampled.abs())
+    for nudge in (-EDGE, EDGE):
+        apart &= ~_near(
+            recorded, distribution.sample((noise + nudge).clamp(0, 1) if _is_uniform(noise) else noise + nudge)
+        )
+    findings.count("actions", "sampled by torch from the same noise", int(apart.sum()), apart.numel(), "differ")
+
+
+def _near(recorded: Tensor, sampled: Tensor) -> Tensor:
+    return recorded == sampled if not recorded.is_floating_point() else (recorded - sampled).abs() <= 10 * EDGE
+
+
+def _is_uniform(noise: Tensor) -> bool:
+    return bool((noise >= 0).all() and (noise < 1).all())

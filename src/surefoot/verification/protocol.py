@@ -1,0 +1,197 @@
+"""What the protocol promises, for envs and policies that only the readable path knows."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from gymnasium.vector import VectorEnv
+
+from surefoot.core.errors import EnvError, SurefootError
+from surefoot.core.layers import build_config
+from surefoot.core.tree import tree_items
+from surefoot.envs.engines import Engine
+from surefoot.envs.make import ENVPOOL, PETTINGZOO, gymnasium_factory
+from surefoot.envs.pettingzoo_env import is_parallel_env
+from surefoot.envs.pettingzoo_factory import pettingzoo_factory
+from surefoot.envs.protocol import new_slot, step_all
+from surefoot.envs.steps import check_step
+from surefoot.verification.aliasing import agents_in_one_array, copying
+from surefoot.verification.contract import random_actions
+from surefoot.verification.legs import Leg, Traveler
+from surefoot.verification.outputs import compare_ratio
+from surefoot.verification.report import Findings
+from surefoot.verification.resuming import compare_resume
+from surefoot.verification.subject import Subject
+from surefoot.verification.watching import broken_promises
+
+LEGS = 2
+ENOUGH_CUTS = 20
+PATIENCE_S = 5.0
+"""How long to step for episodes that a time limit cuts off."""
+ALIASING, SEEDING, PROTOCOL, FINAL, AGREE = (
+    "observation aliasing",
+    "seeding",
+    "protocol",
+    "final observations",
+    "engines agree",
+)
+
+
+def check_protocol(findings: Findings, subject: Subject, engine: str) -> None:
+    """Everything that can be asked of an env and a policy without a second implementation of them."""
+    try:
+        _check_spaces(findings, subject)
+        _check_endings(findings, subject, engine)
+        legs = journey(subject, engine)
+    except EnvError as error:
+        findings.broken(PROTOCOL, "what reset and step give", str(error))
+        return
+    for leg in legs:
+        compare_ratio(findings, leg)
+    if not _check_seeding(findings, subject, engine, legs):
+        for name in (ALIASING, "resume", AGREE):
+            findings.skip(name, "rollouts", "the same seed does not give the same rollout")
+        return
+    _check_aliasing(findings, subject, engine, legs)
+    compare_resume(findings, subject, engine)
+    _check_engines(findings, subject, legs)
+
+
+def journey(subject: Subject, engine: str, legs: int = LEGS) -> list[Leg]:
+    """Rollouts with an update after each, from the start."""
+    with subject.opened(engine) as env:
+        traveler = Traveler(subject.config, env, subject.new_policy(env))
+        return [traveler.go() for _ in range(legs)]
+
+
+def maker(subject: Subject) -> Callable[[], Any] | None:
+    """Makes one env as the user has it, without adapters; None for pools that step themselves."""
+    source, config = subject.source, subject.config.env
+    if source is not None:
+        return source if callable(source) and not subject.is_fixed else lambda: source
+    if config.id.startswith(ENVPOOL):
+        return None
+    if config.id.startswith(PETTINGZOO):
+        return pettingzoo_factory(config.id.removeprefix(PETTINGZOO), config)
+    return gymnasium_factory(config.id, config)
+
+
+def _check_spaces(findings: Findings, subject: Subject) -> None:
+    make = maker(subject)
+    env = None if make is None else make()
+    if not isinstance(env, gym.Env):
+        return
+    try:
+        problems = broken_promises(env, subject.config.train.seed)
+    except EnvError:
+        raise
+    except Exception as error:
+        raise EnvError(f"the env raised {type(error).__name__}: {error}") from error
+    finally:
+        if not subject.is_fixed:
+            env.close()
+    for problem in problems:
+        findings.broken(PROTOCOL, "shapes and types of observations", problem)
+    if not problems:
+        findings.fine(PROTOCOL, "shapes and types of observations")
+
+
+def _check_endings(findings: Findings, subject: Subject, engine: str) -> None:
+    """Step with random actions until some episodes were cut off; all that is given is checked on the way."""
+    cuts = unmoved = step = 0
+    deadline, generator = time.monotonic() + PATIENCE_S, np.random.default_rng(subject.config.train.seed)
+    with subject.opened(engine) as env:
+        slot = new_slot(env.num_rows, env.obs_spec, env.mask_size)
+        env.reset(slot)
+        check_step(env, slot, 0)
+        while cuts < ENOUGH_CUTS and time.monotonic() < deadline:
+            step += 1
+            step_all(env, random_actions(generator, env.action_spec, slot), slot)
+            check_step(env, slot, step)
+            for row in np.flatnonzero(slot.truncated & ~slot.terminated):
+                cuts += 1
+                pairs = zip(tree_items(env.final_obs), tree_items(slot.obs), strict=True)
+                unmoved += all(np.array_equal(final[row], first[row]) for (_, final), (_, first) in pairs)
+    findings.fine(PROTOCOL, "what reset and step give", f"{step:,} steps of {env.num_rows} rows")
+    what = "of episodes that were cut off"
+    if cuts == 0:
+        findings.skip(FINAL, what, f"no episode was cut off in {step:,} steps of {env.num_rows} rows")
+    elif unmoved == cuts:
+        findings.broken(FINAL, what, f"all {cuts} equal the first of the next episode: taken after the reset?")
+    else:
+        findings.fine(FINAL, what, f"{cuts} seen")
+
+
+def _check_seeding(findings: Findings, subject: Subject, engine: str, legs: list[Leg]) -> bool:
+    again = journey(subject, engine)
+    repeats = _compare_legs(findings, SEEDING, "the same seed, the same rollouts", again, legs)
+    settings = subject.config.model_dump(mode="json")
+    other = replace(subject, config=build_config(settings, {"train.seed": subject.config.train.seed + 1}))
+    (leg,) = journey(other, engine, legs=1)
+    alike = all(torch.equal(leg.memory[name], legs[0].memory[name]) for name in leg.memory)
+    if alike:
+        findings.broken(SEEDING, "another seed, another rollout", "the rollout is the same with another seed")
+    else:
+        findings.fine(SEEDING, "another seed, another rollout")
+    return repeats
+
+
+def _check_aliasing(findings: Findings, subject: Subject, engine: str, legs: list[Leg]) -> None:
+    what, make = "rollouts with copied observations", maker(subject)
+    if make is None:
+        findings.skip(ALIASING, what, "a pool steps itself")
+        return
+    if isinstance(subject.source, VectorEnv) or subject.is_fixed:
+        copied: Any = copying(make())
+    else:
+        copied = _Copies(make)
+    _compare_legs(findings, ALIASING, what, journey(replace(subject, source=copied), engine="local"), legs)
+    env = make()
+    if is_parallel_env(env):
+        observations = env.reset(seed=subject.config.train.seed)
+        shared = agents_in_one_array(observations[0] if isinstance(observations, tuple) else observations)
+        if shared is None:
+            findings.fine(ALIASING, "arrays of agents")
+        else:
+            findings.broken(ALIASING, "arrays of agents", f"{shared[0]} and {shared[1]} are given the same array")
+    if not subject.is_fixed:
+        env.close()
+
+
+class _Copies:
+    """A factory of envs whose observations are copied."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+
+    def __call__(self) -> Any:
+        return copying(self._make())
+
+
+def _check_engines(findings: Findings, subject: Subject, legs: list[Leg]) -> None:
+    what = "rollouts in this process and in others"
+    with subject.opened("local") as env:
+        steps_itself = not isinstance(env, Engine)
+    if subject.is_fixed or steps_itself:
+        why = "a pool steps itself" if steps_itself and not subject.is_fixed else "an env that exists cannot be moved"
+        findings.skip(AGREE, what, why)
+        return
+    try:
+        elsewhere = journey(subject.sized(rollout__workers=2), "processes")
+    except SurefootError as error:
+        findings.broken(AGREE, what, str(error))
+        return
+    _compare_legs(findings, AGREE, what, elsewhere, legs)
+
+
+def _compare_legs(findings: Findings, name: str, what: str, ours: list[Leg], reference: list[Leg]) -> bool:
+    """Whether all tensors of all legs are equal, bit for bit."""
+    before = findings.has_broken(name)
+    for leg, expected in zip(ours, reference, strict=True):
+        for field, tensor in leg.memory.items():
+            findings.bits(name, what, torch.flatten(tensor), torch.flatten(expected.memory[field]))
+    return before == findings.has_broken(name)

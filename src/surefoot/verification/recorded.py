@@ -1,0 +1,69 @@
+"""A policy that takes recorded actions.
+
+Two implementations of a network round differently, and chaotic dynamics would make that two different trajectories.
+So the reference is led along the recorded actions: all else (observations, rewards, endings, log-probs, values) it
+finds out by itself, with the collector as it is.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from surefoot.core.moments import ObsMoments
+from surefoot.core.records import Obs, State
+from surefoot.policies.distributions import Distribution, DistributionHead
+from surefoot.policies.policy import Policy, PolicyOutput
+
+
+@dataclass(frozen=True)
+class TakesNoise(Distribution):
+    """Its sample is the noise itself; the rest is the true distribution's."""
+
+    true: Distribution
+
+    def sample(self, noise: Tensor) -> Tensor:
+        return noise
+
+    def mode(self) -> Tensor:
+        return self.true.mode()
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        return self.true.log_prob(action)
+
+    def entropy(self) -> Tensor:
+        return self.true.entropy()
+
+
+class RecordedHead(DistributionHead):
+    """Gives the recorded actions `[T, N, ...]` for noise."""
+
+    def __init__(self, head: DistributionHead, actions: Tensor) -> None:
+        torch.nn.Module.__init__(self)
+        self._true, self._actions = head, actions
+        self.noise_size, self.action_shape, self.action_dtype = head.noise_size, head.action_shape, head.action_dtype
+
+    def noise(self, uniforms: Tensor) -> Tensor:
+        return self._actions
+
+    def to_env(self, action: Tensor) -> Tensor:
+        return self._true.to_env(action)
+
+
+class RecordedPolicy(Policy):
+    """Acts as recorded; sees, values and remembers as the true policy does."""
+
+    def __init__(self, policy: Policy, actions: Tensor) -> None:
+        super().__init__()
+        self._true = policy
+        self.head, self.critic = RecordedHead(policy.head, actions), policy.critic
+
+    def forward(self, obs: Obs, state: State, episode_start: Tensor, action_mask: Tensor | None = None) -> PolicyOutput:
+        output: PolicyOutput = self._true(obs, state, episode_start, action_mask)
+        return replace(output, distribution=TakesNoise(output.distribution))
+
+    def initial_state(self, num_rows: int) -> State:
+        return self._true.initial_state(num_rows)
+
+    def absorb(self, obs: Obs, moments: ObsMoments | None = None) -> None:
+        self._true.absorb(obs, moments)

@@ -1,0 +1,66 @@
+"""A native rollout against the reference's, led along the same actions: field by field."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from surefoot.core.records import Episodes
+from surefoot.verification.differences import magnitude
+from surefoot.verification.legs import Leg
+from surefoot.verification.outputs import ROUNDING
+from surefoot.verification.report import Findings
+
+SUMMATION = 1e-9
+"""Of float64 sums taken in another order."""
+
+
+def compare_rollouts(findings: Findings, ours: Leg, reference: Leg) -> None:
+    """All that a rollout holds."""
+    _compare_rounded(findings, "log-probs", "of the actions taken", ours, reference, "log_prob")
+    _compare_rounded(findings, "values", "of every observation", ours, reference, "value")
+    for name in ours.memory:
+        if name.startswith("obs"):
+            part = name.removeprefix("obs").strip()
+            findings.bits("env dynamics", f"observations {part}".strip(), ours.memory[name], reference.memory[name])
+    if "action_mask" in ours.memory:
+        findings.bits("action masks", "of every step", ours.memory["action_mask"], reference.memory["action_mask"])
+    findings.bits("rewards", "of every step", ours.memory["reward"], reference.memory["reward"])
+    for flag in ("terminated", "truncated", "valid"):
+        findings.bits("flags", flag, ours.memory[flag], reference.memory[flag])
+    findings.bits("episode starts", "of every step", ours.memory["episode_start"], reference.memory["episode_start"])
+    _compare_bootstraps(findings, ours, reference)
+    _compare_statistics(findings, ours, reference)
+
+
+def _compare_bootstraps(findings: Findings, ours: Leg, reference: Leg) -> None:
+    scale = magnitude(reference.memory["value"])
+    for what, name in (("V of final observations", "final_value"), ("V after the last step", "last_value")):
+        findings.within("bootstraps", what, ours.memory[name], reference.memory[name], ROUNDING, scale)
+    cut_off = ours.memory["truncated"] & ~ours.memory["terminated"]
+    stray = ours.memory["final_value"].masked_fill(cut_off, 0)
+    what = "none where an episode was not cut off"
+    findings.count("bootstraps", what, int((stray != 0).sum()), stray.numel(), "are not 0")
+
+
+def _compare_rounded(findings: Findings, name: str, compared: str, ours: Leg, reference: Leg, field: str) -> None:
+    expected = reference.memory[field]
+    findings.within(name, compared, ours.memory[field], expected, ROUNDING, magnitude(expected))
+
+
+def _compare_statistics(findings: Findings, ours: Leg, reference: Leg) -> None:
+    name, stats, expected = "episode statistics", ours.rollout.stats, reference.rollout.stats
+    findings.bits(name, "lengths", _lengths(stats.finished), _lengths(expected.finished))
+    returns = torch.from_numpy(np.asarray(expected.finished.total_rewards))
+    given = torch.from_numpy(np.asarray(stats.finished.total_rewards))
+    findings.within(name, "returns", given, returns, SUMMATION, magnitude(returns))
+    counted = [torch.tensor([each.num_steps, each.obs_out_of_bounds, len(each.recent)]) for each in (stats, expected)]
+    findings.bits(name, "steps, elements out of bounds", *counted)
+
+
+def _lengths(episodes: Episodes) -> Tensor:
+    return torch.from_numpy(np.asarray(episodes.lengths))
+
+
+def endings(legs: list[Leg]) -> tuple[int, int]:
+    """Terminations and truncations that the legs went through."""
+    return tuple(int(sum(leg.memory[flag].sum() for leg in legs)) for flag in ("terminated", "truncated"))  # type: ignore[return-value]

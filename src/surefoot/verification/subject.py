@@ -1,0 +1,96 @@
+"""What is verified: a config cut down to a size that takes seconds, an env source and a policy."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from surefoot.compose import Specs, build_env, build_policy
+from surefoot.core.config import Config, nearest_divisor
+from surefoot.core.layers import build_config
+from surefoot.envs.make import EnvSource, fixed_envs
+from surefoot.envs.protocol import VecEnv
+from surefoot.policies.policy import EncoderFactory, Policy
+
+ROWS, STEPS = 8, 64
+"""Size of the rollouts that are compared; what holds for few rows holds for many (row independence)."""
+TIME_LIMIT = 23
+"""Episodes are cut off this early, so that truncations happen; odd, so that they fall on all places of a rollout."""
+_PERTURBATION = 0.5
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A task and how to make its parts anew, always from the same seed."""
+
+    config: Config
+    source: EnvSource | None = None
+    policy: Policy | None = None
+    encoder: EncoderFactory | None = None
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the env exists already, so that there can be no second one."""
+        return self.source is not None and fixed_envs(self.source) is not None
+
+    def sized(self, **changes: Any) -> "Subject":
+        """The same with small rollouts, little learning, and settings changed as `section__key`."""
+        rows = fixed_envs(self.source) if self.source is not None else None
+        size: dict[str, Any] = {"rollout.num_envs": rows or ROWS, "rollout.num_steps": STEPS, "ppo.epochs": 2}
+        size |= {"ppo.target_kl": None, "rollout.workers": 0, "rollout.groups": 1, "train.threads": 1}
+        size |= {name.replace("__", "."): value for name, value in changes.items()}
+        whole = size["rollout.num_envs"] * size["rollout.num_steps"]
+        size["ppo.batch_size"] = nearest_divisor(whole, max(1, whole // 4))
+        if (self.config.ppo.micro_batch_size or 0) > size["ppo.batch_size"]:
+            size["ppo.micro_batch_size"] = size["ppo.batch_size"]
+        return replace(self, config=build_config(self.config.model_dump(mode="json"), size))
+
+    def time_limit(self) -> int:
+        """The configured one, if it is early enough."""
+        return min(self.config.env.max_episode_steps or TIME_LIMIT, TIME_LIMIT)
+
+    def new_policy(self, env: VecEnv) -> Policy:
+        """A copy of the given policy or the configured one, moved away from its first weights."""
+        if self.policy is not None:
+            policy = deepcopy(self.policy)
+        else:
+            policy = build_policy(self.config, Specs(env.obs_spec, env.action_spec), self.encoder)
+        return perturbed(policy, self.config.train.seed)
+
+    @contextmanager
+    def opened(self, engine: str) -> Iterator[VecEnv]:
+        """New envs in an engine; those that exist already are used again and not closed."""
+        config = build_config(
+            self.config.model_dump(mode="json"), {"rollout.engine": "auto" if self.is_fixed else engine}
+        )
+        env = build_env(config, self.source)
+        try:
+            yield env
+        finally:
+            if not self.is_fixed:
+                env.close()
+
+
+@torch.no_grad()
+def perturbed(policy: Policy, seed: int) -> Policy:
+    """First weights hide errors: biases are 0, stds alike, heads nearly 0."""
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in policy.parameters():
+        fan_in = parameter[0].numel() if parameter.dim() > 1 else 16
+        noise = torch.randn(parameter.shape, generator=generator)
+        parameter.add_(noise.to(parameter) * (_PERTURBATION / fan_in**0.5))
+    return policy
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Orthogonal weights round by the number of threads; afterwards they are as many as before."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

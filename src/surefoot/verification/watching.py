@@ -1,0 +1,54 @@
+"""One env of a user's own, looked at without any adapter between: does it give what its spaces promise?"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from surefoot.envs.steps import env_step
+
+STEPS = 50
+
+
+def broken_promises(env: gym.Env[Any, Any], seed: int) -> list[str]:
+    """What an env gives that is not of its observation space's shapes and types, each said once."""
+    found: dict[str, None] = {}
+    env.action_space.seed(seed)
+    obs, info = env.reset(seed=seed)
+    found.update(dict.fromkeys(_problems(obs, env.observation_space, "reset")))
+    for _ in range(STEPS):
+        step = env_step(env.step(_action(env, info)), 0, lambda _: "the env")
+        found.update(dict.fromkeys(_problems(step.obs, env.observation_space, "step")))
+        info = step.info
+        if step.terminated or step.truncated:
+            _, info = env.reset()
+    return list(found)
+
+
+def _action(env: gym.Env[Any, Any], info: Mapping[str, Any]) -> Any:
+    mask = info.get("action_mask")
+    if mask is not None and isinstance(env.action_space, spaces.Discrete):
+        return env.action_space.sample(np.asarray(mask).ravel().astype(np.int8))
+    return env.action_space.sample()
+
+
+def _problems(obs: Any, space: spaces.Space[Any], call: str, where: str = "observation") -> Iterator[str]:
+    if isinstance(space, spaces.Dict):
+        if not isinstance(obs, Mapping) or set(obs) != set(space):
+            yield f"{call} gives a {where} without exactly the keys {', '.join(map(str, space))}"
+            return
+        for key, part in space.items():
+            yield from _problems(obs[key], part, call, f"observation '{key}'")
+    elif isinstance(space, spaces.Tuple):
+        for number, part in enumerate(space):
+            yield from _problems(obs[number], part, call, f"observation {number}")
+    elif isinstance(space, spaces.Discrete):
+        if not space.contains(obs):
+            yield f"{call} gives {obs!r} for a {where} that is {space}"
+    elif np.shape(obs) != space.shape:
+        yield f"{call} gives a {where} of shape {np.shape(obs)}; its space has {space.shape}"
+    elif not isinstance(obs, np.ndarray) or obs.dtype != space.dtype:
+        given = obs.dtype if isinstance(obs, np.ndarray) else type(obs).__name__
+        yield f"{call} gives a {where} of type {given}; its space has {space.dtype}"
