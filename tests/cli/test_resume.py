@@ -31,13 +31,16 @@ def assert_same_run(actual: Path, expected: Path) -> None:
     assert records(actual) == records(expected)
 
 
+@pytest.mark.parametrize("engine", ["native", "local"])
 @pytest.mark.parametrize("env", RUNS)
-def test_a_resumed_run_is_the_whole_run_bit_for_bit(tmp_path, env):
+def test_a_resumed_run_is_the_whole_run_bit_for_bit(tmp_path, env, engine):
+    settings = (*RUNS[env], "--rollout.engine", engine)
     half = {"CartPole-v1": 180, "Pendulum-v1": 132, "HalfCheetah-v5": 128}[env]
     whole, resumed = tmp_path / "whole", tmp_path / "resumed"
-    train(env, whole, *RUNS[env], "--steps", 2 * half)
-    train(env, resumed, *RUNS[env], "--steps", half)
+    train(env, whole, *settings, "--steps", 2 * half)
+    train(env, resumed, *settings, "--steps", half)
     middle = newest(resumed)
+    assert list(middle["collector"]["envs"]) == ["rows" if engine == "native" else "envs"]
     assert middle["progress"]["step"] == half
     assert (middle["collector"]["episodes"]["length"] > 0).all(), "in the middle of episodes"
     surefoot("resume", resumed, "--steps", 2 * half).succeeded()

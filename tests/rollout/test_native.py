@@ -1,0 +1,192 @@
+"""The native collector: the same rollouts for any number of threads and rows, and as the stepwise collector's."""
+
+import hashlib
+import logging
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from surefoot.compose import Specs, build_collector, build_env, build_policy
+from surefoot.core.config import Config
+from surefoot.core.errors import NonFiniteError
+from surefoot.core.layers import build_config
+from surefoot.core.moments import Moments
+from surefoot.core.records import Rollout
+from surefoot.core.tree import tree_items
+from surefoot.policies.encoders.identity import IdentityEncoder
+from surefoot.policies.policy import Policy
+from surefoot.rollout.collector import Collector
+from surefoot.rollout.native import NativeCollector
+from surefoot.rollout.one_torch_thread import OneTorchThread
+from surefoot.rollout.stepwise import StepwiseCollector
+
+STEPS = 24
+
+
+def configured(env_id: str = "CartPole-v1", rows: int = 8, engine: str = "native", **settings) -> Config:
+    rollout = {"num_envs": rows, "num_steps": STEPS, "engine": engine, "workers": settings.pop("workers", 2)}
+    env = {"id": env_id, **settings.pop("env", {})}
+    return build_config({"env": env, "rollout": rollout, "ppo": {"batch_size": rows * STEPS}, **settings})
+
+
+def make(config: Config) -> tuple[Collector, Policy]:
+    env = build_env(config)
+    policy = build_policy(config, Specs(env.obs_spec, env.action_spec))
+    with torch.no_grad():
+        for index, parameter in enumerate(policy.parameters()):
+            parameter += 0.05 * torch.sin(torch.arange(parameter.numel()).reshape(parameter.shape) + index)
+    return build_collector(config, env, policy), policy
+
+
+def tensors(rollout: Rollout) -> dict[str, torch.Tensor]:
+    found = {f"obs {key}": leaf for key, leaf in tree_items(rollout.obs)}
+    return found | {name: value for name, value in vars(rollout).items() if isinstance(value, torch.Tensor)}
+
+
+def digest(rollout: Rollout) -> str:
+    joined = hashlib.sha256()
+    for name, value in sorted(tensors(rollout).items()):
+        joined.update(name.encode() + value.contiguous().numpy().tobytes())
+    joined.update(rollout.stats.finished.total_rewards.tobytes() + rollout.stats.finished.lengths.tobytes())
+    for moments in (rollout.obs_moments or {}).values():
+        joined.update(moments.mean.numpy().tobytes() + moments.var.numpy().tobytes())
+    return joined.hexdigest()
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "HalfCheetah-v5", "Hopper-v5"])
+def test_the_same_bytes_for_any_number_of_threads(env_id):
+    digests = set()
+    for workers in (1, 2, 4, 7):
+        settings = {"env": {"max_episode_steps": 13}, "normalize": {"obs": True}, "workers": workers}
+        collector, policy = make(configured(env_id, 37, **settings))
+        digests.add(tuple(digest(collector.collect(policy)) for _ in range(2)))
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "Walker2d-v5"])
+def test_a_row_is_the_same_with_8_and_with_64_envs(env_id):
+    few, many = (make(configured(env_id, rows, env={"max_episode_steps": 13})) for rows in (8, 64))
+    for _ in range(2):
+        eight, all_64 = (tensors(collector.collect(policy)) for collector, policy in (few, many))
+        for name, value in eight.items():
+            whole = all_64[name]
+            assert torch.equal(value, whole[..., :8] if name == "last_value" else whole[:, :8]), name
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "Pendulum-v1", "Acrobot-v1"])
+def test_what_the_stepwise_collector_gives(env_id):
+    """These dynamics are gentle enough that rounding of the policy does not grow within a rollout."""
+    settings = {"env": {"max_episode_steps": 11}, "normalize": {"obs": True}}
+    (native, policy), (stepwise, other) = (make(configured(env_id, 8, e, **settings)) for e in ("native", "local"))
+    assert isinstance(stepwise, StepwiseCollector)
+    for _ in range(2):
+        ours, theirs = native.collect(policy), stepwise.collect(other)
+        for name, value in tensors(ours).items():
+            expected = tensors(theirs)[name]
+            if value.dtype == torch.float32:
+                torch.testing.assert_close(
+                    value, expected, rtol=1e-4, atol=1e-4, msg=lambda text, name=name: name + text
+                )
+            else:
+                assert torch.equal(value, expected), name
+        assert ours.truncated.any()
+        assert (ours.final_value != 0).any()
+        assert len(ours.stats.finished) == len(theirs.stats.finished) > 8
+        np.testing.assert_allclose(
+            ours.stats.finished.total_rewards, theirs.stats.finished.total_rewards, rtol=1e-4, atol=1e-3
+        )
+        assert ours.stats.finished.lengths.tolist() == theirs.stats.finished.lengths.tolist()
+        assert [episode.length for episode in ours.stats.recent] == [episode.length for episode in theirs.stats.recent]
+        assert ours.num_steps == theirs.num_steps == 8 * STEPS
+        for one, learner in ((ours, policy), (theirs, other)):
+            learner.absorb(one.obs.flatten(0, 1), one.obs_moments)
+
+
+def test_the_moments_are_those_of_the_rollout():
+    collector, policy = make(configured("HalfCheetah-v5", 5, normalize={"obs": True}))
+    rollout = collector.collect(policy)
+    expected = Moments.of(rollout.obs.flatten(0, 1))
+    assert rollout.obs_moments is not None
+    moments = rollout.obs_moments[""]
+    assert moments.count == expected.count
+    torch.testing.assert_close(moments.mean, expected.mean, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(moments.var, expected.var, rtol=1e-10, atol=1e-12)
+
+
+def test_observations_outside_their_box_are_counted():
+    """Acrobot's velocities never leave their bounds, Pendulum's never either; a cart far out does."""
+    collector, policy = make(configured(rows=4))
+    state = collector.rows.env.save_state()
+    position = state["rows"].view(np.float64)[:, 5]
+    position[:] = [0, 10, -10, 0]
+    collector.rows.env.load_state(state)
+    buffer = collector.rows.buffer
+    buffer.obs[-1, :, 0] = torch.tensor([0.0, 10.0, -10.0, 0.0])
+    rollout = collector.collect(policy)
+    outside = int((rollout.obs[..., 0].abs() > 4.8).sum())
+    assert outside >= 2
+    assert rollout.stats.obs_out_of_bounds == outside
+
+
+def test_a_reward_that_is_not_finite_is_a_typed_error_and_the_next_rollout_starts_anew():
+    collector, policy = make(configured("HalfCheetah-v5", 2, env={"kwargs": {"forward_reward_weight": math.inf}}))
+    for _ in range(2):
+        with pytest.raises(NonFiniteError, match=r"env 0 \(seed \d+\) gave -?inf in reward at step \d+"):
+            collector.collect(policy)
+
+
+def test_weights_are_synced_before_every_rollout():
+    collector, policy = make(configured())
+    before = collector.collect(policy).value.clone()
+    with torch.no_grad():
+        policy.critic.head.bias += 100
+    assert (collector.collect(policy).value - before).mean() > 90
+
+
+def test_a_policy_the_core_does_not_know_is_stepped_and_one_line_says_why(caplog):
+    config = configured()
+    env = build_env(config)
+    specs = Specs(env.obs_spec, env.action_spec)
+
+    class OwnEncoder(IdentityEncoder):
+        def forward(self, obs):
+            return super().forward(obs) * 2
+
+    policy = build_policy(config, specs, lambda spec: OwnEncoder(spec, config.policy.encoder, config.policy))
+    with caplog.at_level(logging.INFO, "surefoot"):
+        collector = build_collector(config, env, policy)
+    assert [record.getMessage() for record in caplog.records] == [
+        "rollouts are collected step by step: the native core does not know the encoder OwnEncoder"
+    ]
+    assert caplog.records[0].levelno == logging.WARNING
+    assert collector.collect(policy).num_steps == 8 * STEPS
+    with caplog.at_level(logging.INFO, "surefoot"):
+        build_collector(
+            config.model_copy(update={"rollout": config.rollout.model_copy(update={"engine": "auto"})}), env, policy
+        )
+    assert caplog.records[-1].levelno == logging.INFO
+
+
+def test_torch_has_one_thread_while_all_cores_step_and_its_own_afterwards():
+    seen = []
+
+    class Watching:
+        rows = None
+
+        def collect(self, policy):
+            seen.append(torch.get_num_threads())
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        OneTorchThread(Watching()).collect(None)
+        assert seen == [1]
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+    collector, _ = make(configured())
+    assert isinstance(collector, OneTorchThread)
+    assert isinstance(collector._collector, NativeCollector)
+    assert isinstance(make(configured(engine="local"))[0], StepwiseCollector)
