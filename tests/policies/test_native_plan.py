@@ -1,0 +1,128 @@
+"""Which policies the native core knows, and what it is told of them."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from surefoot.core.config import NormalizeConfig, PolicyConfig
+from surefoot.core.specs import ArraySpec, ObsSpec
+from surefoot.policies.critics.scalar import ScalarCritic
+from surefoot.policies.distributions.categorical import CategoricalHead
+from surefoot.policies.native_plan import NativePlan, native_tensors, plan_policy
+from surefoot.policies.policy import ActorCritic
+
+VECTOR = ArraySpec("box", (3,), "float32")
+IMAGE = ArraySpec("image", (12, 12, 3), "uint8")
+CHOICE = ArraySpec("discrete", (), "int64", sizes=(3,), start=(2,))
+MOVES = ArraySpec("box", (2,), "float32", low=-1.0, high=(1.0, 4.0))
+
+
+def build(obs: ObsSpec = VECTOR, action: ArraySpec = CHOICE, **settings: object) -> ActorCritic:
+    return ActorCritic(obs, action, PolicyConfig(**settings), NormalizeConfig())
+
+
+def planned(policy: nn.Module) -> dict[str, Any]:
+    plan = plan_policy(policy)
+    assert isinstance(plan, NativePlan), plan
+    return plan.plain
+
+
+def test_a_plan_names_everything_by_the_learners_names() -> None:
+    normalize = NormalizeConfig(obs=True, obs_clip=5.0, returns=True)
+    spec = {"a.b": VECTOR, "secret": VECTOR}
+    config = PolicyConfig(critic_obs=("secret",), encoders={"a.b": {"kind": "mlp"}}, hidden=(8,), std="state")
+    policy = ActorCritic(spec, MOVES, config, normalize)
+    plan = planned(policy)
+    first = "preprocess.normalizers.obs/a/b"
+    assert plan["obs"][0] == {"key": "a.b", "size": 3, "normalizer": first, "clip": 5.0}
+    assert plan["actor"]["encoders"] == [{"obs": 0, "layers": ["actor_body.encoder.parts.0.network.layers.0"]}]
+    assert [encoder["obs"] for encoder in plan["critic"]["encoders"]] == [0, 1]
+    assert plan["head"]["std_layer"] == "head.std_layer"
+    assert (plan["head"]["low"], plan["head"]["high"]) == ([-1.0, -1.0], [1.0, 4.0])
+    assert plan["value"] == {"layer": "critic.head", "returns": "critic.returns"}
+    assert f"{first}.shift" in native_tensors(policy)
+
+
+def test_a_plan_without_normalization_or_own_critic_body() -> None:
+    plan = planned(build(share_trunk=True, hidden=()))
+    assert plan["obs"] == [{"key": "", "size": 3, "normalizer": "", "clip": math.inf}]
+    assert plan["shares_trunk"]
+    assert "critic" not in plan
+    assert plan["actor"] == {"encoders": [{"obs": 0, "layers": []}], "trunk": []}
+    assert (plan["head"]["sizes"], plan["head"]["start"]) == ([3], [2])
+
+
+def test_tensors_are_views_of_the_learners_memory() -> None:
+    policy = build()
+    tensors = native_tensors(policy)
+    with torch.no_grad():
+        policy.critic.get_parameter("head.bias").fill_(7)
+    np.testing.assert_array_equal(tensors["critic.head.bias"], [7])
+    assert {array.dtype for array in tensors.values()} == {np.dtype(np.float32)}
+
+
+class OwnHead(CategoricalHead):
+    """Could compute anything."""
+
+
+class OwnCritic(ScalarCritic):
+    """Could compute anything."""
+
+
+class OwnPolicy(ActorCritic):
+    """Could compute anything."""
+
+
+class OwnEncoder(nn.Module):
+    def forward(self, obs: Tensor) -> Tensor:
+        return obs
+
+
+def with_parts(**parts: nn.Module) -> ActorCritic:
+    policy = build()
+    for name, part in parts.items():
+        setattr(policy, name, part)
+    return policy
+
+
+def hooked() -> ActorCritic:
+    policy = build()
+    policy.actor_body.register_forward_hook(lambda *_: None)
+    return policy
+
+
+def with_another_activation() -> ActorCritic:
+    policy = build()
+    policy.actor_body.trunk = build(activation="relu").actor_body.trunk
+    return policy
+
+
+CONFIGS = PolicyConfig(), NormalizeConfig()
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        (nn.Linear(1, 1), "policy Linear"),
+        (OwnPolicy(VECTOR, CHOICE, *CONFIGS), "policy OwnPolicy"),
+        (ActorCritic(VECTOR, CHOICE, *CONFIGS, encoder=lambda spec: OwnEncoder()), "encoder OwnEncoder"),
+        (with_parts(head=OwnHead(64, CHOICE, CONFIGS[0])), "distribution OwnHead"),
+        (with_parts(critic=OwnCritic(64, *CONFIGS)), "critic OwnCritic"),
+        (build({"camera": IMAGE, "joints": VECTOR}), "'camera' is image of uint8"),
+        (build({"depth": ArraySpec("box", (12, 12), "float32")}, encoders={"depth": "conv"}), "encoder ConvEncoder"),
+        (build(ArraySpec("discrete", (), "int64", sizes=(4,), start=(0,))), "the observation is discrete"),
+        (build(precision="bfloat16"), "bfloat16"),
+        (build().double(), "float32"),
+        (hooked(), "forward hooks of actor_body"),
+        (with_another_activation(), "one activation"),
+    ],
+)
+def test_what_the_core_does_not_know_is_named_in_one_line(policy: nn.Module, reason: str) -> None:
+    refusal = plan_policy(policy)
+    assert isinstance(refusal, str)
+    assert reason in refusal
+    assert "\n" not in refusal
