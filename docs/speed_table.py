@@ -1,42 +1,61 @@
 """Writes README's speed table from the committed results: python docs/speed_table.py"""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "speed" / "peers.json"
 BEGIN, END = "<!-- speed: begin -->\n", "<!-- speed: end -->\n"
-SIDES = {
+OURS = {
+    "native": "Surefoot `native`",
     "local": "Surefoot `local`",
     "processes": "Surefoot `processes`",
+}
+THEIRS = {
     "sb3": "SB3",
     "sb3-subproc": "SB3 subproc",
     "envpool": "EnvPool loop",
+    "skrl": "skrl",
+    "rsl-rl": "RSL-RL",
 }
+MISSING = "\N{EN DASH}"
 
 
 def table(results: dict[str, Any]) -> str:
-    """Markdown: steps a second of every side, and our better engine over Stable-Baselines3's two."""
-    lines = [
-        f"| task | {' | '.join(SIDES.values())} | over SB3 | over SB3 subproc |",
-        "|---|" + "---:|" * (len(SIDES) + 2),
-    ]
-    for entry in results["tasks"]:
-        rates = {subject["name"]: subject["steps_per_s"]["median"] for subject in entry["subjects"]}
-        if "sb3" not in rates:
-            continue
-        ours = max(("local", "processes"), key=rates.__getitem__)
-        ratios = {ratio["theirs"]: ratio["end_to_end"] for ratio in entry["ratios"] if ratio["ours"] == ours}
+    """Markdown: steps a second of every side, and our fastest engine over those that its ratio is about."""
+    tasks = [entry for entry in results["tasks"] if "sb3" in rates(entry)]
+    measured = {name for entry in tasks for name in rates(entry)}
+    sides = {name: title for name, title in (OURS | THEIRS).items() if name in measured}
+    over = ("sb3", "envpool") if "native" in measured else ("sb3", "sb3-subproc")
+    titles = [*sides.values(), *(f"over {THEIRS[name].removesuffix(' loop')}" for name in over)]
+    lines = [f"| task | {' | '.join(titles)} |", "|---|" + "---:|" * len(titles)]
+    for entry in tasks:
         task = entry["task"]
-        cells = [f"{rates[side]:,.0f}" for side in SIDES]
-        cells += [_times(ratios["sb3"]), _times(ratios["sb3-subproc"])]
+        cells = [_rate(rates(entry).get(side)) for side in sides] + _ratios(entry, over)
         lines.append(f"| {task['env']}, {task['num_envs']} x {task['num_steps']} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def _times(ratio: dict[str, float]) -> str:
-    return f"**{ratio['median']:.2f}** ({ratio['low']:.2f} to {ratio['high']:.2f})"
+def rates(entry: dict[str, Any]) -> dict[str, float]:
+    """Steps a second by side, of those that ran."""
+    return {one["name"]: one["steps_per_s"]["median"] for one in entry["subjects"] if "steps_per_s" in one}
+
+
+def _ratios(entry: dict[str, Any], over: Sequence[str]) -> list[str]:
+    found = rates(entry)
+    ours = max((name for name in OURS if name in found), key=found.__getitem__)
+    ratios = {ratio["theirs"]: ratio["end_to_end"] for ratio in entry["ratios"] if ratio["ours"] == ours}
+    return [_times(ratios.get(name)) for name in over]
+
+
+def _rate(rate: float | None) -> str:
+    return MISSING if rate is None else f"{rate:,.0f}"
+
+
+def _times(ratio: dict[str, float] | None) -> str:
+    return MISSING if ratio is None else f"**{ratio['median']:.2f}** ({ratio['low']:.2f} to {ratio['high']:.2f})"
 
 
 def written() -> str:

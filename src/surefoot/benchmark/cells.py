@@ -11,7 +11,7 @@ from surefoot.benchmark.spread import Spread
 MEGABYTE = 10**6
 FAILED = "failed"
 NOISE_NOTE = "Medians of the repeats; ± is the largest distance of a repeat from the median."
-RATES = ("steps_per_s", "rollout_steps_per_s", "rollout_ms", "learn_ms")
+RATES = ("steps_per_s", "rollout_steps_per_s", "rollout_ms", "learn_ms", "step_us")
 
 
 def megabytes(size: int | None) -> str:
@@ -21,7 +21,22 @@ def megabytes(size: int | None) -> str:
 
 def times(ratio: Spread | None) -> str:
     """A ratio with its range."""
-    return MISSING if ratio is None else ratio.with_range(".2f")
+    return MISSING if ratio is None else ratio.with_range(decimals(ratio.median))
+
+
+def share(ratio: Spread | None) -> str:
+    """A ratio as a percentage, with its range."""
+    return MISSING if ratio is None else ratio.with_range(".0%" if ratio.median >= 0.1 else ".1%")
+
+
+def decimals(number: float) -> str:
+    """The format that shows about three digits."""
+    return ".3f" if number < 1 else ".2f" if number < 10 else ".1f" if number < 100 else ",.0f"
+
+
+def spread_to_json(found: Spread | None) -> dict[str, float] | None:
+    """Three numbers by name, or nothing."""
+    return None if found is None else found.to_json()
 
 
 def failures(subjects: Sequence[Measured]) -> list[str]:
@@ -35,6 +50,7 @@ def subject_to_json(subject: Measured) -> dict[str, Any]:
         return {"name": subject.name, "error": subject.error}
     return {
         "name": subject.name,
+        "engine": subject.engine,
         **{rate: subject.spread(rate).to_json() for rate in RATES},
         "peak_memory_bytes": subject.peak_memory,
         "windows": [asdict(window) for window in subject.windows],

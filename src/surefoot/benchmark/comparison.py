@@ -45,16 +45,16 @@ class Comparison:
 
 
 def our_engines() -> list[str]:
-    """Surefoot's own sides in the registry."""
-    return [name for name in PEERS.names() if not PEERS[name].needs]
+    """Surefoot's own sides in the registry, the native engine first."""
+    return sorted((name for name in PEERS.names() if not PEERS[name].needs), key=lambda name: name != "native")
 
 
 def choose_sides(engines: Sequence[str], peers: Sequence[str]) -> Sides:
     """All known ones if none is named; a peer whose package is missing is left out with the remedy."""
     ours = our_engines()
     others = [name for name in PEERS.names() if name not in ours]
-    _refuse_unknown("--engines", engines, ours)
-    _refuse_unknown("--peers", peers, others)
+    refuse_unknown("--engines", engines, ours)
+    refuse_unknown("--peers", peers, others)
     present, absent = [], {}
     for name in dict.fromkeys(peers or others):
         missing = missing_packages(PEERS[name])
@@ -68,7 +68,7 @@ def choose_sides(engines: Sequence[str], peers: Sequence[str]) -> Sides:
 
 def choose_tasks(names: Sequence[str]) -> list[Task]:
     """By name; all if none is named."""
-    _refuse_unknown("--tasks", names, list(TASKS))
+    refuse_unknown("--tasks", names, list(TASKS))
     return [TASKS[name] for name in dict.fromkeys(names or TASKS)]
 
 
@@ -97,11 +97,19 @@ def _report(comparison: Comparison, effort: Effort, measured: Sequence[tuple[Tas
         "effort": effort_to_json(effort),
         "tasks": [_to_json(task, rounds, sides) for task, rounds in measured],
         "absent": sides.absent,
+        "failed": failed_sides(measured),
     }
     tables = [table for task, rounds in measured for table in _tables(task, rounds, sides)]
     shares = [share for _, rounds in measured for share in rounds.shares]
     load = summarize_load(measured[0][1].loadavg_before, shares)
     return Report("peers", "Surefoot beside others", tables, notes, results, load)
+
+
+def failed_sides(measured: Sequence[tuple[Task, Rounds]]) -> list[str]:
+    """`task: side` of all that have nothing to show."""
+    return [
+        f"{task.name}: {subject.name}" for task, rounds in measured for subject in rounds.subjects if subject.has_failed
+    ]
 
 
 def _absences(sides: Sides) -> list[str]:
@@ -127,10 +135,17 @@ def _tables(task: Task, rounds: Rounds, sides: Sides) -> list[Table]:
     tables = [Table(task.title, columns, [_row(subject) for subject in rounds.subjects])]
     ours, theirs = _split(rounds, sides)
     if theirs:
-        columns = ["peer", *(f"{mine.name} / peer, {name}" for mine in ours for name in RATES)]
-        rows = [[PEERS[other.name].title, *_ratio_cells(ours, other)] for other in theirs]
-        tables.append(Table(f"Ratios, {task.title}", columns, rows))
+        tables += [_ratio_table(f"Ours over theirs, {name}, {task.title}", name, ours, theirs) for name in RATES]
     return tables
+
+
+def _ratio_table(title: str, rate: str, ours: Sequence[Measured], theirs: Sequence[Measured]) -> Table:
+    columns = ["peer", *(f"{mine.name} over it" for mine in ours)]
+    rows = []
+    for other in theirs:
+        found = [ratios(mine, other) for mine in ours]
+        rows.append([PEERS[other.name].title, *(times(None if both is None else both[rate]) for both in found)])
+    return Table(title, columns, rows)
 
 
 def _row(subject: Measured) -> list[str]:
@@ -139,11 +154,6 @@ def _row(subject: Measured) -> list[str]:
         return [title, FAILED, *[MISSING] * 3]
     phases = [f"{subject.spread(phase).median:,.1f}" for phase in ("rollout_ms", "learn_ms")]
     return [title, subject.spread("steps_per_s").with_noise(), *phases, megabytes(subject.peak_memory)]
-
-
-def _ratio_cells(ours: Sequence[Measured], other: Measured) -> list[str]:
-    found = [ratios(mine, other) for mine in ours]
-    return [times(None if both is None else both[name]) for both in found for name in RATES]
 
 
 def _to_json(task: Task, rounds: Rounds, sides: Sides) -> dict[str, Any]:
@@ -170,7 +180,8 @@ def _key(name: str) -> str:
     return name.replace(" ", "_")
 
 
-def _refuse_unknown(option: str, names: Sequence[str], known: Sequence[str]) -> None:
+def refuse_unknown(option: str, names: Sequence[str], known: Sequence[str]) -> None:
+    """Name what does not exist, with the nearest that does."""
     unknown = [name for name in names if name not in known]
     if unknown:
         raise ConfigError(

@@ -5,7 +5,13 @@ import time
 from surefoot.benchmark.window import Window
 from surefoot.compose import Specs, build_env, build_policy, build_trainer
 from surefoot.core.config import Config
+from surefoot.core.errors import NativeError
+from surefoot.envs.engines import Engine, engines
+from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import EnvSource
+from surefoot.envs.protocol import VecEnv
+from surefoot.policies.native_plan import plan_policy
+from surefoot.policies.policy import Policy
 
 
 class Training:
@@ -15,6 +21,11 @@ class Training:
         self._env = build_env(config, source)
         policy = build_policy(config, Specs(self._env.obs_spec, self._env.action_spec))
         self._trainer = build_trainer(config, self._env, policy)
+        reason = why_not_native(self._env, policy)
+        if reason and config.rollout.engine == "native":  # a figure of another engine under this name would be false
+            self._env.close()
+            raise NativeError(f"not native: {reason}")
+        self.engine = engine_name(self._env) if reason else "native"
 
     def run(self, iterations: int) -> Window:
         """Iterations of the trainer."""
@@ -40,3 +51,17 @@ class Collecting(Training):
         for _ in range(iterations):
             steps += self._trainer.collector.collect(self._trainer.policy).num_steps
         return Window(iterations, steps, time.perf_counter() - began, 0.0)
+
+
+def why_not_native(env: VecEnv, policy: Policy) -> str:
+    """Empty where whole rollouts run in the core."""
+    if not isinstance(env, NativeEngine):
+        return (env.why_not_native if isinstance(env, Engine) else "") or "the core does not step these envs"
+    plan = plan_policy(policy)
+    return plan if isinstance(plan, str) else ""
+
+
+def engine_name(env: VecEnv) -> str:
+    """As it is registered; vector envs step themselves."""
+    found = [name for name in engines.names() if type(env) is engines[name]]
+    return found[0] if found else "its own"

@@ -1,73 +1,146 @@
-"""`bench rollout`: the engines side by side, collecting only."""
+"""`bench rollout`: the engines side by side, collecting only, and how near the native one comes to its limit."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from surefoot.benchmark.cells import (
     FAILED,
     NOISE_NOTE,
+    decimals,
     effort_to_json,
     failures,
     megabytes,
+    share,
+    spread_to_json,
     subject_to_json,
     times,
 )
-from surefoot.benchmark.recipe import Plan, collecting_recipe
+from surefoot.benchmark.recipe import Plan, collecting_recipe, limit_recipe
 from surefoot.benchmark.report import MISSING, Report, Table
-from surefoot.benchmark.rounds import Effort, Measured, Say, measure
+from surefoot.benchmark.rounds import Effort, Measured, Rounds, Say, measure
 from surefoot.benchmark.spread import Spread, ratio
 from surefoot.benchmark.subject_process import SubjectError
 from surefoot.core.config import Config
 from surefoot.core.layers import build_config
 
-REFERENCE = "local"
+REFERENCE, NATIVE, LIMIT = "local", "native", "limit"
 
 
-def with_engine(config: Config, engine: str) -> Config:
+@dataclass(frozen=True)
+class Contest:
+    """Which engines collect, and with which numbers of threads the native one does so besides."""
+
+    engines: Sequence[str]
+    threads: Sequence[int] = ()
+
+
+def with_engine(config: Config, engine: str, workers: int | None = None) -> Config:
     """The same run with another engine."""
-    return build_config(config.model_dump(mode="json"), {"rollout.engine": engine})
+    changes = {} if workers is None else {"rollout.workers": workers}
+    return build_config(config.model_dump(mode="json"), {"rollout.engine": engine, **changes})
 
 
-def bench_rollout(config: Config, engines: Sequence[str], effort: Effort, say: Say) -> Report:
+def bench_rollout(config: Config, contest: Contest, effort: Effort, say: Say) -> Report:
     """Take turns collecting with each engine; one that cannot run this env says so in its row."""
-    threads = config.train.threads or None
-    plans = [Plan(engine, collecting_recipe(with_engine(config, engine)), threads) for engine in engines]
-    rounds = measure(plans, effort, say)
-    if all(subject.has_failed for subject in rounds.subjects):
-        raise SubjectError("; ".join(failures(rounds.subjects)))
-    ratios = {subject.name: against(subject, rounds.subjects) for subject in rounds.subjects}
-    results = {
+    rounds = measure(_plans(config, contest), effort, say)
+    subjects = in_order(rounds.subjects)
+    if all(subject.has_failed for subject in subjects):
+        raise SubjectError("; ".join(dict.fromkeys(failures(subjects))))
+    rollout = config.rollout
+    title = f"Rollouts of {config.env.id}, {rollout.num_envs} envs x {rollout.num_steps} steps"
+    columns = ["engine", "steps/s", "ms a rollout", f"times {REFERENCE}", "of the limit", "peak MB"]
+    table = Table(title, columns, [_row(subject, subjects) for subject in subjects])
+    return Report("rollout", title, [table], _notes(subjects), _results(config, effort, rounds, subjects), rounds.load)
+
+
+def _plans(config: Config, contest: Contest) -> list[Plan]:
+    """The limit comes right after the native engine, so that the two are neighbors in time."""
+    torch_threads = config.train.threads or None
+    plans = []
+    for engine in sorted(contest.engines, key=lambda name: name != NATIVE):
+        plans.append(Plan(engine, collecting_recipe(with_engine(config, engine)), torch_threads))
+        if engine == NATIVE:
+            plans.append(Plan(LIMIT, limit_recipe(with_engine(config, NATIVE, workers=0)), torch_threads))
+            for count in contest.threads:
+                one = with_engine(config, NATIVE, workers=count)
+                plans.append(Plan(threads_name(count), collecting_recipe(one), torch_threads))
+    return plans
+
+
+def threads_name(count: int) -> str:
+    """In tables."""
+    return f"{NATIVE}, {count} thread{'s' if count > 1 else ''}"
+
+
+def in_order(subjects: Sequence[Measured]) -> list[Measured]:
+    """The engine that `auto` takes first: where native cannot be had it comes last, and has no limit."""
+    native = _named(subjects, NATIVE)
+    if native is None or not native.has_failed:
+        return list(subjects)
+    others = [subject for subject in subjects if not subject.name.startswith((NATIVE, LIMIT))]
+    return [*others, native]
+
+
+def against(subject: Measured, name: str, subjects: Sequence[Measured]) -> Spread | None:
+    """The ratio to another, round by round, if both ran."""
+    other = _named(subjects, name)
+    if other is None or other is subject or other.has_failed or subject.has_failed:
+        return None
+    return ratio(subject.values("rollout_steps_per_s"), other.values("rollout_steps_per_s"))
+
+
+def _named(subjects: Sequence[Measured], name: str) -> Measured | None:
+    return next((subject for subject in subjects if subject.name == name), None)
+
+
+def _row(subject: Measured, subjects: Sequence[Measured]) -> list[str]:
+    if subject.has_failed:
+        return [subject.name, FAILED, *[MISSING] * 4]
+    rollout = subject.spread("rollout_ms")
+    rates = [subject.spread("steps_per_s").with_noise(), rollout.with_noise(decimals(rollout.median))]
+    times_reference = "1" if subject.name == REFERENCE else times(against(subject, REFERENCE, subjects))
+    of_limit = "100%" if subject.name == LIMIT else share(against(subject, LIMIT, subjects))
+    return [subject.name, *rates, times_reference, of_limit, megabytes(subject.peak_memory)]
+
+
+def _notes(subjects: Sequence[Measured]) -> list[str]:
+    notes = [f"Only collecting, no learning. {NOISE_NOTE} Memory is of all processes of an engine together."]
+    limit = _named(subjects, LIMIT)
+    if limit is not None and not limit.has_failed:
+        notes.append(
+            "The limit is the dynamics alone on all cores: the actions and resets of rollouts that the native engine"
+            " collected, stepped again from the same states, without inference, noise, rewards or observations."
+        )
+    notes += [f"{_more(fewer, more)}: {times(found)}." for fewer, more, found in thread_ratios(subjects)]
+    return notes + failures(subjects)
+
+
+def thread_ratios(subjects: Sequence[Measured]) -> list[tuple[Measured, Measured, Spread]]:
+    """What more threads bring over the first number of them."""
+    counted = [one for one in subjects if one.name.startswith(f"{NATIVE}, ") and not one.has_failed]
+    pairs = [(counted[0], more, against(more, counted[0].name, counted)) for more in counted[1:]]
+    return [(first, more, found) for first, more, found in pairs if found is not None]
+
+
+def _more(fewer: Measured, more: Measured) -> str:
+    return f"From {fewer.name.removeprefix(NATIVE + ', ')} to {more.name.removeprefix(NATIVE + ', ')}"
+
+
+def _results(config: Config, effort: Effort, rounds: Rounds, subjects: Sequence[Measured]) -> dict[str, Any]:
+    return {
         "config": config.model_dump(mode="json"),
         "effort": effort_to_json(effort),
         "order": rounds.order,
         "subjects": [
-            {**subject_to_json(subject), f"ratio_to_{REFERENCE}": _json(ratios[subject.name])}
-            for subject in rounds.subjects
+            {
+                **subject_to_json(subject),
+                f"ratio_to_{REFERENCE}": spread_to_json(against(subject, REFERENCE, subjects)),
+                f"ratio_to_{LIMIT}": spread_to_json(against(subject, LIMIT, subjects)),
+            }
+            for subject in subjects
+        ],
+        "thread_ratios": [
+            {"from": fewer.name, "to": more.name, **found.to_json()} for fewer, more, found in thread_ratios(subjects)
         ],
     }
-    rollout = config.rollout
-    title = f"Rollouts of {config.env.id}, {rollout.num_envs} envs x {rollout.num_steps} steps"
-    columns = ["engine", "steps/s", "ms a rollout", f"times {REFERENCE}", "peak MB"]
-    rows = [_row(subject, ratios[subject.name]) for subject in rounds.subjects]
-    notes = [f"Only collecting, no learning. {NOISE_NOTE} Memory is of all processes of an engine together."]
-    notes += failures(rounds.subjects)
-    return Report("rollout", title, [Table(title, columns, rows)], notes, results, rounds.load)
-
-
-def against(subject: Measured, subjects: Sequence[Measured]) -> Spread | None:
-    """The ratio to the reference engine, if both ran."""
-    reference = next((other for other in subjects if other.name == REFERENCE), None)
-    if reference is None or reference is subject or reference.has_failed or subject.has_failed:
-        return None
-    return ratio(subject.values("steps_per_s"), reference.values("steps_per_s"))
-
-
-def _row(subject: Measured, ratio_to_reference: Spread | None) -> list[str]:
-    if subject.has_failed:
-        return [subject.name, FAILED, *[MISSING] * 3]
-    rates = [subject.spread("steps_per_s").with_noise(), subject.spread("rollout_ms").with_noise(",.1f")]
-    times_reference = "1" if subject.name == REFERENCE else times(ratio_to_reference)
-    return [subject.name, *rates, times_reference, megabytes(subject.peak_memory)]
-
-
-def _json(spread: Spread | None) -> dict[str, float] | None:
-    return None if spread is None else spread.to_json()

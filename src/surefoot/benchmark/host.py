@@ -30,7 +30,7 @@ def main() -> int:
     subject: Subject | None = None
     try:
         subject = build_subject(commands.get()["build"])
-        _answer(answers, {})
+        _answer(answers, {"engine": getattr(subject, "engine", None)})
         while "run" in (command := commands.get()):
             _answer(answers, asdict(subject.run(command["run"])))
     except KeyboardInterrupt:
@@ -48,13 +48,17 @@ def main() -> int:
 def build_subject(recipe: Recipe) -> Subject:
     """The subject of a recipe."""
     from surefoot.benchmark.configured import Collecting, Training
+    from surefoot.benchmark.limit import Replaying
     from surefoot.benchmark.peers import PEERS
+    from surefoot.benchmark.steppers import STEPPERS
     from surefoot.benchmark.tasks import Task
     from surefoot.core.layers import build_config
 
     if recipe["kind"] == "peer":
         return PEERS[recipe["peer"]](Task(**recipe["task"]), recipe["threads"])
-    kind = Collecting if recipe["kind"] == "collecting" else Training
+    if recipe["kind"] == "stepping":
+        return STEPPERS[recipe["side"]](recipe["env_id"], recipe["num_envs"], recipe["num_steps"])
+    kind = {"training": Training, "collecting": Collecting, "limit": Replaying}[recipe["kind"]]
     return kind(build_config(recipe["config"]))
 
 

@@ -28,6 +28,16 @@ def collecting_recipe(config: Config) -> Recipe:
     return {"kind": "collecting", "config": config.model_dump(mode="json")}
 
 
+def limit_recipe(config: Config) -> Recipe:
+    """The dynamics alone of what the native engine collects."""
+    return {"kind": "limit", "config": config.model_dump(mode="json")}
+
+
+def stepping_recipe(side: str, env_id: str, num_envs: int, num_steps: int) -> Recipe:
+    """Envs stepped with random actions by someone of the registry."""
+    return {"kind": "stepping", "side": side, "env_id": env_id, "num_envs": num_envs, "num_steps": num_steps}
+
+
 def peer_recipe(peer: str, task: Task, threads: int) -> Recipe:
     """A peer of the registry at a task."""
     return {"kind": "peer", "peer": peer, "task": asdict(task), "threads": threads}

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -18,6 +20,8 @@ from surefoot.benchmark.machine import describe_machine, machine
 from surefoot.core.errors import SurefootError
 
 MISSING = "\N{EN DASH}"
+WIDEST = 10_000
+"""No terminal is this wide: what a table would take if it could."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Table:
         return "\n".join([*lines, *map(_line, self.rows)])
 
     def to_rich(self) -> RichTable:
-        """For a terminal of any width: cells wrap between words."""
+        """For a terminal: headings and names of rows may break between words, numbers never do."""
         table = RichTable(
             title=Text(self.title),  # as it is: rich would read brackets as markup
             title_justify="left",
@@ -43,11 +47,23 @@ class Table:
             pad_edge=False,
             collapse_padding=True,
         )
-        for place, column in enumerate(self.columns):
-            table.add_column(Text(column), justify="right" if place else "left")
+        for place, heading in enumerate(self.columns):
+            cells = [row[place] for row in self.rows]
+            lines = _broken(heading, max(map(len, cells), default=0))
+            parts = cells if place else [word for cell in cells for word in cell.split()]
+            narrowest = max(map(len, [*parts, *lines]))
+            side = "right" if place else "left"
+            table.add_column(Text("\n".join(lines)), justify=side, min_width=narrowest, vertical="bottom")
         for row in self.rows:
             table.add_row(*map(Text, row))
         return table
+
+    def to_lines(self) -> str:
+        """For a terminal that is too narrow for the table: a line a number."""
+        lines = [self.title]
+        for name, *cells in self.rows:
+            lines += [name, *(f"  {column}: {cell}" for column, cell in zip(self.columns[1:], cells, strict=True))]
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -80,7 +96,9 @@ class Occasion:
 def show(report: Report, console: Console) -> None:
     """On screen."""
     for table in report.tables:
-        console.print(table.to_rich())
+        rich = table.to_rich()
+        fits = Measurement.get(console, console.options.update(max_width=WIDEST), rich).minimum <= console.width
+        console.print(rich if fits else Text(table.to_lines() + "\n"))
     for note in [*report.notes, report.load.describe()]:
         console.print(Text(note))
 
@@ -127,3 +145,9 @@ def write_text(file: Path, text: str) -> None:
 
 def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _broken(heading: str, width: int) -> list[str]:
+    """A heading in as many lines as it takes to be no wider than its cells, if its words allow it."""
+    width = max(width, *map(len, heading.split()))
+    return textwrap.wrap(heading, width, break_long_words=False, break_on_hyphens=False)

@@ -50,6 +50,8 @@ class Measured:
     windows: list[Window] = field(default_factory=list)
     peak_memory: int | None = None
     error: str | None = None
+    engine: str | None = None
+    """The one that it really got, where `auto` left the choice."""
 
     @property
     def has_failed(self) -> bool:
@@ -119,7 +121,7 @@ class _Turn:
         """Build and warm up, and from that decide how many iterations a window has."""
         try:
             self._say(f"{self.measured.name}: starting")
-            self.process.build()
+            self.measured.engine = self.process.build()
             self._warm_up()
         except SubjectError as error:
             self._fail(error)

@@ -4,9 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from surefoot.benchmark.cells import FAILED, NOISE_NOTE, effort_to_json, failures, megabytes, subject_to_json
+from surefoot.benchmark.cells import (
+    FAILED,
+    NOISE_NOTE,
+    decimals,
+    effort_to_json,
+    failures,
+    megabytes,
+    spread_to_json,
+    subject_to_json,
+)
 from surefoot.benchmark.engines import with_engine
-from surefoot.benchmark.recipe import Plan, training_recipe
+from surefoot.benchmark.recipe import Plan, collecting_recipe, training_recipe
 from surefoot.benchmark.report import MISSING, Report, Table
 from surefoot.benchmark.rounds import Effort, Measured, Rounds, Say, measure
 from surefoot.benchmark.spread import Spread, ratio
@@ -29,11 +38,18 @@ class Point:
     speedup: Spread | None
     efficiency: float | None
     """Of the rollout: its speed-up over how many times as many envs it had."""
+    step_cost: Spread | None
+    """Of a step in the rollout, over that with the first number."""
 
     @property
     def name(self) -> str:
         """In words."""
         return f"{self.num_envs} envs, engine {self.engine}"
+
+    @property
+    def deviation(self) -> float:
+        """How much more a step costs than with the first number, as a share; less is negative."""
+        return 0.0 if self.step_cost is None else self.step_cost.median - 1
 
 
 def with_num_envs(config: Config, num_envs: int) -> Config:
@@ -48,34 +64,40 @@ def with_num_envs(config: Config, num_envs: int) -> Config:
     return build_config(config.model_dump(mode="json"), changes)
 
 
-def bench_scaling(config: Config, sizes: Sequence[int], engines: Sequence[str], effort: Effort, say: Say) -> Report:
+@dataclass(frozen=True)
+class Sweep:
+    """Every number of envs with every engine; `only_rollout` leaves learning out."""
+
+    sizes: Sequence[int]
+    engines: Sequence[str]
+    only_rollout: bool = False
+
+
+def bench_scaling(config: Config, sweep: Sweep, effort: Effort, say: Say) -> Report:
     """Measure every number of envs with every engine, in turns."""
-    configs = [with_num_envs(with_engine(config, engine), size) for engine in engines for size in sizes]
-    threads = config.train.threads or None
-    plans = [
-        Plan(f"{one.rollout.num_envs} envs, {one.rollout.engine}", training_recipe(one), threads) for one in configs
-    ]
+    configs = [with_num_envs(with_engine(config, engine), size) for engine in sweep.engines for size in sweep.sizes]
+    threads, recipe = config.train.threads or None, collecting_recipe if sweep.only_rollout else training_recipe
+    plans = [Plan(f"{one.rollout.num_envs} envs, {one.rollout.engine}", recipe(one), threads) for one in configs]
     rounds = measure(plans, effort, say)
     points = _points(configs, rounds)
     if all(point.measured.has_failed for point in points):
         raise SubjectError("; ".join(failures(rounds.subjects)))
     best = recommend([point for point in points if not point.measured.has_failed])
-    title = f"Scaling of {config.env.id}, {config.rollout.num_steps} steps, {config.ppo.epochs} epochs"
     results = {
         "config": config.model_dump(mode="json"),
+        "only_rollout": sweep.only_rollout,
         "effort": effort_to_json(effort),
         "order": rounds.order,
         "points": [_to_json(point) for point in points],
+        "step_cost_deviation": {name: point.deviation for name, point in farthest(points).items()},
         "recommended": {"num_envs": best.point.num_envs, "engine": best.point.engine, "because": best.reason},
     }
-    return Report(
-        "scaling",
-        title,
-        [_table(title, points)],
-        [*_kept(config, configs), *failures(rounds.subjects), best.words],
-        results,
-        rounds.load,
+    title = f"Scaling of {config.env.id}, {config.rollout.num_steps} steps, " + (
+        "rollout only" if sweep.only_rollout else f"{config.ppo.epochs} epochs"
     )
+    notes = [*_kept(config, configs), *_flatness(points), *failures(rounds.subjects), best.words]
+    table = _rollout_table(title, points) if sweep.only_rollout else _table(title, points)
+    return Report("scaling", title, [table], notes, results, rounds.load)
 
 
 @dataclass(frozen=True)
@@ -112,31 +134,67 @@ def is_tie(one: Spread, best: Spread) -> bool:
     return one.high >= best.low or one.median >= (1 - NOISE) * best.median
 
 
+def farthest(points: Sequence[Point]) -> dict[str, Point]:
+    """By engine, the number of envs whose cost of a step is farthest from that with the first number."""
+    ran = [point for point in points if point.step_cost is not None]
+    return {
+        engine: max((point for point in ran if point.engine == engine), key=lambda point: abs(point.deviation))
+        for engine in dict.fromkeys(point.engine for point in ran)
+    }
+
+
 def _points(configs: Sequence[Config], rounds: Rounds) -> list[Point]:
     firsts: dict[str, tuple[int, Measured]] = {}
     points = []
     for config, measured in zip(configs, rounds.subjects, strict=True):
-        engine, num_envs = config.rollout.engine, config.rollout.num_envs
+        engine = measured.engine or config.rollout.engine
         if not measured.has_failed:
-            firsts.setdefault(engine, (num_envs, measured))
-        points.append(_point(config, measured, firsts.get(engine)))
+            firsts.setdefault(config.rollout.engine, (config.rollout.num_envs, measured))
+        points.append(_point(engine, config, measured, firsts.get(config.rollout.engine)))
     return points
 
 
-def _point(config: Config, measured: Measured, first: tuple[int, Measured] | None) -> Point:
-    engine, num_envs = config.rollout.engine, config.rollout.num_envs
-    speedup, efficiency = None, None
-    if first is not None and not measured.has_failed:
-        first_envs, reference = first
-        speedup = ratio(measured.values("steps_per_s"), reference.values("steps_per_s"))
-        rollout = ratio(measured.values("rollout_steps_per_s"), reference.values("rollout_steps_per_s"))
-        efficiency = rollout.median / (num_envs / first_envs)
-    return Point(engine, num_envs, config.ppo.batch_size, measured, speedup, efficiency)
+def _point(engine: str, config: Config, measured: Measured, first: tuple[int, Measured] | None) -> Point:
+    num_envs, batch_size = config.rollout.num_envs, config.ppo.batch_size
+    if first is None or measured.has_failed:
+        return Point(engine, num_envs, batch_size, measured, None, None, None)
+    first_envs, reference = first
+    speedup = ratio(measured.values("steps_per_s"), reference.values("steps_per_s"))
+    rollout = ratio(measured.values("rollout_steps_per_s"), reference.values("rollout_steps_per_s"))
+    step_cost = ratio(measured.values("step_us"), reference.values("step_us"))
+    return Point(engine, num_envs, batch_size, measured, speedup, rollout.median / (num_envs / first_envs), step_cost)
 
 
 def _table(title: str, points: Sequence[Point]) -> Table:
     columns = ["envs", "engine", "steps/s", "rollout ms", "learn ms", "speed-up", "efficiency", "peak MB"]
     return Table(title, columns, [_row(point) for point in points])
+
+
+def _rollout_table(title: str, points: Sequence[Point]) -> Table:
+    columns = ["envs", "engine", "steps/s", "rollout ms", "us a step", "a step over the first", "peak MB"]
+    rows = []
+    for point in points:
+        cells = [str(point.num_envs), point.engine]
+        if point.step_cost is None:
+            rows.append([*cells, FAILED, *[MISSING] * 4])
+            continue
+        rate, rollout, step = (point.measured.spread(what) for what in ("steps_per_s", "rollout_ms", "step_us"))
+        cells += [rate.with_noise(), *(format(one.median, decimals(one.median)) for one in (rollout, step))]
+        rows.append([*cells, point.step_cost.with_range(".2f"), megabytes(point.measured.peak_memory)])
+    return Table(title, columns, rows)
+
+
+def _flatness(points: Sequence[Point]) -> list[str]:
+    """How far the cost of a step strays, where there is more than one number of envs."""
+    notes = []
+    for engine, point in farthest(points).items():
+        ran = [one for one in points if one.engine == engine and one.step_cost is not None]
+        if len(ran) > 1:
+            notes.append(
+                f"The rollout's cost of a step, engine {engine}, is farthest from that with {ran[0].num_envs} envs at"
+                f" {point.num_envs}: {point.deviation:+.1%} (wall-clock time over the steps of all envs)."
+            )
+    return notes
 
 
 def _row(point: Point) -> list[str]:
@@ -145,7 +203,7 @@ def _row(point: Point) -> list[str]:
         return [str(point.num_envs), point.engine, FAILED, *[MISSING] * 5]
     return [
         *(str(point.num_envs), point.engine, measured.spread("steps_per_s").with_noise()),
-        *(f"{measured.spread(phase).median:,.1f}" for phase in ("rollout_ms", "learn_ms")),
+        *(format(phase.median, decimals(phase.median)) for phase in map(measured.spread, ("rollout_ms", "learn_ms"))),
         *(f"{point.speedup.median:.2f}", f"{point.efficiency:.0%}", megabytes(measured.peak_memory)),
     ]
 
@@ -172,7 +230,8 @@ def _kept(config: Config, configs: Sequence[Config]) -> list[str]:
 
 def _to_json(point: Point) -> dict[str, Any]:
     return {
-        **{"engine": point.engine, "num_envs": point.num_envs, "batch_size": point.batch_size},
-        **{"speedup": None if point.speedup is None else point.speedup.to_json()},
+        **{"num_envs": point.num_envs, "batch_size": point.batch_size},
+        **{"speedup": spread_to_json(point.speedup), "step_cost": spread_to_json(point.step_cost)},
         **{"rollout_efficiency": point.efficiency, **subject_to_json(point.measured)},
+        "engine": point.engine,
     }

@@ -52,9 +52,10 @@ class SubjectProcess:
         """Of the process, its session and its group."""
         return self._process.pid
 
-    def build(self) -> None:
-        """Make the subject, watching its memory."""
-        self._ask({"build": self._recipe}, watch_memory=True)
+    def build(self) -> str | None:
+        """Make the subject, watching its memory; the engine that it got, if it has one."""
+        engine: str | None = self._ask({"build": self._recipe}, watch_memory=True)["engine"]
+        return engine
 
     def warm_up(self, iterations: int) -> Window:
         """Run without taking the time seriously: this is when memory is sampled, which costs time."""

@@ -21,21 +21,20 @@ def bench_train(config: Config, effort: Effort, say: Say) -> Report:
         "effort": effort_to_json(effort),
         "subjects": [subject_to_json(subject)],
     }
-    return Report(
-        "train", f"Training {title(config)}", [_table(config, subject)], _notes(subject), results, rounds.load
-    )
+    named = title(config, subject.engine)
+    return Report("train", f"Training {named}", [_table(named, subject)], _notes(subject), results, rounds.load)
 
 
-def title(config: Config) -> str:
+def title(config: Config, engine: str | None) -> str:
     """What runs, in a line."""
     rollout, ppo = config.rollout, config.ppo
     return (
-        f"{config.env.id}, {rollout.num_envs} envs x {rollout.num_steps} steps, engine {rollout.engine},"
+        f"{config.env.id}, {rollout.num_envs} envs x {rollout.num_steps} steps, engine {engine or rollout.engine},"
         f" {ppo.epochs} epochs, batch {ppo.batch_size}"
     )
 
 
-def _table(config: Config, subject: Measured) -> Table:
+def _table(named: str, subject: Measured) -> Table:
     total_ms = [window.rollout_ms + window.learn_ms for window in subject.windows]
     rows = []
     for phase, milliseconds in (("rollout", "rollout_ms"), ("learning", "learn_ms")):
@@ -49,7 +48,7 @@ def _table(config: Config, subject: Measured) -> Table:
             [phase, subject.spread(milliseconds).with_range(",.1f"), f"{share:.0%}", spread(per_s).with_range()]
         )
     rows.append(["end to end", spread(total_ms).with_range(",.1f"), "100%", subject.spread("steps_per_s").with_range()])
-    return Table(title(config), ["phase", "ms an iteration", "share", "steps/s"], rows)
+    return Table(named, ["phase", "ms an iteration", "share", "steps/s"], rows)
 
 
 def _notes(subject: Measured) -> list[str]:

@@ -36,3 +36,8 @@ class Window:
     def learn_ms(self) -> float:
         """Of one iteration."""
         return 1000 * self.learn_s / self.iterations
+
+    @property
+    def step_us(self) -> float:
+        """What a step of one env costs while collecting, in microseconds of wall-clock time."""
+        return 1e6 * self.rollout_s / self.steps

@@ -1,4 +1,4 @@
-"""`surefoot bench train|rollout|scaling|peers ...`"""
+"""`surefoot bench train|rollout|scaling|stepping|peers ...`"""
 
 import sys
 from collections.abc import Callable
@@ -17,17 +17,22 @@ from surefoot.core.layers import Raw, build_config, read_yaml
 from surefoot.core.registry import nearest
 
 if TYPE_CHECKING:
+    from surefoot.benchmark.engines import Contest
     from surefoot.benchmark.report import Report
 
 BENCHMARKS = {
     "train": "a run from end to end: steps/s by phase, memory of all processes",
     "rollout": "the engines side by side, collecting only",
     "scaling": "speed and memory against the number of envs, and the best one",
+    "stepping": "envs alone with random actions: native, EnvPool, Gymnasium",
     "peers": "Surefoot beside other PPO systems (extra 'peers')",
 }
 STDOUT = "-"
+WITHOUT_SETTINGS = ("stepping", "peers")
+"""Their sides have nothing of a run's config in common."""
 
 Target = Annotated[str | None, tyro.conf.Positional]
+Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 
 
 @dataclass(frozen=True)
@@ -60,18 +65,19 @@ def main(arguments: list[str]) -> int:
     if name not in BENCHMARKS:
         raise SurefootError(f"there is no benchmark '{name}'{nearest(name, BENCHMARKS)} (see surefoot bench --help)")
     rest, settings = split_settings(_with_json_value(rest))
-    if name == "peers" and settings:
-        raise ConfigError([f"{key}: bench peers has settings of its own, the same on every side" for key in settings])
+    if name in WITHOUT_SETTINGS and settings:
+        raise ConfigError([f"{key}: bench {name} has settings of its own, the same on every side" for key in settings])
     commands: dict[str, Callable[..., int]] = {
         "train": partial(_train, settings, arguments),
         "rollout": partial(_rollout, settings, arguments),
         "scaling": partial(_scaling, settings, arguments),
+        "stepping": partial(_stepping, arguments),
         "peers": partial(_peers, arguments),
     }
     try:
         return commands[name](rest)
     finally:
-        if wants_help(rest) and name != "peers":
+        if wants_help(rest) and name not in WITHOUT_SETTINGS:
             print_settings()
 
 
@@ -102,23 +108,46 @@ def _rollout(settings: Raw, arguments: list[str], rest: list[str]) -> int:
         /,
         config: Path | None = None,
         engines: tuple[str, ...] = (),
+        only_native: Switch = False,
+        only_python: Switch = False,
+        threads_list: tuple[int, ...] = (),
         effort: Annotated[Effort, tyro.conf.OmitArgPrefixes] = Effort(repeats=5),  # noqa: B008
         output: Annotated[Output, tyro.conf.OmitArgPrefixes] = Output(),  # noqa: B008
     ) -> int:
-        """Measure the engines side by side, in turns: collecting only.
+        """Measure the engines side by side, in turns: collecting only, and the limit of the native one.
 
         Args:
             target: a preset or a Gymnasium id; the default preset if not given
             config: a YAML file with settings, on top of the preset's
             engines: which ones; all if not given
+            only_native: the native engine and its limit
+            only_python: all engines but the native one
+            threads_list: numbers of threads that the native engine is measured with besides, such as 1 2
         """
         from surefoot.benchmark.engines import bench_rollout
 
-        chosen = _engines(engines) or _known_engines()
-        report = bench_rollout(_config(target, config, settings), chosen, effort, say)
-        return _deliver(report, arguments, output)
+        contest = _contest(engines, only_native, only_python, threads_list)
+        return _deliver(bench_rollout(_config(target, config, settings), contest, effort, say), arguments, output)
 
     return parse(rollout, "bench rollout", rest)
+
+
+def _contest(engines: tuple[str, ...], only_native: bool, only_python: bool, threads: tuple[int, ...]) -> "Contest":
+    """Who collects; two ways to say so at once are refused."""
+    from surefoot.benchmark.engines import NATIVE, Contest
+
+    given = {"--engines": bool(engines), "--only-native": only_native, "--only-python": only_python}
+    if sum(given.values()) > 1:
+        names = " and ".join(name for name, is_given in given.items() if is_given)
+        raise ConfigError([f"{names}: exclude each other, give one of them"])
+    chosen = _engines(engines) or _known_engines()
+    if only_native or only_python:
+        chosen = [name for name in chosen if (name == NATIVE) == only_native]
+    if threads and min(threads) < 1:
+        raise ConfigError([f"--threads-list: needs numbers of at least 1 (got {threads})"])
+    if threads and NATIVE not in chosen:
+        raise ConfigError(["--threads-list: is of the native engine, which is not among those chosen"])
+    return Contest(chosen, tuple(dict.fromkeys(threads)))
 
 
 def _scaling(settings: Raw, arguments: list[str], rest: list[str]) -> int:
@@ -128,6 +157,7 @@ def _scaling(settings: Raw, arguments: list[str], rest: list[str]) -> int:
         config: Path | None = None,
         num_envs_list: tuple[int, ...] = (2, 4, 8, 16, 32, 64),
         engines: tuple[str, ...] = (),
+        only_rollout: Switch = False,
         effort: Annotated[Effort, tyro.conf.OmitArgPrefixes] = Effort(seconds=3.0),  # noqa: B008
         output: Annotated[Output, tyro.conf.OmitArgPrefixes] = Output(),  # noqa: B008
     ) -> int:
@@ -138,16 +168,42 @@ def _scaling(settings: Raw, arguments: list[str], rest: list[str]) -> int:
             config: a YAML file with settings, on top of the preset's
             num_envs_list: the numbers of envs
             engines: which ones; the configured one if not given
+            only_rollout: no learning, and what a step of the rollout costs
         """
-        from surefoot.benchmark.scaling import bench_scaling
+        from surefoot.benchmark.scaling import Sweep, bench_scaling
 
         if not num_envs_list or min(num_envs_list) < 1:
             raise ConfigError([f"--num-envs-list: needs numbers of at least 1 (got {num_envs_list})"])
         run = _config(target, config, settings)
-        report = bench_scaling(run, num_envs_list, _engines(engines) or [run.rollout.engine], effort, say)
-        return _deliver(report, arguments, output)
+        sweep = Sweep(num_envs_list, _engines(engines) or [run.rollout.engine], only_rollout)
+        return _deliver(bench_scaling(run, sweep, effort, say), arguments, output)
 
     return parse(scaling, "bench scaling", rest)
+
+
+def _stepping(arguments: list[str], rest: list[str]) -> int:
+    def stepping(
+        env: Annotated[str, tyro.conf.Positional] = "CartPole-v1",
+        /,
+        num_envs: int = 64,
+        num_steps: int = 64,
+        sides: tuple[str, ...] = (),
+        effort: Annotated[Effort, tyro.conf.OmitArgPrefixes] = Effort(seconds=2.0),  # noqa: B008
+        output: Annotated[Output, tyro.conf.OmitArgPrefixes] = Output(),  # noqa: B008
+    ) -> int:
+        """Measure envs alone with random actions, each side in its own process, in turns.
+
+        Args:
+            env: a Gymnasium id
+            num_envs: envs side by side
+            num_steps: steps of each env in an iteration
+            sides: native, native-core, envpool, gymnasium; all that are installed if not given
+        """
+        from surefoot.benchmark.stepping import Course, bench_stepping
+
+        return _deliver(bench_stepping(Course(env, num_envs, num_steps), sides, effort, say), arguments, output)
+
+    return parse(stepping, "bench stepping", rest)
 
 
 def _peers(arguments: list[str], rest: list[str]) -> int:
@@ -164,8 +220,8 @@ def _peers(arguments: list[str], rest: list[str]) -> int:
         Args:
             tasks: cartpole-8, cartpole-64, halfcheetah-8, halfcheetah-64, ant-64, humanoid-16, masked-16; all if
                 not given
-            peers: sb3, sb3-subproc, sb3-contrib, envpool; all that are installed if not given
-            engines: Surefoot's sides; all if not given
+            peers: sb3, sb3-subproc, sb3-contrib, envpool, skrl, rsl-rl; all that are installed if not given
+            engines: native, local, processes: Surefoot's sides; all if not given
             threads: torch threads of every side
         """
         from surefoot.benchmark.comparison import Comparison, bench_peers, choose_sides, choose_tasks
@@ -179,7 +235,12 @@ def _peers(arguments: list[str], rest: list[str]) -> int:
             if output.output is not None:
                 write(report, Occasion.now(arguments), output.output)
 
-        return _deliver(bench_peers(comparison, effort, say, keep), arguments, output)
+        report = bench_peers(comparison, effort, say, keep)
+        _deliver(report, arguments, output)
+        failed = report.results["failed"]
+        if failed:
+            say(f"failed: {', '.join(failed)}")
+        return 1 if failed else 0
 
     return parse(peers, "bench peers", rest)
 

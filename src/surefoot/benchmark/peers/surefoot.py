@@ -10,11 +10,11 @@ from surefoot.benchmark.tasks import Task
 class SurefootSide(Training):
     """A whole run with one engine."""
 
-    engine: ClassVar[str]
+    side: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, task: Task, threads: int) -> None:
-        super().__init__(task.config(self.engine, threads))
+        super().__init__(task.config(self.side, threads))
 
     @classmethod
     def fits(cls, task: Task) -> bool:
@@ -22,11 +22,24 @@ class SurefootSide(Training):
         return True
 
 
+@PEERS.register("native")
+class SurefootNative(SurefootSide):
+    """Whole rollouts in the C++ core."""
+
+    side = "native"
+    title: ClassVar[str] = "Surefoot native"
+
+    @classmethod
+    def fits(cls, task: Task) -> bool:
+        """The core has Gymnasium's ids, not envs of other modules."""
+        return ":" not in task.env
+
+
 @PEERS.register("local")
 class SurefootLocal(SurefootSide):
     """Envs in the process that learns."""
 
-    engine = "local"
+    side = "local"
     title: ClassVar[str] = "Surefoot local"
 
 
@@ -34,5 +47,5 @@ class SurefootLocal(SurefootSide):
 class SurefootProcesses(SurefootSide):
     """Envs in a few workers."""
 
-    engine = "processes"
+    side = "processes"
     title: ClassVar[str] = "Surefoot processes"

@@ -1,0 +1,57 @@
+"""The limit of `bench rollout`: what the native engine collects, with nothing but the dynamics left of it."""
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.benchmark.configured import Training
+from surefoot.benchmark.window import Window
+from surefoot.core.config import Config
+from surefoot.core.errors import NativeError
+from surefoot.core.records import Rollout
+from surefoot.envs.engines.native import NativeEngine
+from surefoot.policies.policy import Policy
+
+
+class Replaying(Training):
+    """Collects without a clock, then steps the same states with the same actions and resets again, with one.
+
+    The cost of a physics step depends on the state, so that only the very states of the rollout make a fair limit.
+    """
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        if not isinstance(self._env, NativeEngine):
+            raise NativeError("only the native engine has a limit")
+        self._engine = self._env
+
+    def run(self, iterations: int) -> Window:
+        """Rollouts, of which only the replay is timed."""
+        steps, replay_s = 0, 0.0
+        for _ in range(iterations):
+            rollout, taken_s = self._replay_one()
+            steps += rollout.num_steps
+            replay_s += taken_s
+        return Window(iterations, steps, replay_s, 0.0)
+
+    def _replay_one(self) -> tuple[Rollout, float]:
+        core = self._engine.core
+        before = core.save()
+        rollout = self._trainer.collector.collect(self._trainer.policy)
+        after = core.save()
+        actions = env_actions(rollout, self._trainer.policy)
+        ended = (rollout.terminated | rollout.truncated).numpy()
+        core.load(before)
+        began = time.perf_counter()
+        core.replay(actions, ended)
+        taken_s = time.perf_counter() - began
+        core.load(after)
+        return rollout, taken_s
+
+
+def env_actions(rollout: Rollout, policy: Policy) -> NDArray[np.float32] | NDArray[np.int64]:
+    """What the envs were given, `[T, N, A]`, as the core takes it."""
+    taken = policy.head.to_env(rollout.action.flatten(0, 1)).numpy().reshape(*rollout.reward.shape, -1)
+    kind = np.float32 if np.issubdtype(taken.dtype, np.floating) else np.int64
+    return np.ascontiguousarray(taken, dtype=kind)
