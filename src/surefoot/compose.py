@@ -101,19 +101,23 @@ def build_trainer(config: Config, env: VecEnv, policy: Policy) -> Trainer:
 
 
 def build_collector(config: Config, env: VecEnv, policy: Policy) -> Collector:
-    """Whole rollouts in the core if it knows both the envs and the policy, else step by step; one line says why."""
+    """Whole rollouts in the core if it knows both the envs and the policy, else step by step."""
     num_steps, seed = config.rollout.num_steps, config.train.seed
-    reason = env.why_not_native if isinstance(env, Engine) else ""
-    if isinstance(env, NativeEngine):
-        plan = plan_policy(policy)
-        if not isinstance(plan, str):
-            return OneTorchThread(NativeCollector(env, policy, plan, num_steps, seed))
-        reason = plan
-    if reason:
-        level = logging.WARNING if config.rollout.engine == "native" else logging.INFO
-        _log.log(level, "rollouts are collected step by step: %s", reason)
+    plan = plan_policy(policy)
+    if isinstance(env, NativeEngine) and not isinstance(plan, str):
+        return OneTorchThread(NativeCollector(env, policy, plan, num_steps, seed))
     stepwise = StepwiseCollector(env, policy, num_steps, seed)
     return OneTorchThread(stepwise) if isinstance(env, Engine) and env.keeps_cores_busy else stepwise
+
+
+def describe_rollouts(env: VecEnv, policy: Policy) -> tuple[str, bool]:
+    """Who collects, in a line that says why it is not the core if it is not, and whether it is the core."""
+    plan = plan_policy(policy)
+    if isinstance(env, NativeEngine) and not isinstance(plan, str):
+        return f"native on {env.threads} threads", True
+    reason = plan if isinstance(env, NativeEngine) else getattr(env, "why_not_native", "")
+    name = type(env).name if isinstance(env, Engine) else "a vector env of its own"
+    return f"step by step, {name}" + f" ({reason})" * bool(reason), False
 
 
 def fitting_threads(policy: Policy) -> int:
@@ -251,6 +255,10 @@ class Run:
             "surefoot %s, torch %s: %s, seed %d, from step %d to %d",
             *(VERSION, torch.__version__, config.env.id, config.train.seed, start, config.train.steps),
         )
+        line, is_native = describe_rollouts(self.trainer.collector.rows.env, self.trainer.policy)
+        # Somebody who asked for the core by name should hear of it even where nothing listens to the log.
+        surprising = config.rollout.engine == "native" and not is_native
+        _log.log(logging.WARNING if surprising else logging.INFO, "rollouts: %s", line)
         env, num_steps = self.trainer.collector.rows.env, config.rollout.num_steps
         needed = readable(rollout_bytes(num_steps, env, self.trainer.policy.head))
         _log.info("a rollout of %d steps of %d rows takes %s of memory", num_steps, env.num_rows, needed)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from surefoot.compose import Specs, build_collector, build_env, build_policy
+from surefoot.compose import Run, Specs, build_collector, build_env, build_policy, build_trainer, describe_rollouts
 from surefoot.core.config import Config
 from surefoot.core.errors import NonFiniteError
 from surefoot.core.layers import build_config
@@ -155,18 +155,22 @@ def test_a_policy_the_core_does_not_know_is_stepped_and_one_line_says_why(caplog
             return super().forward(obs) * 2
 
     policy = build_policy(config, specs, lambda spec: OwnEncoder(spec, config.policy.encoder, config.policy))
-    with caplog.at_level(logging.INFO, "surefoot"):
-        collector = build_collector(config, env, policy)
-    assert [record.getMessage() for record in caplog.records] == [
-        "rollouts are collected step by step: the native core does not know the encoder OwnEncoder"
-    ]
-    assert caplog.records[0].levelno == logging.WARNING
-    assert collector.collect(policy).num_steps == 8 * STEPS
-    with caplog.at_level(logging.INFO, "surefoot"):
-        build_collector(
-            config.model_copy(update={"rollout": config.rollout.model_copy(update={"engine": "auto"})}), env, policy
-        )
-    assert caplog.records[-1].levelno == logging.INFO
+    line = "step by step, native (the native core does not know the encoder OwnEncoder)"
+    assert describe_rollouts(env, policy) == (line, False)
+    trainer = build_trainer(config, env, policy)
+    assert trainer.collector.collect(policy).num_steps == 8 * STEPS
+    for engine, level in (("native", logging.WARNING), ("auto", logging.INFO)):
+        asked = build_config(config.model_dump(), {"rollout.engine": engine, "train.steps": 1, "log.console": "off"})
+        caplog.clear()
+        with caplog.at_level(logging.INFO, "surefoot"):
+            Run(trainer, asked, specs).train()
+        said = [record for record in caplog.records if record.getMessage() == f"rollouts: {line}"]
+        assert [record.levelno for record in said] == [level]
+
+
+def test_a_run_says_that_it_is_native():
+    collector, policy = make(configured(workers=2))
+    assert describe_rollouts(collector.rows.env, policy) == ("native on 2 threads", True)
 
 
 def test_torch_has_one_thread_while_all_cores_step_and_its_own_afterwards():

@@ -1,11 +1,12 @@
 """What `train` and `resume` share: run to the end, then say how it went and where everything is."""
 
-from surefoot.compose import Run
+from surefoot.compose import Run, describe_rollouts
 from surefoot.evaluation.evaluate import Evaluation
 
 
 def finish(run: Run) -> int:
     """Train and report; the exit code."""
+    print(f"rollouts  {describe_rollouts(run.trainer.collector.rows.env, run.trainer.policy)[0]}")
     evaluation, code = run.train()
     directory = run.directory
     assert directory is not None

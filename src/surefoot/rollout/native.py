@@ -15,7 +15,7 @@ from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.steps import nonfinite_error
 from surefoot.native import core
 from surefoot.policies.native_plan import NativePlan, native_tensors
-from surefoot.policies.policy import Policy
+from surefoot.policies.policy import ActorCritic, Policy
 from surefoot.rollout.rows import Rows
 
 Bounds = list[list[float]]
@@ -37,6 +37,7 @@ class NativeCollector:
         """T steps of every row, then V of what the steps left open; no Python until all of it is done."""
         rows = self.rows
         first_memory = rows.begin(policy)
+        assert isinstance(policy, ActorCritic)  # no other has a plan
         self._policy.sync(native_tensors(policy))
         running = dict(zip(("running_reward", "running_length"), rows.episodes.running, strict=True))
         result = self._engine.collect(

@@ -45,6 +45,7 @@ class Engine(VecEnv):
     mask_size: int
     final_obs: ArrayTree
     restarts: int = 0
+    name: ClassVar[str]
     takes_any_env: ClassVar[bool] = True
     """False where only certain envs can be stepped; its constructor raises a NativeError for the others."""
     keeps_cores_busy: ClassVar[bool] = True

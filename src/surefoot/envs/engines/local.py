@@ -14,6 +14,7 @@ from surefoot.envs.protocol import Slot, new_slot
 class LocalEngine(Engine):
     """One shard a group; for debugging, and for envs that step faster than processes can talk."""
 
+    name = "local"
     keeps_cores_busy = False
 
     def __init__(self, blueprint: Blueprint, config: RolloutConfig) -> None:

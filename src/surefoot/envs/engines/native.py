@@ -21,6 +21,7 @@ from surefoot.envs.spaces import array_spec, obs_spec
 class NativeEngine(Engine):
     """Gives what `local` gives, bit for bit. Any policy can be stepped through it; whole rollouts run in `core`."""
 
+    name = "native"
     takes_any_env = False
 
     def __init__(self, blueprint: Blueprint, config: RolloutConfig) -> None:
@@ -61,6 +62,12 @@ class NativeEngine(Engine):
         slot.valid[:] = True
         if slot.ended.any():
             _copy(self._final_obs, self.final_obs)
+
+    @property
+    def threads(self) -> int:
+        """How many step the envs."""
+        threads: int = self.core.threads
+        return threads
 
     def describe(self, row: int) -> str:
         """Env index and seed."""

@@ -38,6 +38,8 @@ class ProcessEngine(Engine):
     A worker that raises, dies or hangs is replaced; its rows' running episodes end there, truncated and invalid.
     """
 
+    name = "processes"
+
     def __init__(self, blueprint: Blueprint, config: RolloutConfig) -> None:
         if config.groups > MAX_GROUPS:
             raise ConfigError([f"rollout.groups: at most {MAX_GROUPS} with the processes engine (got {config.groups})"])
