@@ -3,14 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+NATIVE := $(VENV)/.native
+CPP := $(shell find cpp -name '*.cpp' -o -name '*.hpp')
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -n)
 
-.PHONY: train test browser check format learn bench clean
+.PHONY: train test browser check format native stub cpp-test asan tsan learn bench clean
 
-train: $(READY)
+train: $(NATIVE)
 	$(BIN)/surefoot train
 
-test: $(READY) browser
+test: cpp-test $(NATIVE) browser
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 # Tests look at reports in a real browser. Where there is none and it cannot be installed, they are skipped and say so.
@@ -20,28 +22,70 @@ browser:
 	--no-install-recommends chromium fonts-dejavu-core; } \
 	|| echo "Chromium is missing and could not be installed: tests that look at pages will be skipped"
 
-check: $(READY)
+# The C++ is compiled with warnings as errors: the module here, the rest and its tests by `make test`.
+check: $(NATIVE)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run --Werror $(CPP)
 
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIN)/clang-format -i $(CPP)
+
+# Compile what changed of the C++ core and install it; done by itself before whatever needs it.
+native: $(NATIVE)
+
+# After a change of the bindings: what mypy knows of them.
+stub: $(NATIVE)
+	$(BIN)/python cpp/bindings/stub.py > $(VENV)/_core.pyi
+	mv $(VENV)/_core.pyi src/surefoot/native/_core.pyi
+
+# Tests of the C++ core without Python: as it ships but with assertions on, and under sanitizers.
+cpp-test: $(READY)
+	$(call cpp_build,tests,)
+	build/tests/core_tests
+
+asan: $(READY)
+	$(call cpp_build,asan,-DSUREFOOT_SANITIZE=address$(comma)undefined)
+	build/asan/core_tests
+
+tsan: $(READY)
+	$(call cpp_build,tsan,-DSUREFOOT_SANITIZE=thread)
+	build/tsan/core_tests
+
+comma := ,
+define cpp_build
+	$(BIN)/cmake -S . -B build/$(1) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
+	-DPython_EXECUTABLE=$(abspath $(BIN))/python -DCMAKE_CXX_FLAGS_RELEASE="-O2 -D_GLIBCXX_ASSERTIONS" \
+	-DSUREFOOT_TESTS=ON -DSUREFOOT_WERROR=ON $(2) --log-level=WARNING
+	$(BIN)/ninja -C build/$(1) --quiet
+endef
 
 # Minutes to hours: learning over several seeds, written to benchmarks/results.
-learn: $(READY)
+learn: $(NATIVE)
 	$(BIN)/python -m benchmarks.learning
 
 # Side by side with others in one run, written to benchmarks/results; about 20 minutes on two idle cores.
-bench: $(READY)
+bench: $(NATIVE)
 	$(BIN)/surefoot bench peers --output benchmarks/results/speed
+
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# What builds the core is installed first and stays, so that a second build compiles only what changed.
+EDITABLE := --no-build-isolation --config-settings=build-dir=build/module \
+	--config-settings=cmake.define.SUREFOOT_WERROR=ON --editable
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(INSTALL) scikit-build-core nanobind cmake ninja mujoco numpy
+	$(INSTALL) $(EDITABLE) '.[dev]'
 	touch $(READY)
+
+$(NATIVE): $(READY) CMakeLists.txt $(CPP)
+	$(INSTALL) --no-deps $(EDITABLE) .
+	touch $(NATIVE)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

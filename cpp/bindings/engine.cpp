@@ -60,6 +60,16 @@ RowActions actions_of(Engine& engine, nb::handle actions, Shape lead) {
                 : RowActions{nullptr, checked<const std::int64_t>(actions, "actions", lead)};
 }
 
+/// The error that Python code expects of the core.
+void check_process(const Engine& engine) {
+  try {
+    engine.check_process();
+  } catch (const std::runtime_error& error) {
+    PyErr_SetString(nb::module_::import_("surefoot.core.errors").attr("NativeError").ptr(), error.what());
+    throw nb::python_error();
+  }
+}
+
 void reset(Engine& engine, nb::handle seeds, const std::vector<nb::object>& obs, nb::handle mask) {
   const std::size_t count = engine.rows().size();
   const auto* words = checked<const std::uint64_t>(seeds, "seeds", {count, 4});
@@ -68,7 +78,7 @@ void reset(Engine& engine, nb::handle seeds, const std::vector<nb::object>& obs,
   StepSlot slot{};
   slot.obs = parts_of(engine, obs, "obs");
   slot.mask = mask_of(engine, mask, {count});
-  engine.check_process();
+  check_process(engine);
   const nb::gil_scoped_release release;
   engine.reset(each, slot);
 }
@@ -83,7 +93,7 @@ void step(Engine& engine, nb::handle actions, const std::vector<nb::object>& obs
                       entry<bool>(outcome, "truncated", {count}),
                       mask_of(engine, mask, {count})};
   const RowActions taken = actions_of(engine, actions, {count});
-  engine.check_process();
+  check_process(engine);
   const nb::gil_scoped_release release;
   engine.step(taken, slot);
 }
@@ -100,7 +110,8 @@ RolloutMemory memory_of(Engine& engine, const Policy& policy, const nb::dict& ar
     const Shape shape{memory.num_steps + 1, num_rows, rows.obs_parts()[part].size};
     memory.obs.push_back(checked<float>(obs.at(part), "obs", shape));
   }
-  if (arrays.contains("action_mask")) memory.mask = mask_of(engine, arrays["action_mask"], {memory.num_steps + 1, num_rows});
+  if (arrays.contains("action_mask"))
+    memory.mask = mask_of(engine, arrays["action_mask"], {memory.num_steps + 1, num_rows});
   (policy.is_discrete() ? memory.action = nullptr : memory.action = entry<float>(arrays, "action", acted));
   if (policy.is_discrete()) memory.choice = entry<std::int64_t>(arrays, "action", acted);
   memory.log_prob = entry<float>(arrays, "log_prob", each);
@@ -119,7 +130,8 @@ RolloutMemory memory_of(Engine& engine, const Policy& policy, const nb::dict& ar
 void check_fit(const Rows& rows, const Policy& policy, const RolloutMemory& memory) {
   const auto& wanted = policy.plan().obs;
   bool fits = wanted.size() == rows.obs_parts().size();
-  for (std::size_t part = 0; fits && part < wanted.size(); ++part) fits = wanted[part].size == rows.obs_parts()[part].size;
+  for (std::size_t part = 0; fits && part < wanted.size(); ++part)
+    fits = wanted[part].size == rows.obs_parts()[part].size;
   if (!fits) throw nb::value_error("policy: takes other observations than the environment gives");
   if (policy.action_size() != rows.action_size()) {
     throw nb::value_error("policy: gives actions of another size than the environment takes");
@@ -145,7 +157,7 @@ RolloutResult collect(Engine& engine, const Policy& policy, const std::vector<nb
   const RolloutMemory memory = memory_of(engine, policy, arrays, obs);
   check_fit(engine.rows(), policy, memory);
   const RolloutKey key{seed, first_step, stream, std::move(low), std::move(high), std::move(with_moments)};
-  engine.check_process();
+  check_process(engine);
   const nb::gil_scoped_release release;
   return engine.collect(policy, memory, key);
 }
@@ -154,7 +166,7 @@ void replay(Engine& engine, nb::handle actions, nb::handle ended) {
   const std::size_t num_steps = nb::cast<nb::ndarray<>>(ended).shape(0), count = engine.rows().size();
   const bool* ends = checked<const bool>(ended, "ended", {num_steps, count});
   const RowActions taken = actions_of(engine, actions, {num_steps, count});
-  engine.check_process();
+  check_process(engine);
   const nb::gil_scoped_release release;
   engine.replay(num_steps, taken, ends);
 }
@@ -191,14 +203,18 @@ void bind_engine(nanobind::module_& module) {
   nb::class_<RolloutResult>(module, "RolloutResult", "What a rollout tells about itself.")
       .def_ro("out_of_bounds", &RolloutResult::out_of_bounds)
       .def_ro("problem", &RolloutResult::problem)
-      .def_prop_ro("total_rewards",
-                   [](const RolloutResult& result) {
-                     return column<double>(result.episodes, [](const auto& one) { return one.total_reward; });
-                   })
-      .def_prop_ro("lengths",
-                   [](const RolloutResult& result) {
-                     return column<std::int64_t>(result.episodes, [](const auto& one) { return one.length; });
-                   })
+      .def_prop_ro(
+          "total_rewards",
+          [](const RolloutResult& result) {
+            return column<double>(result.episodes, [](const auto& one) { return one.total_reward; });
+          },
+          nb::for_getter(nb::sig("def total_rewards(self) -> numpy.typing.NDArray[numpy.float64]")))
+      .def_prop_ro(
+          "lengths",
+          [](const RolloutResult& result) {
+            return column<std::int64_t>(result.episodes, [](const auto& one) { return one.length; });
+          },
+          nb::for_getter(nb::sig("def lengths(self) -> numpy.typing.NDArray[numpy.int64]")))
       .def(
           "moments",
           [](const RolloutResult& result, std::size_t part) {
@@ -206,7 +222,10 @@ void bind_engine(nanobind::module_& module) {
             return nb::make_tuple(moments.count, owned(moments.mean, {moments.mean.size()}),
                                   owned(moments.variance, {moments.variance.size()}));
           },
-          nb::arg("part"), "Count, mean and population variance of a part of the observation.");
+          nb::arg("part"),
+          nb::sig("def moments(self, part: int) -> tuple[float, numpy.typing.NDArray[numpy.float64], "
+                  "numpy.typing.NDArray[numpy.float64]]"),
+          "Count, mean and population variance of a part of the observation.");
   nb::class_<Engine>(module, "Engine", "Steps environments on all cores.")
       .def(
           "__init__",
@@ -236,6 +255,6 @@ void bind_engine(nanobind::module_& module) {
       .def("collect", &collect, nb::arg("policy"), nb::arg("obs"), nb::arg("arrays"), nb::arg("seed"),
            nb::arg("first_step"), nb::arg("stream"), nb::arg("low"), nb::arg("high"), nb::arg("with_moments"))
       .def("replay", &replay, nb::arg("actions"), nb::arg("ended"))
-      .def("save", &save)
+      .def("save", &save, nb::sig("def save(self) -> numpy.typing.NDArray[numpy.float64]"))
       .def("load", &load, nb::arg("state"));
 }

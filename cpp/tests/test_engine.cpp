@@ -155,6 +155,28 @@ TEST(engine_replays_what_it_stepped) {
   }
 }
 
+std::vector<double> cheetahs_stepped(std::size_t threads) {
+  const Options options({{"assets", std::string(MUJOCO_ASSETS)}});
+  Engine engine(std::make_unique<Rows>("HalfCheetah-v5", options, 20, Endings{10, false}), threads);
+  Slot slot(engine);
+  std::vector<double> trace;
+  engine.reset(seeds(20), slot.slot);
+  for (std::size_t step = 0; step < 25; ++step) {
+    std::vector<float> values(20 * engine.rows().action_size());
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i + 3 * step));
+    engine.step({values.data(), nullptr}, slot.slot);
+    slot.append_to(trace);
+  }
+  const auto last = states(engine);
+  trace.insert(trace.end(), last.begin(), last.end());
+  return trace;
+}
+
+TEST(engine_simulates_alike_on_any_number_of_threads) {
+  const auto reference = cheetahs_stepped(1);
+  for (const std::size_t threads : kThreads) CHECK(same_bytes(cheetahs_stepped(threads), reference));
+}
+
 /// Steps until a step that its generator draws, then gives NaN or throws; takes what CartPole takes.
 class Breaks final : public Cloned<Breaks> {
  public:

@@ -4,28 +4,54 @@ import ctypes
 import importlib.util
 import os
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from typing import TYPE_CHECKING, Protocol, cast
 
 from surefoot.core.errors import NativeError
 
+if TYPE_CHECKING:
+    from surefoot.native import _core
+
+    # Types for those above, who ask `core()` for the real ones.
+    Engine = _core.Engine
+    NonFinite = _core.NonFinite
+    Policy = _core.Policy
+    RolloutResult = _core.RolloutResult
+
+
+class Core(Protocol):
+    """What the compiled module has; mypy compares it with the stub."""
+
+    @property
+    def Engine(self) -> "type[_core.Engine]": ...  # noqa: N802
+    @property
+    def Policy(self) -> "type[_core.Policy]": ...  # noqa: N802
+    def env_ids(self) -> Sequence[str]: ...
+    def mujoco_versions(self) -> tuple[int, int]: ...
+    def instruction_sets(self) -> Sequence[str]: ...
+
 
 @cache
-def core() -> ModuleType:
+def core() -> Core:
     """The module `_core`; loaded when it is first asked for, because not every run needs it."""
     _load_mujoco()
     elsewhere = os.environ.get("SUREFOOT_NATIVE")  # a build under development
-    if elsewhere:
-        return _load_from(Path(elsewhere))
     try:
-        from surefoot.native import _core
+        module = _load_from(Path(elsewhere)) if elsewhere else _load()
     except ImportError as error:
         raise NativeError(
             f"the native core is not there ({error}); install Surefoot with 'pip install .', which compiles it, or set"
             " rollout.engine to local"
         ) from error
-    _check_mujoco(_core)
+    _check_mujoco(module)
+    return module
+
+
+def _load() -> Core:
+    from surefoot.native import _core
+
     return _core
 
 
@@ -34,25 +60,31 @@ def _load_mujoco() -> None:
     spec = importlib.util.find_spec("mujoco")
     folders = [] if spec is None else list(spec.submodule_search_locations or [])
     libraries = [path for folder in folders for path in sorted(Path(folder).glob("libmujoco.*"))]
-    if not libraries:
-        raise NativeError("the package 'mujoco' is not installed; install it as Surefoot's requirements say")
-    ctypes.CDLL(str(libraries[0]), mode=ctypes.RTLD_GLOBAL)
+    try:
+        ctypes.CDLL(str(libraries[0]), mode=ctypes.RTLD_GLOBAL)
+    except (IndexError, OSError) as error:
+        reason = str(error) if libraries else "it is missing"
+        raise NativeError(
+            f"the library of the package 'mujoco' cannot be loaded ({reason}); install the version that Surefoot"
+            " requires, or set rollout.engine to local"
+        ) from error
 
 
-def _check_mujoco(module: ModuleType) -> None:
+def _check_mujoco(module: Core) -> None:
     built, loaded = module.mujoco_versions()
     if built != loaded:
         raise NativeError(
-            f"the native core was built with MuJoCo {built} and cannot run with {loaded}; install Surefoot again"
+            f"the native core was built with MuJoCo {built} and cannot run with {loaded}; install Surefoot again, with"
+            " the MuJoCo it requires, or set rollout.engine to local"
         )
 
 
-def _load_from(folder: Path) -> ModuleType:
-    path = next(folder.glob("_core*.so"))
+def _load_from(folder: Path) -> Core:
+    path = next(folder.glob("_core*.so"), folder / "_core.so")
     spec = importlib.util.spec_from_file_location("surefoot.native._core", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    return module
+    return cast(Core, module)

@@ -1,0 +1,149 @@
+"""Surefoot's C++ core: environments, policies and whole rollouts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import numpy
+import numpy.typing
+from numpy.typing import NDArray
+
+def env_ids() -> list[str]:
+    """Ids of all native environments, sorted."""
+
+def mujoco_versions() -> tuple[int, int]:
+    """
+    The MuJoCo version the core was built with, and the one that is loaded.
+    """
+
+class Policy:
+    """A policy as the core runs it."""
+
+    def __init__(self, plan: dict, instructions: str = "") -> None:
+        """From a plan; `instructions` names others than the best kernels."""
+
+    def sync(self, tensors: dict) -> None:
+        """
+        Take new weights by name; all that does not fit is named, and nothing changes.
+        """
+
+    def act(
+        self,
+        obs: Sequence[object],
+        mask: object | None = None,
+        *,
+        seed: int,
+        step: int,
+        first_row: int = 0,
+        stream: int = 0,
+    ) -> tuple:
+        """Raw actions, log-probs and values of rows."""
+
+    def value(self, obs: Sequence[object]) -> object:
+        """V of rows, raw units."""
+
+    def to_env(
+        self,
+        action: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)],
+    ) -> object:
+        """Raw Box actions to what the env takes."""
+
+    def noise(self, rows: int, *, seed: int, step: int, first_row: int = 0, stream: int = 0) -> object:
+        """What `act` samples these rows from."""
+
+    @property
+    def is_discrete(self) -> bool: ...
+    @property
+    def is_synced(self) -> bool: ...
+    @property
+    def action_size(self) -> int: ...
+    @property
+    def noise_size(self) -> int: ...
+    @property
+    def mask_size(self) -> int: ...
+    @property
+    def instructions(self) -> str: ...
+
+def instruction_sets() -> list:
+    """What this machine can run, the best last."""
+
+def uniforms(seed: int, step: int, first_row: int, rows: int, count: int, stream: int = 0) -> object:
+    """Uniforms [rows, count] as surefoot.core.philox gives them."""
+
+class NonFinite:
+    """NaN or infinity, where it was first seen."""
+
+    @property
+    def step(self) -> int: ...
+    @property
+    def row(self) -> int: ...
+    @property
+    def where(self) -> str: ...
+    @property
+    def part(self) -> int: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def value(self) -> float: ...
+
+class RolloutResult:
+    """What a rollout tells about itself."""
+
+    @property
+    def out_of_bounds(self) -> int: ...
+    @property
+    def problem(self) -> NonFinite | None: ...
+    @property
+    def total_rewards(self) -> numpy.typing.NDArray[numpy.float64]: ...
+    @property
+    def lengths(self) -> numpy.typing.NDArray[numpy.int64]: ...
+    def moments(
+        self, part: int
+    ) -> tuple[float, numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]:
+        """Count, mean and population variance of a part of the observation."""
+
+class Engine:
+    """Steps environments on all cores."""
+
+    def __init__(
+        self,
+        env_id: str,
+        options: Mapping[str, bool | float | str | Sequence[float]],
+        num_envs: int,
+        threads: int,
+        max_episode_steps: int,
+        truncation_as_termination: bool = False,
+    ) -> None: ...
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def obs_parts(self) -> list[tuple[str, int]]: ...
+    @property
+    def action_size(self) -> int: ...
+    @property
+    def mask_size(self) -> int: ...
+    def reset(self, seeds: object, obs: Sequence[object], action_mask: object | None) -> None: ...
+    def step(
+        self,
+        actions: object,
+        obs: Sequence[object],
+        final_obs: Sequence[object],
+        outcome: dict,
+        action_mask: object | None,
+    ) -> None: ...
+    def collect(
+        self,
+        policy: Policy,
+        obs: Sequence[object],
+        arrays: dict,
+        seed: int,
+        first_step: int,
+        stream: int,
+        low: Sequence[Sequence[float]],
+        high: Sequence[Sequence[float]],
+        with_moments: Sequence[bool],
+    ) -> RolloutResult: ...
+    def replay(self, actions: object, ended: object) -> None: ...
+    def save(self) -> numpy.typing.NDArray[numpy.float64]: ...
+    def load(self, state: object) -> None: ...
