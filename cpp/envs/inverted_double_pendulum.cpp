@@ -5,18 +5,12 @@
 
 #include "surefoot/mujoco_checks.hpp"
 #include "surefoot/mujoco_env.hpp"
+#include "surefoot/numpy_math.hpp"
 
 namespace surefoot {
 namespace {
 
 constexpr double kLowestTip = 1, kBestTip = 2, kBound = 10;
-
-/// numpy's `x**2` of a single number is `pow`, whose last bit can differ from that of `x * x`; the compiler, which
-/// would make one of the other, does not see the exponent.
-double squared(double value) {
-  static const volatile double kTwo = 2;
-  return std::pow(value, kTwo);
-}
 
 double clipped(double value) { return std::clamp(value, -kBound, kBound); }
 
@@ -36,8 +30,8 @@ class InvertedDoublePendulum final : public Cloned<InvertedDoublePendulum, Mujoc
     simulate(action.values);
     const double x = data().site_xpos[0], height = data().site_xpos[2];
     const bool fallen = height <= kLowestTip;
-    const double distance_penalty = 0.01 * squared(x) + squared(height - kBestTip);
-    const double velocity_penalty = 1e-3 * squared(qvel()[1]) + 5e-3 * squared(qvel()[2]);
+    const double distance_penalty = 0.01 * numpy_square(x) + numpy_square(height - kBestTip);
+    const double velocity_penalty = 1e-3 * numpy_square(qvel()[1]) + 5e-3 * numpy_square(qvel()[2]);
     const double bonus = healthy_reward_ * (fallen ? 0.0 : 1.0);
     return {bonus - distance_penalty - velocity_penalty, fallen};
   }

@@ -35,7 +35,9 @@ std::string model_path(const Options& options, const std::string& xml_file) {
   // Asked for in this order, so that both are known whichever is used.
   const std::filesystem::path assets = options.text("assets", "");
   const std::filesystem::path file = options.text("xml_file", xml_file);
-  return file.is_absolute() || assets.empty() ? file.string() : (assets / file).string();
+  // As Gymnasium has it: what begins with a dot is the caller's own file.
+  const bool own = file.is_absolute() || file.string().starts_with('.');
+  return own || assets.empty() ? file.string() : (assets / file).string();
 }
 
 }  // namespace

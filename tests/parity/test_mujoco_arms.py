@@ -7,10 +7,10 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
-from tests.parity.stepping import Actions, compare, policy_actions, random_actions
 
 from surefoot.core.errors import NativeError
 from surefoot.envs import native
+from tests.parity.stepping import Actions, compare, policy_actions, random_actions
 
 ENVS = ["InvertedPendulum-v5", "InvertedDoublePendulum-v5", "Reacher-v5", "Pusher-v5", "Swimmer-v5"]
 ASSETS = Path(gym.__file__).parent / "envs" / "mujoco" / "assets"
@@ -99,6 +99,12 @@ def test_a_model_of_ones_own_is_simulated(env_id: str, tmp_path: Path) -> None:
     (tmp_path / "model.xml").write_text(original.replace(text, replacement))
     options = {"xml_file": str(tmp_path / "model.xml"), "max_episode_steps": 50}
     assert compare(env_id, 600, tolerance=rounding(env_id), **options) >= 12
+
+
+def test_a_model_of_the_current_folder_is_found(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "reacher.xml").write_text((ASSETS / "reacher.xml").read_text().replace('gear="200.0"', 'gear="90"'))
+    monkeypatch.chdir(tmp_path)
+    compare("Reacher-v5", 40, tolerance=rounding("Reacher-v5"), xml_file="./reacher.xml")
 
 
 @pytest.mark.parametrize("env_id", ENVS)
