@@ -19,7 +19,9 @@ from surefoot.envs.gymnasium_factory import GymnasiumFactory
 from surefoot.envs.registration import register_envs
 from surefoot.native import core
 
-_STILL_NATIVE = frozenset({"default_camera_config", "width", "height", "camera_id", "camera_name", "max_geom"})
+_STILL_NATIVE = frozenset(
+    {"default_camera_config", "width", "height", "camera_id", "camera_name", "max_geom", "visual_options"}
+)
 """Arguments of MuJoCo tasks that only change pictures, which nobody takes of native envs."""
 
 
@@ -53,22 +55,28 @@ def open_engine(
 
 def _options(env_id: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """A constructor's arguments as the core takes them: flags, numbers, strings and lists of numbers."""
+    if "assets" in kwargs:  # the core's own name for the folder of models
+        raise NativeError(f"{env_id} has no argument 'assets'")
     options: dict[str, Any] = {}
     if str(gym.spec(env_id).entry_point).startswith("gymnasium.envs.mujoco"):
         options["assets"] = str(Path(gym.__file__).parent / "envs" / "mujoco" / "assets")
     for name, value in kwargs.items():
         if name in _STILL_NATIVE or (name == "render_mode" and value is None):
             continue
-        if isinstance(value, bool | np.bool_):
-            options[name] = bool(value)
-        elif isinstance(value, int | float | np.number):
+        if isinstance(value, bool):
+            options[name] = value
+        elif isinstance(value, np.floating):
+            raise NativeError(
+                f"the argument '{name}' is a numpy number, with which Gymnasium rounds otherwise than with a float"
+            )
+        elif isinstance(value, int | float):
             options[name] = float(value)
         elif isinstance(value, str):
             options[name] = expanduser(value) if name == "xml_file" else value
         elif isinstance(value, tuple | list | np.ndarray):
             options[name] = [float(number) for number in value]
         else:
-            raise NativeError(f"the argument '{name}' is not known to the core")
+            raise NativeError(f"the argument '{name}' is of a kind that the core does not take")
     return options
 
 
