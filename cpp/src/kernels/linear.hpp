@@ -1,7 +1,7 @@
 // Matrix products: rows of activations times packed weights.
 //
-// Every output is one chain of fused multiply-adds over the inputs in order, whatever the block of rows it is computed
-// in, so that a row's result does not depend on its neighbors.
+// Every output is a chain of fused multiply-adds over the inputs in order (a few chains, added in order, where there
+// are many inputs), whatever the block of rows it is computed in: a row's result does not depend on its neighbors.
 #pragma once
 
 #include "surefoot/kernels.hpp"
@@ -19,14 +19,14 @@ constexpr std::size_t kBlockRows = 6;  // 12 of 16 registers accumulate
 /// With few rows several panels are computed together: else too few sums run side by side to hide their latency.
 constexpr std::size_t kFewRows = 3;
 
-/// Inputs that are summed before the next panel is begun: a panel's part stays in the first-level cache for all rows.
+/// Inputs of one chain. A panel's part stays in the first-level cache for all rows, and short chains round less.
 constexpr std::size_t kBlockInputs = 256;
 
 /// A stretch of one layer's inputs for neighboring panels.
 struct Stretch {
   const float* weight;       // of the first panel, at the first input
   std::size_t panel_floats;  // from one panel to the next
-  const float* bias;         // null: go on from what is in `out`
+  const float* bias;         // null: add to what is in `out`
   std::size_t inputs;
 };
 
@@ -39,7 +39,7 @@ SUREFOOT_INLINE void tile(const Stretch& stretch, const float* in, std::size_t i
   for (std::size_t r = 0; r < R; ++r) {
 #pragma GCC unroll 16
     for (std::size_t c = 0; c < kColumns; ++c) {
-      sums[r][c] = load(stretch.bias ? stretch.bias + c * kLanes : out + r * out_stride + c * kLanes);
+      sums[r][c] = stretch.bias ? load(stretch.bias + c * kLanes) : Vector{};
     }
   }
   const float* weight = stretch.weight;
@@ -60,7 +60,10 @@ SUREFOOT_INLINE void tile(const Stretch& stretch, const float* in, std::size_t i
 #pragma GCC unroll 16
   for (std::size_t r = 0; r < R; ++r) {
 #pragma GCC unroll 16
-    for (std::size_t c = 0; c < kColumns; ++c) store(out + r * out_stride + c * kLanes, sums[r][c]);
+    for (std::size_t c = 0; c < kColumns; ++c) {
+      float* const to = out + r * out_stride + c * kLanes;
+      store(to, stretch.bias ? sums[r][c] : load(to) + sums[r][c]);
+    }
   }
 }
 
@@ -100,7 +103,8 @@ __attribute__((noinline)) void block(std::size_t rows, const Stretch& stretch, c
 
 /// Blocks of nearly equal size: 8 rows are 4 and 4, because 6 and 2 would leave most of the second's time unused.
 template <std::size_t Panels>
-SUREFOOT_INLINE void all_rows(std::size_t rows, const Stretch& stretch, MatrixView in, float* out, std::size_t out_stride) {
+SUREFOOT_INLINE void all_rows(std::size_t rows, const Stretch& stretch, MatrixView in, float* out,
+                              std::size_t out_stride) {
   const std::size_t blocks = (rows + kBlockRows - 1) / kBlockRows;
   const std::size_t smaller = rows / blocks;
   const std::size_t larger_blocks = rows % blocks;

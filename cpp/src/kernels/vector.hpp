@@ -60,11 +60,33 @@ SUREFOOT_INLINE Vector fma(Vector a, Vector b, Vector c) {
 
 SUREFOOT_INLINE Vector select(IntVector where, Vector yes, Vector no) { return where ? yes : no; }
 
+// Compilers do not find the instructions for minima and maxima in comparisons of vectors.
+
 /// The smaller; a NaN in `value` passes through.
-SUREFOOT_INLINE Vector at_most(Vector value, Vector limit) { return limit < value ? limit : value; }
+SUREFOOT_INLINE Vector at_most(Vector value, Vector limit) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_min_ps(0xFFFF, limit, value);
+#elif defined(__AVX2__)
+  return _mm256_min_ps(limit, value);
+#elif defined(__SSE2__)
+  return _mm_min_ps(limit, value);
+#else
+  return limit < value ? limit : value;
+#endif
+}
 
 /// The larger; a NaN in `value` passes through.
-SUREFOOT_INLINE Vector at_least(Vector value, Vector limit) { return limit > value ? limit : value; }
+SUREFOOT_INLINE Vector at_least(Vector value, Vector limit) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_max_ps(0xFFFF, limit, value);
+#elif defined(__AVX2__)
+  return _mm256_max_ps(limit, value);
+#elif defined(__SSE2__)
+  return _mm_max_ps(limit, value);
+#else
+  return limit > value ? limit : value;
+#endif
+}
 
 SUREFOOT_INLINE Vector magnitude(Vector value) { return as_floats(as_bits(value) & all_int(0x7FFFFFFF)); }
 
