@@ -5,7 +5,15 @@ from dataclasses import replace
 import pytest
 
 from surefoot.benchmark.cells import FAILED
-from surefoot.benchmark.comparison import Comparison, Sides, bench_peers, choose_sides, choose_tasks, ratios
+from surefoot.benchmark.comparison import (
+    Comparison,
+    Sides,
+    bench_peers,
+    choose_sides,
+    choose_tasks,
+    our_engines,
+    ratios,
+)
 from surefoot.benchmark.peers import PEERS
 from surefoot.benchmark.rounds import Effort, Measured
 from surefoot.benchmark.spread import Spread
@@ -15,7 +23,9 @@ from surefoot.core.errors import ConfigError
 
 
 def test_every_peer_says_who_it_is() -> None:
-    assert set(PEERS.names()) == {"local", "processes", "sb3", "sb3-subproc", "sb3-contrib", "envpool"}
+    ours, theirs = {"native", "local", "processes"}, {"sb3", "sb3-subproc", "sb3-contrib", "envpool", "skrl", "rsl-rl"}
+    assert set(PEERS.names()) == ours | theirs
+    assert set(our_engines()) == ours
     titles = [PEERS[name].title for name in PEERS.names()]
     assert len(set(titles)) == len(titles)
 
@@ -28,7 +38,7 @@ def test_a_peer_that_is_not_installed_is_left_out_with_the_remedy(monkeypatch: p
     assert sides.absent == {
         "envpool": "no_such_package is not installed; pip install 'surefoot[peers]' brings it",
     }
-    assert sides.engines == ["local", "processes"]
+    assert sides.engines == ["native", "local", "processes"]
 
 
 def test_names_that_nobody_has() -> None:
@@ -68,3 +78,4 @@ def test_what_is_measured_is_kept_after_every_task_and_a_failure_is_shown() -> N
     assert first.rows[0][1] != FAILED
     assert second.rows[0][1] == FAILED
     assert "fatal: local failed: its process ended with code 7" in report.notes
+    assert report.results["failed"] == ["fatal: local"]

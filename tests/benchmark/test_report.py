@@ -1,6 +1,7 @@
 """Tables and files."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,22 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SurefootError, match="cannot write"):
         write(REPORT, Occasion.now([]), tmp_path / "file")
+
+
+WIDE = Table(
+    "Scaling",
+    ["number of envs", "engine", "steps a second", "milliseconds a rollout", "speed-up over the first", "peak MB"],
+    [["4096", "processes", "12,345,678 ±12%", "1,234.5 ±12%", "1.68 (1.21-1.86)", "1,234"]],
+)
+
+
+@pytest.mark.parametrize("width", [80, 46])
+def test_numbers_are_never_broken(width: int) -> None:
+    """80 columns hold a table whose headings break; a terminal that is too narrow gets a line a number."""
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    show(replace(REPORT, tables=[WIDE]), console)
+    console.file.close()
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) <= width
+    assert all(cell in text for cell in WIDE.rows[0])
+    assert ("steps a second: 12,345,678 ±12%" in text) == (width == 46)

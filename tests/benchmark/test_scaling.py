@@ -3,7 +3,7 @@
 import pytest
 
 from surefoot.benchmark.rounds import Measured
-from surefoot.benchmark.scaling import Point, is_tie, recommend, with_num_envs
+from surefoot.benchmark.scaling import Point, farthest, is_tie, recommend, with_num_envs
 from surefoot.benchmark.spread import Spread
 from surefoot.benchmark.window import Window
 from surefoot.core.layers import build_config
@@ -12,7 +12,7 @@ from surefoot.core.layers import build_config
 def point(num_envs: int, rates: list[int], megabytes: int | None) -> Point:
     windows = [Window(1, rate, 0.5, 0.5) for rate in rates]
     memory = None if megabytes is None else megabytes * 10**6
-    return Point("local", num_envs, 64, Measured(f"{num_envs}", windows, memory), None, None)
+    return Point("local", num_envs, 64, Measured(f"{num_envs}", windows, memory), None, None, None)
 
 
 def test_the_fastest_is_recommended() -> None:
@@ -59,3 +59,16 @@ def test_a_batch_that_would_not_divide_is_the_nearest_that_does() -> None:
     smaller = with_num_envs(config, 1)  # 3 minibatches of 5 steps
     assert smaller.rollout.size % smaller.ppo.batch_size == 0
     assert smaller.ppo.micro_batch_size == smaller.ppo.batch_size == 1
+
+
+def test_the_cost_of_a_step_farthest_from_the_first_number_of_envs() -> None:
+    """Cheaper counts as well as dearer; each engine has its own."""
+
+    def costing(engine: str, num_envs: int, cost: float) -> Point:
+        return Point(engine, num_envs, 64, Measured(""), None, None, Spread(cost, cost, cost))
+
+    failed = Point("native", 9, 64, Measured("", error="fell over"), None, None, None)
+    points = [costing("native", 64, 1.0), costing("native", 256, 1.1), costing("native", 1024, 0.8), failed]
+    found = farthest([*points, costing("local", 64, 1.0), costing("local", 256, 1.3)])
+    assert {engine: point.num_envs for engine, point in found.items()} == {"native": 1024, "local": 256}
+    assert found["native"].deviation == pytest.approx(-0.2)

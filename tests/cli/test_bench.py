@@ -59,11 +59,83 @@ def test_steps_count_as_executed_and_an_engine_that_cannot_says_why() -> None:
     """EnvPool's resets take steps of their own; it steps itself, so that only one engine can run it."""
     pytest.importorskip("envpool")
     record = measured("rollout", "envpool:CartPole-v1", *TINY, "--iterations", 4, "--repeats", 2)
-    local, processes = record["subjects"]
+    local, processes, native = record["subjects"]
     assert all(0 < window["steps"] < 4 * 32 for window in local["windows"])
-    assert "it must be 'auto' or 'local'" in processes["error"]
-    assert processes["ratio_to_local"] is None
+    for other in (processes, native):
+        assert "it must be 'auto' or 'local'" in other["error"]
+        assert other["ratio_to_local"] is other["ratio_to_limit"] is None
     assert record["order"] == ["local", "local"]
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "InvertedPendulum-v5"])
+def test_the_native_engine_and_its_limit(env_id: str) -> None:
+    """The fraction is of windows that were measured one after the other; more threads are compared with fewer."""
+    record = measured("rollout", env_id, *TINY, *SHORT, "--only-native", "--threads-list", 1, 2)
+    names = ["native", "limit", "native, 1 thread", "native, 2 threads"]
+    assert [subject["name"] for subject in record["subjects"]] == names
+    assert record["order"] == names * 2
+    native, limit, *_ = record["subjects"]
+    fractions = [
+        (ours["steps"] / ours["rollout_s"]) / (bare["steps"] / bare["rollout_s"])
+        for ours, bare in zip(native["windows"], limit["windows"], strict=True)
+    ]
+    assert native["ratio_to_limit"]["low"] == pytest.approx(min(fractions))
+    assert native["ratio_to_limit"]["median"] == pytest.approx(sum(fractions) / 2)
+    assert min(fractions) > 0
+    assert (limit["ratio_to_limit"], native["ratio_to_local"]) == (None, None)
+    assert native["engine"] == "native"
+    (threads,) = record["thread_ratios"]
+    assert (threads["from"], threads["to"]) == ("native, 1 thread", "native, 2 threads")
+    assert threads["median"] > 0
+
+
+def test_an_env_that_the_core_does_not_know(tmp_path: Path) -> None:
+    """What `auto` takes comes first; the native row says why it is empty, and there is no limit."""
+    file = tmp_path / "rollout.json"
+    module = "surefoot.benchmark.masked_choice:MaskedChoice-v0"
+    engines = ("--engines", "native", "local", "--json", file)
+    shown = surefoot("bench", "rollout", module, *TINY, *SHORT, *engines).succeeded().out
+    assert "native failed: not native: there is no native" in " ".join(shown.split())
+    record = json.loads(file.read_text())
+    assert [subject["name"] for subject in record["subjects"]] == ["local", "native"]
+    assert record["order"] == ["local", "local"]
+
+
+def test_only_python() -> None:
+    record = measured("rollout", *TINY, *SHORT, "--only-python")
+    assert [subject["name"] for subject in record["subjects"]] == ["local", "processes"]
+    assert record["thread_ratios"] == []
+
+
+def test_scaling_of_the_rollout_alone() -> None:
+    record = measured("scaling", *TINY, *SHORT, "--num-envs-list", 2, 6, "--warmup", 1, "--only-rollout")
+    first, second = record["points"]
+    assert first["engine"] == second["engine"] == "native"
+    assert all(window["learn_s"] == 0 for point in (first, second) for window in point["windows"])
+    costs = [
+        (after["rollout_s"] / after["steps"]) / (before["rollout_s"] / before["steps"])
+        for after, before in zip(second["windows"], first["windows"], strict=True)
+    ]
+    assert second["step_cost"]["median"] == pytest.approx(sum(costs) / 2)
+    assert record["step_cost_deviation"]["native"] == pytest.approx(sum(costs) / 2 - 1)
+    assert any("farthest from that with 2 envs at 6" in note for note in record["notes"])
+
+
+def test_stepping(tmp_path: Path) -> None:
+    """Random actions end episodes: EnvPool's steps that only reset do not count."""
+    file = tmp_path / "stepping.json"
+    arguments = ("--num-envs", 4, "--num-steps", 64, "--iterations", 2, "--repeats", 2, "--json", file)
+    shown = surefoot("bench", "stepping", "CartPole-v1", *arguments).succeeded().out
+    assert "Gymnasium SyncVectorEnv" in shown
+    record = json.loads(file.read_text())
+    subjects = {subject["name"]: subject for subject in record["subjects"]}
+    assert list(subjects)[:2] == ["native", "native-core"]
+    assert set(subjects) | set(record["absent"]) == {"native", "native-core", "envpool", "gymnasium"}
+    for name in ("native", "native-core", "gymnasium"):
+        assert [window["steps"] for window in subjects[name]["windows"]] == [512, 512]
+    if "envpool" in subjects:
+        assert all(0 < window["steps"] < 512 for window in subjects["envpool"]["windows"])
+    assert subjects["gymnasium"]["native_over_it"]["median"] > 0
 
 
 def test_scaling(tmp_path: Path) -> None:
@@ -82,23 +154,26 @@ def test_scaling(tmp_path: Path) -> None:
     ]
     assert second["rollout_efficiency"] == pytest.approx(sum(ratios) / 2 / 3)
     assert record["recommended"]["num_envs"] in (2, 6)
-    assert record["order"] == ["2 envs, local", "6 envs, local"] * 2
+    assert record["order"] == ["2 envs, auto", "6 envs, auto"] * 2
+    assert record["points"][0]["engine"] == "native"
 
 
 def test_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """All that can do the task, and one whose package is missing; none of their processes is left."""
     before = members(os.getpid())
-    installed = [name for name in ("envpool", "sb3", "sb3-subproc") if not missing_packages(PEERS[name])]
+    installed = [name for name in ("envpool", "sb3", "sb3-subproc", "skrl") if not missing_packages(PEERS[name])]
     monkeypatch.setitem(TASKS, "tiny", Task("tiny", "CartPole-v1", 2, 60, 1, 2, (4,)))
     monkeypatch.setattr(PEERS["sb3-contrib"], "needs", ("no_such_package",))
     arguments = ["--tasks", "tiny", "--seconds", "0.05", "--repeats", "2", "--output", str(tmp_path)]
     assert main(["bench", "peers", *arguments]) == 0
     record = json.loads((tmp_path / "peers.json").read_text())
     task = record["tasks"][0]
-    assert task["order"] == ["local", "processes", *installed] * 2
+    ours = ["native", "local", "processes"]
+    assert task["order"] == [*ours, *installed] * 2
     assert [(ratio["ours"], ratio["theirs"]) for ratio in task["ratios"]] == [
-        (ours, theirs) for ours in ("local", "processes") for theirs in installed
+        (mine, theirs) for mine in ours for theirs in installed
     ]
+    assert record["failed"] == []
     subjects = {subject["name"]: subject for subject in task["subjects"]}
     assert all(window["steps"] == 120 * window["iterations"] for window in subjects["local"]["windows"])
     if "envpool" in installed:  # its resets take steps of their own, which are not counted
@@ -109,12 +184,22 @@ def test_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     shown = capsys.readouterr()
     assert "sb3-contrib MaskablePPO left out: no_such_package is not installed" in shown.err
     assert "Surefoot processes" in shown.out
+    assert "native over it" in " ".join(shown.out.split())
+
+
+def test_a_side_that_fails_is_the_exit_code(tmp_path, monkeypatch, capsys) -> None:
+    """After everything was written: what the others did is not lost."""
+    monkeypatch.setitem(TASKS, "fatal", Task("fatal", "tests.benchmark.odd_envs:Fatal-v0", 2, 16, 1, 2, (4,)))
+    arguments = ["--tasks", "fatal", "--engines", "local", "--peers", "envpool", "--output", str(tmp_path)]
+    assert main(["bench", "peers", *arguments, "--seconds", "0.05", "--repeats", "1"]) == 1
+    assert json.loads((tmp_path / "peers.json").read_text())["failed"] == ["fatal: local"]
+    assert "failed: fatal: local" in capsys.readouterr().err
 
 
 def test_an_env_that_takes_its_process_down_is_one_error() -> None:
     finished = surefoot("bench", "train", "tests.benchmark.odd_envs:Fatal-v0", *TINY, *SHORT)
     assert finished.code == 2
-    assert "error: tests.benchmark.odd_envs:Fatal-v0, local: its process ended with code 7" in finished.err
+    assert "error: tests.benchmark.odd_envs:Fatal-v0, auto: its process ended with code 7" in finished.err
     assert "Traceback" not in finished.err
 
 
@@ -126,6 +211,13 @@ def test_an_env_that_takes_its_process_down_is_one_error() -> None:
         (["train", "CartPole-v9"], "neither a preset nor a Gymnasium id"),
         (["rollout", "--engines", "locl"], "there is no engine 'locl'; did you mean 'local'?"),
         (["scaling", "--num-envs-list", "0", "4"], "--num-envs-list: needs numbers of at least 1"),
+        (["rollout", "--only-native", "--only-python"], "--only-native and --only-python: exclude each other"),
+        (["rollout", "--engines", "local", "--only-native"], "--engines and --only-native: exclude each other"),
+        (["rollout", "--only-python", "--threads-list", "1"], "--threads-list: is of the native engine"),
+        (["rollout", "--threads-list", "0"], "--threads-list: needs numbers of at least 1"),
+        (["stepping", "--num-envs", "0"], "--num-envs: must be at least 1"),
+        (["stepping", "--sides", "gym"], "--sides: there is no 'gym'"),
+        (["stepping", "--rollout.num_envs", "4"], "bench stepping has settings of its own"),
         (["peers", "--ppo.gamma", "0.9"], "bench peers has settings of its own"),
         (["peers", "--threads", "0"], "--threads: must be at least 1"),
     ],

@@ -58,8 +58,8 @@ def build_subject(recipe: Recipe) -> Subject:
         return PEERS[recipe["peer"]](Task(**recipe["task"]), recipe["threads"])
     if recipe["kind"] == "stepping":
         return STEPPERS[recipe["side"]](recipe["env_id"], recipe["num_envs"], recipe["num_steps"])
-    kind = {"training": Training, "collecting": Collecting, "limit": Replaying}[recipe["kind"]]
-    return kind(build_config(recipe["config"]))
+    kinds: dict[str, type[Training]] = {"training": Training, "collecting": Collecting, "limit": Replaying}
+    return kinds[recipe["kind"]](build_config(recipe["config"]))
 
 
 def describe(error: Exception) -> str:

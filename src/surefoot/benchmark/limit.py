@@ -1,6 +1,7 @@
 """The limit of `bench rollout`: what the native engine collects, with nothing but the dynamics left of it."""
 
 import time
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +51,8 @@ class Replaying(Training):
         return rollout, taken_s
 
 
-def env_actions(rollout: Rollout, policy: Policy) -> NDArray[np.float32] | NDArray[np.int64]:
-    """What the envs were given, `[T, N, A]`, as the core takes it."""
+def env_actions(rollout: Rollout, policy: Policy) -> NDArray[Any]:
+    """What the envs were given, `[T, N, A]`, as the core takes it: float32, or int64 for choices."""
     taken = policy.head.to_env(rollout.action.flatten(0, 1)).numpy().reshape(*rollout.reward.shape, -1)
     kind = np.float32 if np.issubdtype(taken.dtype, np.floating) else np.int64
     return np.ascontiguousarray(taken, dtype=kind)

@@ -52,8 +52,8 @@ class Table:
             lines = _broken(heading, max(map(len, cells), default=0))
             parts = cells if place else [word for cell in cells for word in cell.split()]
             narrowest = max(map(len, [*parts, *lines]))
-            side = "right" if place else "left"
-            table.add_column(Text("\n".join(lines)), justify=side, min_width=narrowest, vertical="bottom")
+            text = Text("\n".join(lines))
+            table.add_column(text, justify="right" if place else "left", min_width=narrowest, vertical="bottom")
         for row in self.rows:
             table.add_row(*map(Text, row))
         return table

@@ -95,7 +95,8 @@ def bench_scaling(config: Config, sweep: Sweep, effort: Effort, say: Say) -> Rep
     title = f"Scaling of {config.env.id}, {config.rollout.num_steps} steps, " + (
         "rollout only" if sweep.only_rollout else f"{config.ppo.epochs} epochs"
     )
-    notes = [*_kept(config, configs), *_flatness(points), *failures(rounds.subjects), best.words]
+    kept = [_kept_collecting(config)] if sweep.only_rollout else _kept(config, configs)
+    notes = [*kept, *_flatness(points), *failures(rounds.subjects), best.words]
     table = _rollout_table(title, points) if sweep.only_rollout else _table(title, points)
     return Report("scaling", title, [table], notes, results, rounds.load)
 
@@ -171,7 +172,7 @@ def _table(title: str, points: Sequence[Point]) -> Table:
 
 
 def _rollout_table(title: str, points: Sequence[Point]) -> Table:
-    columns = ["envs", "engine", "steps/s", "rollout ms", "us a step", "a step over the first", "peak MB"]
+    columns = ["envs", "engine", "steps/s", "rollout ms", "us a step", "cost over the first", "peak MB"]
     rows = []
     for point in points:
         cells = [str(point.num_envs), point.engine]
@@ -192,7 +193,7 @@ def _flatness(points: Sequence[Point]) -> list[str]:
         if len(ran) > 1:
             notes.append(
                 f"The rollout's cost of a step, engine {engine}, is farthest from that with {ran[0].num_envs} envs at"
-                f" {point.num_envs}: {point.deviation:+.1%} (wall-clock time over the steps of all envs)."
+                f" {point.num_envs}: {point.deviation:+.1%}."
             )
     return notes
 
@@ -206,6 +207,14 @@ def _row(point: Point) -> list[str]:
         *(format(phase.median, decimals(phase.median)) for phase in map(measured.spread, ("rollout_ms", "learn_ms"))),
         *(f"{point.speedup.median:.2f}", f"{point.efficiency:.0%}", megabytes(measured.peak_memory)),
     ]
+
+
+def _kept_collecting(config: Config) -> str:
+    return (
+        f"Only collecting, no learning, {config.rollout.num_steps} steps of each env; so the rollout grows with the"
+        f" number of envs. {NOISE_NOTE} The cost of a step is wall-clock time over the steps of all envs; over the"
+        " first: that with the first number of envs, round by round."
+    )
 
 
 def _kept(config: Config, configs: Sequence[Config]) -> list[str]:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from surefoot.benchmark.subject import Subject
 from surefoot.benchmark.window import Window
 from surefoot.core.errors import EnvError
-from surefoot.core.registry import Registry
 
 DRAWN = 64
 """Batches of random actions, drawn before the clock runs and then used in turn."""
@@ -27,9 +26,6 @@ class Stepper(Subject, Protocol):
     """Packages of the extra `peers`."""
 
     def __init__(self, env_id: str, num_envs: int, num_steps: int) -> None: ...
-
-
-STEPPERS: Registry[Stepper] = Registry("stepper", __name__)
 
 
 def random_actions(env_id: str, num_envs: int) -> list[NDArray[Any]]:
@@ -77,7 +73,6 @@ class Vectorized:
         self._envs.close()
 
 
-@STEPPERS.register("native")
 class NativeVector(Vectorized):
     """The core's envs behind Gymnasium's vector interface: what any other library gets of them."""
 
@@ -89,7 +84,6 @@ class NativeVector(Vectorized):
         return native.make(env_id, num_envs)
 
 
-@STEPPERS.register("native-core")
 class NativeCore:
     """The core's dynamics alone: steps and resets recorded once, then replayed without Python between them."""
 
@@ -139,7 +133,6 @@ class NativeCore:
         return actions, terminated | truncated
 
 
-@STEPPERS.register("envpool")
 class EnvPool(Vectorized):
     """A thread a core; the step after an ending only resets."""
 
@@ -153,7 +146,6 @@ class EnvPool(Vectorized):
         return envpool.make(env_id, env_type="gymnasium", num_envs=num_envs)
 
 
-@STEPPERS.register("gymnasium")
 class GymnasiumSync(Vectorized):
     """Gymnasium's own envs, one after the other."""
 
@@ -162,3 +154,11 @@ class GymnasiumSync(Vectorized):
     def _make(self, env_id: str, num_envs: int) -> Any:
         options = {"autoreset_mode": AutoresetMode.SAME_STEP}
         return gym.make_vec(env_id, num_envs, "sync", vector_kwargs=options)
+
+
+STEPPERS: dict[str, type[Stepper]] = {
+    "native": NativeVector,
+    "native-core": NativeCore,
+    "envpool": EnvPool,
+    "gymnasium": GymnasiumSync,
+}

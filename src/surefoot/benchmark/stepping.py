@@ -17,7 +17,6 @@ from surefoot.benchmark.subject_process import SubjectError
 from surefoot.core.errors import ConfigError
 
 NATIVE = "native"
-ORDER = (NATIVE, "native-core", "envpool", "gymnasium")
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,8 @@ class Course:
 
 def bench_stepping(course: Course, sides: Sequence[str], effort: Effort, say: Say) -> Report:
     """All sides in turns; one that does not know the env says so in its row."""
-    refuse_unknown("--sides", sides, ORDER)
-    wanted = [side for side in ORDER if side in sides or not sides]
+    refuse_unknown("--sides", sides, list(STEPPERS))
+    wanted = [side for side in STEPPERS if side in sides or not sides]
     absent = {side: _missing(side) for side in wanted if _missing(side)}
     plans = [Plan(side, stepping_recipe(side, **asdict(course))) for side in wanted if side not in absent]
     rounds = measure(plans, effort, say)

@@ -95,7 +95,8 @@ def _adapter() -> Any:
         device, max_episode_length = "cpu", 1000
 
         def __init__(self, envs: Any) -> None:
-            self._envs, self.num_envs, self.cfg = envs, envs.num_envs, {}
+            self._envs, self.num_envs = envs, envs.num_envs
+            self.cfg: dict[str, Any] = {}
             space = envs.single_action_space
             self.num_actions, self._bounds = space.shape[0], (space.low, space.high)
             self.episode_length_buf = torch.zeros(self.num_envs, dtype=torch.long)
