@@ -18,12 +18,12 @@ from surefoot.presets import load_preset, preset_names
 from surefoot.verification.contract import compare_alone, compare_engines
 from surefoot.verification.independence import compare_rows, compare_threads
 from surefoot.verification.legs import Traveler
-from surefoot.verification.outputs import compare_policy, compare_ratio, synced
+from surefoot.verification.outputs import compare_policy, compare_ratio, core_to_env, synced
 from surefoot.verification.protocol import check_protocol, maker
 from surefoot.verification.report import Findings, Report
 from surefoot.verification.resuming import compare_resume
 from surefoot.verification.rollouts import compare_rollouts, endings
-from surefoot.verification.subject import Subject, one_torch_thread
+from surefoot.verification.subject import TIME_LIMITS, Subject, one_torch_thread
 from surefoot.verification.updates import compare_updates
 
 LEGS = 3
@@ -55,20 +55,10 @@ def verify(
 
 
 def _verify_native(findings: Findings, subject: Subject, plan: NativePlan) -> None:
-    limited = subject.sized(env__max_episode_steps=subject.time_limit())
-    with limited.opened("native") as fast_env, limited.opened("local") as slow_env:
-        fast, slow = (Traveler(limited.config, env, limited.new_policy(env)) for env in (fast_env, slow_env))
-        legs = []
-        for _ in range(LEGS):
-            ours = fast.go()
-            reference = slow.follow(ours)
-            compare_policy(findings, ours, synced(plan.plain, ours), limited.config.train.seed)
-            compare_rollouts(findings, ours, reference)
-            compare_updates(findings, ours, reference)
-            compare_ratio(findings, ours)
-            legs.append(ours)
-    terminated, truncated = endings(legs)
-    findings.fine("flags", "endings met", f"{terminated} terminations, {truncated} truncations")
+    for limit in sorted({subject.time_limit(limit) for limit in TIME_LIMITS}, reverse=True):
+        limited = subject.sized(env__max_episode_steps=limit)
+        if _compare_paths(findings, limited, plan) or limited.config.env.truncation_as_termination:
+            break  # else all episodes had ended before
     compare_engines(findings, limited, "native", "local")
     compare_alone(findings, subject.config)
     compare_threads(findings, limited)
@@ -76,9 +66,31 @@ def _verify_native(findings: Findings, subject: Subject, plan: NativePlan) -> No
     compare_resume(findings, limited, "native")
 
 
+def _compare_paths(findings: Findings, subject: Subject, plan: NativePlan) -> int:
+    """Both collectors and learners, side by side; how many episodes were cut off."""
+    config, legs = subject.config, []
+    with subject.opened("native") as fast_env, subject.opened("local") as slow_env:
+        fast, slow = (Traveler(config, env, subject.new_policy(env)) for env in (fast_env, slow_env))
+        for _ in range(LEGS):
+            ours = fast.go()
+            core_policy = synced(plan.plain, ours)
+            reference = slow.follow(ours, core_to_env(core_policy, ours))
+            compare_policy(findings, ours, core_policy, config.train.seed)
+            compare_rollouts(findings, ours, reference)
+            compare_updates(findings, ours, reference)
+            compare_ratio(findings, ours)
+            legs.append(ours)
+    terminated, truncated = endings(legs)
+    what = f"endings met within {config.env.max_episode_steps} steps"
+    findings.fine("flags", what, f"{terminated} terminations, {truncated} truncations")
+    return truncated
+
+
 def _verify_stepwise(findings: Findings, subject: Subject) -> None:
     is_gymnasium = subject.source is None and not subject.config.env.id.startswith((ENVPOOL, PETTINGZOO))
-    sized = subject.sized(env__max_episode_steps=subject.time_limit()) if is_gymnasium else subject.sized()
+    sized = (
+        subject.sized(env__max_episode_steps=subject.time_limit(TIME_LIMITS[0])) if is_gymnasium else subject.sized()
+    )
     is_native = _is_native(sized)
     check_protocol(findings, sized, "native" if is_native else "local")
     if is_native:

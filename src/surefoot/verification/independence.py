@@ -7,15 +7,17 @@ from surefoot.compose import build_collector
 from surefoot.verification.differences import digest
 from surefoot.verification.legs import memory_of
 from surefoot.verification.report import Findings
-from surefoot.verification.subject import ROWS, STEPS, Subject
+from surefoot.verification.subject import ROWS, Subject
 
 THREADS = (1, 2, 4, 7)
 MORE_ROWS = 64
+NUM_STEPS = 24
+"""Of each rollout; after two, every episode has ended at least once."""
 
 
 def compare_threads(findings: Findings, subject: Subject) -> None:
     """One digest, however many threads there are."""
-    digests = [digest(_collected(subject.sized(rollout__workers=threads))) for threads in THREADS]
+    digests = [digest(_collected(_short(subject, rollout__workers=threads))) for threads in THREADS]
     wrong = sum(other != digests[0] for other in digests[1:])
     what = f"SHA-256 of a rollout with {', '.join(map(str, THREADS[:-1]))} and {THREADS[-1]} threads"
     findings.count("thread independence", what, wrong, len(THREADS) - 1, "differ from that of 1 thread")
@@ -23,13 +25,15 @@ def compare_threads(findings: Findings, subject: Subject) -> None:
 
 def compare_rows(findings: Findings, subject: Subject) -> None:
     """A row's trajectory, with few others beside it and with many."""
-    steps = STEPS // 2
-    few = _collected(subject.sized(rollout__num_steps=steps))
-    many = _collected(subject.sized(rollout__num_steps=steps, rollout__num_envs=MORE_ROWS))
+    few, many = _collected(_short(subject)), _collected(_short(subject, rollout__num_envs=MORE_ROWS))
     what = f"{ROWS} rows alone and among {MORE_ROWS}"
     for name, tensor in few.items():
         rows = many[name][:ROWS] if name == "last_value" else many[name][:, :ROWS]
         findings.bits("row independence", what, _flat(tensor), _flat(rows))
+
+
+def _short(subject: Subject, **changes: int) -> Subject:
+    return subject.sized(rollout__num_steps=NUM_STEPS, **changes)
 
 
 def _collected(subject: Subject) -> dict[str, Tensor]:

@@ -16,7 +16,7 @@ from surefoot.learning.losses import Losses, ppo_losses
 from surefoot.policies.policy import Policy
 from surefoot.rollout.buffer import RolloutBuffer
 from surefoot.rollout.minibatches import flatten
-from surefoot.verification.recorded import RecordedPolicy
+from surefoot.verification.recorded import RecordedPolicy, ToEnv
 
 _PLAIN = ("action", "log_prob", "value", "reward", "terminated", "truncated", "valid", "final_value", "last_value")
 
@@ -49,11 +49,11 @@ class Traveler:
         """One leg with the policy as it is."""
         return self._go(self.trainer.policy)
 
-    def follow(self, leg: Leg) -> Leg:
-        """One leg with the weights of another traveler's and its actions."""
+    def follow(self, leg: Leg, to_env: ToEnv) -> Leg:
+        """One leg with the weights of another traveler's and its actions, which `to_env` brings to the env's range."""
         policy = self.trainer.policy
         policy.load_state_dict(leg.policy.state_dict())
-        return self._go(RecordedPolicy(policy, leg.memory["action"]))
+        return self._go(RecordedPolicy(policy, leg.memory["action"], to_env))
 
     def _go(self, acting: Policy) -> Leg:
         trainer, rows = self.trainer, self.trainer.collector.rows

@@ -14,6 +14,7 @@ from surefoot.policies.native_plan import native_tensors
 from surefoot.policies.policy import PolicyOutput
 from surefoot.verification.differences import magnitude
 from surefoot.verification.legs import Leg
+from surefoot.verification.recorded import ToEnv
 from surefoot.verification.report import Findings
 
 ROUNDING = 1e-5
@@ -31,17 +32,20 @@ def compare_policy(findings: Findings, leg: Leg, core_policy: Any, seed: int) ->
         noise = _compare_noise(findings, leg, core_policy, seed)
         _compare_outputs(findings, leg, core_policy, output, seed)
         _compare_actions(findings, leg, output.distribution, noise)
+        recorded = leg.rollout.action.flatten(0, 1)
+        ours, reference = core_to_env(core_policy, leg)(recorded), leg.policy.head.to_env(recorded)
+        findings.within("actions", "brought to the env's range", ours, reference, NOISE_ROUNDING, magnitude(reference))
 
 
 def compare_ratio(findings: Findings, leg: Leg) -> None:
     """What the learner recomputes before its first step is what was stored (S7)."""
-    with torch.inference_mode():
-        output = torch_output(leg)
-        log_prob = output.distribution.log_prob(leg.rollout.action.flatten(0, 1))
+    # With gradients, as the learner does it: nothing may depend on that.
+    output = torch_output(leg)
+    log_prob = output.distribution.log_prob(leg.rollout.action.flatten(0, 1)).detach()
     valid = leg.rollout.valid.flatten()
     for what, ours, stored in (
         ("log-probs recomputed before the first step", log_prob, leg.rollout.log_prob),
-        ("values recomputed before the first step", output.value, leg.rollout.value),
+        ("values recomputed before the first step", output.value.detach(), leg.rollout.value),
     ):
         reference = stored.flatten()[valid]
         findings.within("ratio one", what, ours[valid], reference, ROUNDING, magnitude(reference))
@@ -61,6 +65,14 @@ def synced(plan: Any, leg: Leg) -> Any:
     policy = core().Policy(plan)
     policy.sync(native_tensors(leg.policy))  # type: ignore[arg-type]
     return policy
+
+
+def core_to_env(core_policy: Any, leg: Leg) -> ToEnv:
+    """The core's mapping to the env's range: its tanh may round otherwise, and an env would not forgive that."""
+    head = leg.policy.head
+    if core_policy.is_discrete:
+        return head.to_env
+    return lambda action: torch.from_numpy(core_policy.to_env(action.numpy())).view(-1, *head.env_shape)
 
 
 def _compare_noise(findings: Findings, leg: Leg, core_policy: Any, seed: int) -> Tensor:

@@ -5,6 +5,7 @@ So the reference is led along the recorded actions: all else (observations, rewa
 finds out by itself, with the collector as it is.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -14,6 +15,9 @@ from surefoot.core.moments import ObsMoments
 from surefoot.core.records import Obs, State
 from surefoot.policies.distributions import Distribution, DistributionHead
 from surefoot.policies.policy import Policy, PolicyOutput
+
+ToEnv = Callable[[Tensor], Tensor]
+"""From raw actions to what the env takes."""
 
 
 @dataclass(frozen=True)
@@ -38,25 +42,25 @@ class TakesNoise(Distribution):
 class RecordedHead(DistributionHead):
     """Gives the recorded actions `[T, N, ...]` for noise."""
 
-    def __init__(self, head: DistributionHead, actions: Tensor) -> None:
+    def __init__(self, head: DistributionHead, actions: Tensor, to_env: ToEnv) -> None:
         torch.nn.Module.__init__(self)
-        self._true, self._actions = head, actions
+        self._actions, self._to_env = actions, to_env
         self.noise_size, self.action_shape, self.action_dtype = head.noise_size, head.action_shape, head.action_dtype
 
     def noise(self, uniforms: Tensor) -> Tensor:
         return self._actions
 
     def to_env(self, action: Tensor) -> Tensor:
-        return self._true.to_env(action)
+        return self._to_env(action)
 
 
 class RecordedPolicy(Policy):
     """Acts as recorded; sees, values and remembers as the true policy does."""
 
-    def __init__(self, policy: Policy, actions: Tensor) -> None:
+    def __init__(self, policy: Policy, actions: Tensor, to_env: ToEnv) -> None:
         super().__init__()
         self._true = policy
-        self.head, self.critic = RecordedHead(policy.head, actions), policy.critic
+        self.head, self.critic = RecordedHead(policy.head, actions, to_env), policy.critic
 
     def forward(self, obs: Obs, state: State, episode_start: Tensor, action_mask: Tensor | None = None) -> PolicyOutput:
         output: PolicyOutput = self._true(obs, state, episode_start, action_mask)

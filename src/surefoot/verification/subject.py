@@ -17,8 +17,8 @@ from surefoot.policies.policy import EncoderFactory, Policy
 
 ROWS, STEPS = 8, 64
 """Size of the rollouts that are compared; what holds for few rows holds for many (row independence)."""
-TIME_LIMIT = 23
-"""Episodes are cut off this early, so that truncations happen; odd, so that they fall on all places of a rollout."""
+TIME_LIMITS = (23, 5)
+"""Episodes are cut off early, so that truncations happen; the second where all of them end before the first."""
 _PERTURBATION = 0.5
 
 
@@ -48,9 +48,9 @@ class Subject:
             size["ppo.micro_batch_size"] = size["ppo.batch_size"]
         return replace(self, config=build_config(self.config.model_dump(mode="json"), size))
 
-    def time_limit(self) -> int:
-        """The configured one, if it is early enough."""
-        return min(self.config.env.max_episode_steps or TIME_LIMIT, TIME_LIMIT)
+    def time_limit(self, early: int) -> int:
+        """An early one, if the configured one is not earlier."""
+        return min(self.config.env.max_episode_steps or early, early)
 
     def new_policy(self, env: VecEnv) -> Policy:
         """A copy of the given policy or the configured one, moved away from its first weights."""

@@ -1,0 +1,75 @@
+"""Every native task and every kind of policy that the core knows: both paths are the same."""
+
+from typing import Any
+
+import pytest
+
+from surefoot.core.layers import build_config
+from surefoot.envs.native import native_ids
+from surefoot.verification import Report, check, contract, independence, subject, verify
+
+PROBE = "Probe-v0"
+COMPONENTS = {
+    *("policy outputs", "noise", "actions", "log-probs", "values", "env dynamics", "rewards", "flags"),
+    *("episode starts", "final observations", "bootstraps", "GAE", "losses", "gradients", "normalizer statistics"),
+    *("episode statistics", "thread independence", "row independence", "ratio one", "resume", "engine contract"),
+}
+POLICIES: dict[str, dict[str, Any]] = {
+    "discrete": {"env.kwargs": {"action": "discrete"}},
+    "multi_discrete": {"env.kwargs": {"action": "multi_discrete"}, "policy.activation": "relu"},
+    "multi_binary": {"env.kwargs": {"action": "multi_binary"}, "policy.share_trunk": True, "policy.activation": "elu"},
+    "gaussian": {"env.kwargs": {"action": "box"}, "policy.std": "state", "policy.activation": "silu"},
+    "rescaled": {"env.kwargs": {"action": "box"}, "policy.action_bounds": "rescale", "policy.activation": "gelu"},
+    "tanh": {"env.kwargs": {"action": "box"}, "policy.distribution": "tanh_gaussian", "policy.std": "fixed"},
+    "beta": {"env.kwargs": {"action": "box"}, "policy.distribution": "beta", "policy.activation": "leaky_relu"},
+    "encoders": {
+        "policy.encoders": {"cues": {"kind": "mlp", "layers": [16, 8]}, "wheel": "identity"},
+        "policy.critic_obs": ["fuel"],
+        "normalize.returns": True,
+        "normalize.reward": True,
+    },
+    "truncation as termination": {"env.truncation_as_termination": True},
+}
+
+
+@pytest.fixture(autouse=True)
+def _less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two legs of fewer steps are enough to find any difference, and there are many tasks."""
+    monkeypatch.setattr(check, "LEGS", 2)
+    monkeypatch.setattr(subject, "STEPS", 32)
+    monkeypatch.setattr(independence, "MORE_ROWS", 16)
+    monkeypatch.setattr(contract, "STEPS_ALONE", 40)
+
+
+def assert_equal(report: Report) -> None:
+    assert report.path == "native", report.reason
+    assert report.ok, [part for part in report.components if part.verdict == "DIFFERS"]
+    assert {part.name for part in report.components} >= COMPONENTS
+
+
+def endings(report: Report) -> tuple[int, int]:
+    """Terminations and truncations that were compared."""
+    met = [part.note.split(", ") for part in report.components if part.compared.startswith("endings met")]
+    terminations, truncations = (sum(int(part.split()[0]) for part in kind) for kind in zip(*met, strict=True))
+    return terminations, truncations
+
+
+@pytest.mark.parametrize("env_id", [name for name in native_ids() if name != PROBE])
+def test_native_task_equals_the_reference(env_id: str) -> None:
+    report = verify(env_id)
+    assert_equal(report)
+    assert endings(report)[1] > 0
+
+
+@pytest.mark.parametrize("kind", POLICIES)
+def test_native_policy_equals_the_reference(kind: str) -> None:
+    report = verify(build_config({"env.id": PROBE, "normalize.obs": True}, POLICIES[kind]))
+    assert_equal(report)
+    terminations, truncations = endings(report)
+    assert terminations > 0
+    assert (truncations > 0) == (kind != "truncation as termination")
+
+
+def test_a_user_s_settings_survive_the_smaller_size() -> None:
+    config = build_config({"ppo.micro_batch_size": 300, "ppo.batch_size": 512, "ppo.advantage_norm": "minibatch"})
+    assert_equal(verify(config))

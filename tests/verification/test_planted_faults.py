@@ -1,0 +1,207 @@
+"""Faults planted in either path, as they would be written: verify names the component."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from surefoot.core.layers import build_config
+from surefoot.core.records import Rollout
+from surefoot.envs.engines.native import NativeEngine
+from surefoot.envs.gymnasium_envs import GymnasiumEnvs
+from surefoot.envs.protocol import Slot
+from surefoot.policies.native_plan import native_tensors
+from surefoot.policies.policy import Policy
+from surefoot.rollout import native as native_rollout
+from surefoot.rollout.native import NativeCollector
+from surefoot.rollout.open_ends import OpenEnds
+from surefoot.rollout.rows import Rows
+from surefoot.rollout.stepwise import StepwiseCollector
+from surefoot.verification import Report, check, verify
+
+CARTPOLE = {"env.id": "CartPole-v1", "normalize.obs": True}
+PENDULUM = {"env.id": "Pendulum-v1"}
+
+
+@pytest.fixture(autouse=True)
+def _fewer_legs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "LEGS", 2)
+
+
+def found(settings: dict[str, Any]) -> Report:
+    return verify(build_config(settings))
+
+
+def spoil_rollouts(monkeypatch: pytest.MonkeyPatch, spoil: Callable[[NativeCollector, Rollout], None]) -> None:
+    """As if the core had written something else into the rollout's memory."""
+    collect = NativeCollector.collect
+
+    def spoiled(self: NativeCollector, policy: Policy) -> Rollout:
+        rollout = collect(self, policy)
+        spoil(self, rollout)
+        return rollout
+
+    monkeypatch.setattr(NativeCollector, "collect", spoiled)
+
+
+@pytest.mark.parametrize("settings", [CARTPOLE, PENDULUM])
+def test_without_a_fault_all_is_equal(settings: dict[str, Any]) -> None:
+    report = found(settings)
+    assert report.ok, report.differing
+
+
+def test_shifted_done_flag(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shift(collector: NativeCollector, rollout: Rollout) -> None:
+        rollout.terminated.copy_(rollout.terminated.roll(1, 0))
+
+    spoil_rollouts(monkeypatch, shift)
+    assert {"flags", "GAE"} <= set(found(CARTPOLE).differing)
+
+
+def test_final_observation_after_the_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    step = GymnasiumEnvs.step
+
+    def late(self: GymnasiumEnvs, actions: NDArray[Any], slot: Slot) -> None:
+        step(self, actions, slot)
+        ended = slot.ended
+        assert isinstance(self.final_obs, np.ndarray)
+        assert isinstance(slot.obs, np.ndarray)
+        self.final_obs[ended] = slot.obs[ended]
+
+    monkeypatch.setattr(GymnasiumEnvs, "step", late)
+    report = found(PENDULUM)
+    assert {"final observations", "bootstraps", "GAE"} <= set(report.differing)
+    assert not {"env dynamics", "flags", "rewards", "values"} & set(report.differing)
+
+
+def test_both_flags_bootstrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrive = StepwiseCollector._arrive
+
+    def both(self: StepwiseCollector, t: int, group: int, open_ends: OpenEnds) -> None:
+        arrive(self, t, group, OpenEnds())
+        rows, slot = self.rows.env.groups[group], self.rows.buffer.slots[t]
+        open_ends.keep(t, rows, slot.ended, self.rows.env.final_obs, self.rows.memory_of(group))
+
+    monkeypatch.setattr(StepwiseCollector, "_arrive", both)
+    report = found(CARTPOLE)
+    assert "bootstraps" in report.differing
+    assert not {"env dynamics", "flags", "values"} & set(report.differing)
+
+
+def test_core_that_bootstraps_both_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stray(collector: NativeCollector, rollout: Rollout) -> None:
+        rollout.final_value[rollout.terminated] = 1.0
+
+    spoil_rollouts(monkeypatch, stray)
+    assert found(CARTPOLE).differing == ("bootstraps",)  # GAE leaves them out
+
+
+def test_last_value_of_the_wrong_observation(monkeypatch: pytest.MonkeyPatch) -> None:
+    def one_too_early(collector: NativeCollector, rollout: Rollout) -> None:
+        rollout.last_value.copy_(rollout.value[-1])
+
+    spoil_rollouts(monkeypatch, one_too_early)
+    report = found(PENDULUM)
+    assert {"bootstraps", "GAE"} <= set(report.differing)
+    assert not {"env dynamics", "flags", "values"} & set(report.differing)
+
+
+def test_env_that_is_never_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    reset = GymnasiumEnvs._reset_env
+
+    def all_but_one(self: GymnasiumEnvs, row: int, seed: int | None) -> tuple[Any, dict[str, Any]]:
+        if row == 3 and seed is None:
+            return self._envs[row].unwrapped._get_obs(), {}  # type: ignore[attr-defined]
+        return reset(self, row, seed)
+
+    monkeypatch.setattr(GymnasiumEnvs, "_reset_env", all_but_one)
+    assert {"env dynamics", "flags", "rewards", "engine contract"} <= set(found(PENDULUM).differing)
+
+
+def test_stale_normalizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    yesterday: dict[str, NDArray[np.float32]] = {}
+
+    def stale(policy: Any) -> dict[str, NDArray[np.float32]]:
+        tensors = native_tensors(policy)
+        now = {name: tensors[name].copy() for name in tensors if name.endswith((".shift", ".scale"))}
+        kept = yesterday or now
+        tensors |= {name: kept[name] for name in now}
+        yesterday.update(now)
+        return tensors
+
+    monkeypatch.setattr(native_rollout, "native_tensors", stale)
+    report = found(CARTPOLE)
+    assert {"log-probs", "values", "ratio one"} <= set(report.differing)
+    assert not {"env dynamics", "policy outputs", "noise"} & set(report.differing)
+
+
+def test_statistics_that_miss_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = NativeCollector._moments
+
+    def without_last(self: NativeCollector, result: Any) -> Any:
+        known = moments(self, result)
+        return {key: type(part)(part.count - 1, part.mean, part.var) for key, part in known.items()}
+
+    monkeypatch.setattr(NativeCollector, "_moments", without_last)
+    assert found(CARTPOLE).differing == ("normalizer statistics",)
+
+
+def test_wrong_weight_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "actor_body.trunk.layers.1.weight"
+
+    def transposed(policy: Any) -> dict[str, NDArray[np.float32]]:
+        tensors = native_tensors(policy)
+        assert tensors[name].shape == (64, 64)
+        return tensors | {name: np.ascontiguousarray(tensors[name].T)}
+
+    for module in (native_rollout, __import__("surefoot.verification.outputs", fromlist=["x"])):
+        monkeypatch.setattr(module, "native_tensors", transposed)
+    report = found(CARTPOLE)
+    assert {"policy outputs", "log-probs", "actions", "ratio one"} <= set(report.differing)
+    assert not {"env dynamics", "values", "noise"} & set(report.differing)
+
+
+def test_noise_of_the_wrong_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = Rows.begin
+
+    def one_late(self: Rows, policy: Policy) -> Any:
+        state = begin(self, policy)
+        self.first_step, self.step = self.first_step + 1, self.step + 1
+        return state
+
+    def only_native(collector: NativeCollector, rollout: Rollout) -> None:
+        collector.rows.first_step -= 1
+        collector.rows.step -= 1
+
+    spoil_rollouts(monkeypatch, only_native)
+    monkeypatch.setattr(Rows, "begin", lambda self, policy: (one_late if _is_native(self) else begin)(self, policy))
+    assert "actions" in found(CARTPOLE).differing
+
+
+def _is_native(rows: Rows) -> bool:
+    return isinstance(rows.env, NativeEngine)
+
+
+def test_rollout_that_depends_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def by_thread(collector: NativeCollector, rollout: Rollout) -> None:
+        assert isinstance(collector.rows.env, NativeEngine)
+        rollout.value.add_(1e-6 * collector.rows.env.core.threads)
+
+    spoil_rollouts(monkeypatch, by_thread)
+    assert found(PENDULUM).differing == ("thread independence",)
+
+
+def test_state_that_is_not_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    load = Rows.load_state
+
+    def forgetful(self: Rows, state: dict[str, Any], policy: Policy) -> bool:
+        forgotten = deepcopy(state)
+        forgotten["opening"]["obs"] = torch.zeros_like(forgotten["opening"]["obs"])
+        return load(self, forgotten, policy)
+
+    monkeypatch.setattr(Rows, "load_state", forgetful)
+    assert found(CARTPOLE).differing == ("resume",)
