@@ -26,6 +26,7 @@ class GradientStep:
         self._flat = nn.Parameter(torch.cat([p.detach().flatten() for p in self._named.values()]))
         self._gradient = torch.zeros_like(self._flat)
         self._flat.grad = self._gradient
+        self._is_begun = False
         self._views = dict(_slices(self._named))
         for name, parameter in self._named.items():
             parameter.data = self._flat.detach()[self._views[name]].view(parameter.shape)
@@ -46,7 +47,14 @@ class GradientStep:
     def add(self, loss: Tensor, share: float = 1.0) -> None:
         """Add a loss's gradient, weighted by its share of the samples, to the step to come."""
         pieces = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
-        self._gradient.add_(torch.cat([piece.reshape(-1) for piece in pieces]), alpha=share)
+        flat = [piece.reshape(-1) for piece in pieces]
+        if self._is_begun:
+            self._gradient.add_(torch.cat(flat), alpha=share)
+        else:  # large networks are bound by memory here: every pass over the gradient counts
+            torch.cat(flat, out=self._gradient)
+            if share != 1.0:
+                self._gradient.mul_(share)
+        self._is_begun = True
 
     @torch.no_grad()
     def step(self) -> Tensor:
@@ -57,7 +65,7 @@ class GradientStep:
         # The fused kernel's own switch: 1 leaves weights, moments and step count as they are.
         self._optimizer.found_inf = skipped
         self._optimizer.step()
-        self._gradient.zero_()
+        self._is_begun = False
         return torch.stack((norm, skipped))
 
     def state(self) -> dict[str, Any]:
