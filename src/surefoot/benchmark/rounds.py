@@ -1,6 +1,7 @@
 """Measuring subjects in turns: A B C, A B C, ... so that what slows the machine for a while slows all of them."""
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
@@ -138,13 +139,19 @@ class _Turn:
         self._say(f"{self.measured.name}: {which} {window.steps_per_s:,.0f} steps/s")
 
     def _warm_up(self) -> None:
+        """Lengths go by the clock on the wall: some subjects time only a part of what they do."""
         self.process.warm_up(1)  # the first one is like no other
-        window = self.process.warm_up(max(1, self._effort.warmup - 1))
-        missing_s = min(SHORTEST_WARM_UP_S, self._effort.seconds) - window.total_s
+        iterations, taken_s = self._warm_for(max(1, self._effort.warmup - 1))
+        missing_s = min(SHORTEST_WARM_UP_S, self._effort.seconds) - taken_s
         if missing_s > 0:
-            window = self.process.warm_up(math.ceil(missing_s * window.iterations / window.total_s))
+            iterations, taken_s = self._warm_for(math.ceil(missing_s * iterations / taken_s))
         if self._effort.iterations is None:
-            self._iterations = math.ceil(self._effort.seconds * window.iterations / window.total_s)
+            self._iterations = math.ceil(self._effort.seconds * iterations / taken_s)
+
+    def _warm_for(self, iterations: int) -> tuple[int, float]:
+        began = time.perf_counter()
+        self.process.warm_up(iterations)
+        return iterations, time.perf_counter() - began
 
     def _fail(self, error: SubjectError) -> None:
         self.measured.error = str(error)

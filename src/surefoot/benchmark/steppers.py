@@ -106,18 +106,17 @@ class NativeCore:
         self._engine.reset(words, self._obs, self._mask)
 
     def run(self, iterations: int) -> Window:
-        """Record without a clock, go back, replay with one."""
-        replay_s = 0.0
+        """Record once without a clock, then go back and replay with one, again and again."""
+        replay_s, before = 0.0, self._engine.save()
+        recorded = [self._step() for _ in range(self._num_steps)]
+        after = self._engine.save()
+        actions, ended = (np.stack(parts) for parts in zip(*recorded, strict=True))
         for _ in range(iterations):
-            before = self._engine.save()
-            recorded = [self._step() for _ in range(self._num_steps)]
-            after = self._engine.save()
-            actions, ended = (np.stack(parts) for parts in zip(*recorded, strict=True))
             self._engine.load(before)
             began = time.perf_counter()
             self._engine.replay(actions, ended)
             replay_s += time.perf_counter() - began
-            self._engine.load(after)
+        self._engine.load(after)
         return Window(iterations, iterations * self._num_steps * self._num_envs, replay_s, 0.0)
 
     def close(self) -> None:
