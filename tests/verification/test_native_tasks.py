@@ -49,7 +49,7 @@ def assert_equal(report: Report) -> None:
 
 def endings(report: Report) -> tuple[int, int]:
     """Terminations and truncations that were compared."""
-    met = [part.note.split(", ") for part in report.components if part.compared.startswith("endings met")]
+    met = [part.note.split(", ") for part in report.components if part.compared.startswith("endings")]
     terminations, truncations = (sum(int(part.split()[0]) for part in kind) for kind in zip(*met, strict=True))
     return terminations, truncations
 

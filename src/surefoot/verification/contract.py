@@ -29,12 +29,12 @@ def compare_engines(findings: Findings, subject: Subject, ours: str, reference: 
         slots = [new_slot(env.num_rows, env.obs_spec, env.mask_size) for env in (fast, slow)]
         for env, slot in zip((fast, slow), slots, strict=True):
             env.reset(slot)
-        _compare_slots(findings, slots[0], slots[1], f"a reset, {ours} and {reference}")
+        _compare_slots(findings, slots[0], slots[1], f"resets, {ours}, {reference}")
         for _ in range(subject.config.rollout.num_steps):
             actions = random_actions(generator, fast.action_spec, slots[1])
             for env, slot in zip((fast, slow), slots, strict=True):
                 step_all(env, actions, slot)
-            _compare_slots(findings, slots[0], slots[1], f"steps, {ours} and {reference}")
+            _compare_slots(findings, slots[0], slots[1], f"steps, {ours}, {reference}")
             _compare_final(findings, fast, slow, slots[1])
 
 
@@ -115,7 +115,7 @@ def _compare_obs(findings: Findings, obs: Any, expected: list[Any]) -> None:
 
 
 def _bits(findings: Findings, ours: NDArray[Any], reference: NDArray[Any]) -> None:
-    findings.bits(NAME, "envs alone, float64, native.make and gym.make", _tensor(ours), _tensor(reference))
+    findings.bits(NAME, "envs alone, in float64", _tensor(ours), _tensor(reference))
 
 
 def _next_obs(env: gym.Env[Any, Any], step: Any) -> Any:

@@ -19,14 +19,14 @@ def compare_threads(findings: Findings, subject: Subject) -> None:
     """One digest, however many threads there are."""
     digests = [digest(_collected(_short(subject, rollout__workers=threads))) for threads in THREADS]
     wrong = sum(other != digests[0] for other in digests[1:])
-    what = f"SHA-256 of a rollout with {', '.join(map(str, THREADS[:-1]))} and {THREADS[-1]} threads"
+    what = f"{', '.join(map(str, THREADS[:-1]))} and {THREADS[-1]} threads"
     findings.count("thread independence", what, wrong, len(THREADS) - 1, "differ from that of 1 thread")
 
 
 def compare_rows(findings: Findings, subject: Subject) -> None:
     """A row's trajectory, with few others beside it and with many."""
     few, many = _collected(_short(subject)), _collected(_short(subject, rollout__num_envs=MORE_ROWS))
-    what = f"{ROWS} rows alone and among {MORE_ROWS}"
+    what = f"alone and among {MORE_ROWS} rows"
     for name, tensor in few.items():
         rows = many[name][:ROWS] if name == "last_value" else many[name][:, :ROWS]
         findings.bits("row independence", what, _flat(tensor), _flat(rows))

@@ -34,7 +34,7 @@ def compare_policy(findings: Findings, leg: Leg, core_policy: Any, seed: int) ->
         _compare_actions(findings, leg, output.distribution, noise)
         recorded = leg.rollout.action.flatten(0, 1)
         ours, reference = core_to_env(core_policy, leg)(recorded), leg.policy.head.to_env(recorded)
-        findings.within("actions", "brought to the env's range", ours, reference, NOISE_ROUNDING, magnitude(reference))
+        findings.within("actions", "in the env's range", ours, reference, NOISE_ROUNDING, magnitude(reference))
 
 
 def compare_ratio(findings: Findings, leg: Leg) -> None:
@@ -44,8 +44,8 @@ def compare_ratio(findings: Findings, leg: Leg) -> None:
     log_prob = output.distribution.log_prob(leg.rollout.action.flatten(0, 1)).detach()
     valid = leg.rollout.valid.flatten()
     for what, ours, stored in (
-        ("log-probs recomputed before the first step", log_prob, leg.rollout.log_prob),
-        ("values recomputed before the first step", output.value.detach(), leg.rollout.value),
+        ("log-probs, recomputed", log_prob, leg.rollout.log_prob),
+        ("values, recomputed", output.value.detach(), leg.rollout.value),
     ):
         reference = stored.flatten()[valid]
         findings.within("ratio one", what, ours[valid], reference, ROUNDING, magnitude(reference))
@@ -100,9 +100,9 @@ def _compare_outputs(findings: Findings, leg: Leg, core_policy: Any, output: Pol
     action, log_prob, value = (torch.from_numpy(np.concatenate(parts)) for parts in zip(*acted, strict=True))
     reference = output.distribution.log_prob(action.reshape(-1, *rollout.action.shape[2:]))
     scale = magnitude(output.value)
-    findings.within("policy outputs", "values, core and torch", value, output.value, ROUNDING, scale)
+    findings.within("policy outputs", "values", value, output.value, ROUNDING, scale)
     scale = magnitude(reference)
-    findings.within("policy outputs", "log-probs, core and torch", log_prob, reference, ROUNDING, scale)
+    findings.within("policy outputs", "log-probs", log_prob, reference, ROUNDING, scale)
 
 
 def _compare_actions(findings: Findings, leg: Leg, distribution: Distribution, noise: Tensor) -> None:
@@ -117,7 +117,7 @@ def _compare_actions(findings: Findings, leg: Leg, distribution: Distribution, n
         apart &= ~_near(
             recorded, distribution.sample((noise + nudge).clamp(0, 1) if _is_uniform(noise) else noise + nudge)
         )
-    findings.count("actions", "sampled by torch from the same noise", int(apart.sum()), apart.numel(), "differ")
+    findings.count("actions", "of the same noise", int(apart.sum()), apart.numel(), "differ")
 
 
 def _near(recorded: Tensor, sampled: Tensor) -> Tensor:

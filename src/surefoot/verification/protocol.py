@@ -48,7 +48,7 @@ def check_protocol(findings: Findings, subject: Subject, engine: str) -> None:
         _check_endings(findings, subject, engine)
         legs = journey(subject, engine)
     except EnvError as error:
-        findings.broken(PROTOCOL, "what reset and step give", str(error))
+        findings.broken(PROTOCOL, "resets and steps", str(error))
         return
     for leg in legs:
         compare_ratio(findings, leg)
@@ -95,9 +95,9 @@ def _check_spaces(findings: Findings, subject: Subject) -> None:
         if not subject.is_fixed:
             env.close()
     for problem in problems:
-        findings.broken(PROTOCOL, "shapes and types of observations", problem)
+        findings.broken(PROTOCOL, "shapes and types", problem)
     if not problems:
-        findings.fine(PROTOCOL, "shapes and types of observations")
+        findings.fine(PROTOCOL, "shapes and types")
 
 
 def _check_endings(findings: Findings, subject: Subject, engine: str) -> None:
@@ -116,8 +116,8 @@ def _check_endings(findings: Findings, subject: Subject, engine: str) -> None:
                 cuts += 1
                 pairs = zip(tree_items(env.final_obs), tree_items(slot.obs), strict=True)
                 unmoved += all(np.array_equal(final[row], first[row]) for (_, final), (_, first) in pairs)
-    findings.fine(PROTOCOL, "what reset and step give", f"{step:,} steps of {env.num_rows} rows")
-    what = "of episodes that were cut off"
+    findings.fine(PROTOCOL, "resets and steps", f"{step:,} steps of {env.num_rows} rows")
+    what = "of cut-off episodes"
     if cuts == 0:
         findings.skip(FINAL, what, f"no episode was cut off in {step:,} steps of {env.num_rows} rows")
     elif unmoved == cuts:
@@ -128,20 +128,20 @@ def _check_endings(findings: Findings, subject: Subject, engine: str) -> None:
 
 def _check_seeding(findings: Findings, subject: Subject, engine: str, legs: list[Leg]) -> bool:
     again = journey(subject, engine)
-    repeats = _compare_legs(findings, SEEDING, "the same seed, the same rollouts", again, legs)
+    repeats = _compare_legs(findings, SEEDING, "same seed", again, legs)
     settings = subject.config.model_dump(mode="json")
     other = replace(subject, config=build_config(settings, {"train.seed": subject.config.train.seed + 1}))
     (leg,) = journey(other, engine, legs=1)
     alike = all(torch.equal(leg.memory[name], legs[0].memory[name]) for name in leg.memory)
     if alike:
-        findings.broken(SEEDING, "another seed, another rollout", "the rollout is the same with another seed")
+        findings.broken(SEEDING, "another seed", "the rollout is the same with another seed")
     else:
-        findings.fine(SEEDING, "another seed, another rollout")
+        findings.fine(SEEDING, "another seed")
     return repeats
 
 
 def _check_aliasing(findings: Findings, subject: Subject, engine: str, legs: list[Leg]) -> None:
-    what, make = "rollouts with copied observations", maker(subject)
+    what, make = "copied or not", maker(subject)
     if make is None:
         findings.skip(ALIASING, what, "a pool steps itself")
         return
@@ -173,7 +173,7 @@ class _Copies:
 
 
 def _check_engines(findings: Findings, subject: Subject, legs: list[Leg]) -> None:
-    what = "rollouts in this process and in others"
+    what = "local and processes"
     with subject.opened("local") as env:
         steps_itself = not isinstance(env, Engine)
     if subject.is_fixed or steps_itself:

@@ -14,14 +14,14 @@ from surefoot.verification.legs import memory_of
 from surefoot.verification.report import Findings
 from surefoot.verification.subject import Subject
 
-NAME = "resume"
+NAME, ROLLOUT = "resume", "the next rollout"
 _WEAKER = "these envs cannot save their state: a resumed run has the same weights and statistics, but new episodes"
 
 
 def compare_resume(findings: Findings, subject: Subject, engine: str) -> None:
     """An iteration, a checkpoint file, another iteration: here, and by a new trainer with new envs."""
     if subject.is_fixed:
-        findings.skip(NAME, "rollout after a checkpoint", "an env that exists already cannot be made again")
+        findings.skip(NAME, ROLLOUT, "an env that exists already cannot be made again")
         return
     with tempfile.TemporaryDirectory(prefix="surefoot-verify-") as folder:
         file = Path(folder) / "checkpoint.safetensors"
@@ -36,15 +36,15 @@ def compare_resume(findings: Findings, subject: Subject, engine: str) -> None:
             is_exact = restore_trainer(trainer, read_checkpoint(file))
             resumed, resumed_weights = _iterated(trainer)
     if not can_save:
-        findings.skip(NAME, "rollout after a checkpoint", _WEAKER)
+        findings.skip(NAME, ROLLOUT, _WEAKER)
         return
     if not is_exact:
-        findings.broken(NAME, "rollout after a checkpoint", "the envs saved their state and could not take it back")
+        findings.broken(NAME, ROLLOUT, "the envs saved their state and could not take it back")
         return
     for name in memory:
-        findings.bits(NAME, "rollout after a checkpoint", _flat(resumed[name]), _flat(memory[name]))
+        findings.bits(NAME, ROLLOUT, _flat(resumed[name]), _flat(memory[name]))
     for name in weights:
-        findings.bits(NAME, "weights and statistics after it", _flat(resumed_weights[name]), _flat(weights[name]))
+        findings.bits(NAME, "weights and statistics", _flat(resumed_weights[name]), _flat(weights[name]))
 
 
 def _iterated(trainer: Trainer) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

@@ -38,8 +38,7 @@ def _compare_bootstraps(findings: Findings, ours: Leg, reference: Leg) -> None:
         findings.within("bootstraps", what, ours.memory[name], reference.memory[name], ROUNDING, scale)
     cut_off = ours.memory["truncated"] & ~ours.memory["terminated"]
     stray = ours.memory["final_value"].masked_fill(cut_off, 0)
-    what = "none where an episode was not cut off"
-    findings.count("bootstraps", what, int((stray != 0).sum()), stray.numel(), "are not 0")
+    findings.count("bootstraps", "none elsewhere", int((stray != 0).sum()), stray.numel(), "are not 0")
 
 
 def _compare_rounded(findings: Findings, name: str, compared: str, ours: Leg, reference: Leg, field: str) -> None:
@@ -54,7 +53,7 @@ def _compare_statistics(findings: Findings, ours: Leg, reference: Leg) -> None:
     given = torch.from_numpy(np.asarray(stats.finished.total_rewards))
     findings.within(name, "returns", given, returns, SUMMATION, magnitude(returns))
     counted = [torch.tensor([each.num_steps, each.obs_out_of_bounds, len(each.recent)]) for each in (stats, expected)]
-    findings.bits(name, "steps, elements out of bounds", *counted)
+    findings.bits(name, "counts", *counted)
 
 
 def _lengths(episodes: Episodes) -> Tensor:

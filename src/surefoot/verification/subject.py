@@ -11,7 +11,7 @@ import torch
 from surefoot.compose import Specs, build_env, build_policy
 from surefoot.core.config import Config, nearest_divisor
 from surefoot.core.layers import build_config
-from surefoot.envs.make import EnvSource, fixed_envs
+from surefoot.envs.make import ENVPOOL, EnvSource, fixed_envs
 from surefoot.envs.protocol import VecEnv
 from surefoot.policies.policy import EncoderFactory, Policy
 
@@ -63,9 +63,9 @@ class Subject:
     @contextmanager
     def opened(self, engine: str) -> Iterator[VecEnv]:
         """New envs in an engine; those that exist already are used again and not closed."""
-        config = build_config(
-            self.config.model_dump(mode="json"), {"rollout.engine": "auto" if self.is_fixed else engine}
-        )
+        steps_itself = self.is_fixed or (self.source is None and self.config.env.id.startswith(ENVPOOL))
+        settings = {"rollout.engine": "auto" if steps_itself else engine}
+        config = build_config(self.config.model_dump(mode="json"), settings)
         env = build_env(config, self.source)
         try:
             yield env

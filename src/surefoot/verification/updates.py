@@ -13,7 +13,8 @@ from surefoot.verification.report import Findings
 LEARNING = 1e-4
 """Rounding of the rollout, carried through sums over time and samples."""
 MOVEMENT = 1e-2
-"""Of weights in an update, as a share of the largest: Adam divides small gradients by their own size."""
+"""Of weights in an update, as a share of the way they went; of the whole vector, because Adam makes large steps of
+gradients that are nearly nothing."""
 MOMENTS = 1e-9
 """Float64 moments, summed in another order."""
 _LOSSES = ("policy_loss", "value_loss", "entropy", "approx_kl", "grad_norm")
@@ -38,12 +39,12 @@ def compare_updates(findings: Findings, ours: Leg, reference: Leg) -> None:
 def _compare_weights(findings: Findings, ours: Leg, reference: Leg) -> None:
     names = [name for name, parameter in reference.policy.named_parameters() if parameter.requires_grad]
     before = dict(reference.policy.named_parameters())
-    moved, given, expected = (
+    start, given, expected = (
         torch.cat([tensors[name].detach().flatten() for name in names])
         for tensors in (before, ours.after, reference.after)
     )
-    scale = _size(expected - moved)
-    findings.within("gradients", "weights after the update", given, expected, MOVEMENT, scale)
+    apart, moved = (given - expected).norm().reshape(1), float((expected - start).norm())
+    findings.within("gradients", "weights after update", apart, torch.zeros(1), MOVEMENT, max(moved, 1e-8))
 
 
 def _compare_moments(findings: Findings, ours: Leg, reference: Leg) -> None:
