@@ -15,8 +15,9 @@ void bind_policy(nb::module_& module);
 NB_MODULE(_core, module) {
   module.doc() = "Surefoot's C++ core: environments, policies and whole rollouts.";
   module.def("env_ids", &surefoot::env_ids, "Ids of all native environments, sorted.");
-  module.def("mujoco_versions", [] { return std::pair(mjVERSION_HEADER, mj_version()); },
-             "The MuJoCo version the core was built with, and the one that is loaded.");
+  module.def(
+      "mujoco_versions", [] { return std::pair(mjVERSION_HEADER, mj_version()); },
+      "The MuJoCo version the core was built with, and the one that is loaded.");
   bind_policy(module);
   bind_engine(module);
 }

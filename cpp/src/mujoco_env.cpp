@@ -82,14 +82,20 @@ int MujocoEnv::id_of(mjtObj kind, const std::string& name) const {
 
 std::vector<std::span<mjtNum>> MujocoEnv::derived() const {
   const auto bodies = static_cast<std::size_t>(model_->nbody), velocities = static_cast<std::size_t>(model_->nv);
-  return {{data_->xpos, 3 * bodies},          {data_->xquat, 4 * bodies},
-          {data_->xmat, 9 * bodies},          {data_->xipos, 3 * bodies},
+  return {{data_->xpos, 3 * bodies},
+          {data_->xquat, 4 * bodies},
+          {data_->xmat, 9 * bodies},
+          {data_->xipos, 3 * bodies},
           {data_->geom_xpos, 3 * static_cast<std::size_t>(model_->ngeom)},
           {data_->site_xpos, 3 * static_cast<std::size_t>(model_->nsite)},
-          {data_->subtree_com, 3 * bodies},   {data_->cinert, 10 * bodies},
-          {data_->cvel, 6 * bodies},          {data_->cfrc_ext, 6 * bodies},
-          {data_->qfrc_actuator, velocities}, {data_->actuator_force, static_cast<std::size_t>(model_->nu)},
-          {data_->qfrc_constraint, velocities}, {data_->sensordata, static_cast<std::size_t>(model_->nsensordata)}};
+          {data_->subtree_com, 3 * bodies},
+          {data_->cinert, 10 * bodies},
+          {data_->cvel, 6 * bodies},
+          {data_->cfrc_ext, 6 * bodies},
+          {data_->qfrc_actuator, velocities},
+          {data_->actuator_force, static_cast<std::size_t>(model_->nu)},
+          {data_->qfrc_constraint, velocities},
+          {data_->sensordata, static_cast<std::size_t>(model_->nsensordata)}};
 }
 
 std::size_t MujocoEnv::state_size() const {

@@ -6,7 +6,8 @@
 
 namespace surefoot {
 
-/// Draws what `numpy.random.Generator(PCG64(seed))` draws, bit for bit, so that native episodes begin as Gymnasium's do.
+/// Draws what `numpy.random.Generator(PCG64(seed))` draws, bit for bit, so that native episodes begin as Gymnasium's
+/// do.
 class Generator {
  public:
   /// state high, state low, increment high, increment low; as `PCG64.state` has them.

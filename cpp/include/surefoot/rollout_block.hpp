@@ -14,10 +14,10 @@ namespace surefoot {
 /// The rollout's own memory, time-major: T steps of N rows; observations, masks and starts have one step more.
 struct RolloutMemory {
   std::size_t num_steps, num_rows;
-  std::vector<float*> obs;  // one a part, [T+1, N, size]
-  bool* mask;               // [T+1, N, mask_size] or null
-  float* action;            // [T, N, A] Box
-  std::int64_t* choice;     // [T, N, A] discrete kinds
+  std::vector<float*> obs;                         // one a part, [T+1, N, size]
+  bool* mask;                                      // [T+1, N, mask_size] or null
+  float* action;                                   // [T, N, A] Box
+  std::int64_t* choice;                            // [T, N, A] discrete kinds
   float *log_prob, *value, *reward, *final_value;  // [T, N]
   bool *terminated, *truncated;                    // [T, N]
   bool* episode_start;                             // [T+1, N]
