@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from surefoot.core.philox import Stream, uniforms
-from surefoot.core.tree import tree_items, tree_map
+from surefoot.core.tree import tree_items
 from surefoot.native import core
 from surefoot.policies.distributions import Distribution
 from surefoot.policies.native_plan import native_tensors
@@ -16,9 +16,8 @@ from surefoot.verification.differences import magnitude
 from surefoot.verification.legs import Leg
 from surefoot.verification.recorded import ToEnv
 from surefoot.verification.report import Findings
+from surefoot.verification.rounding import ROUNDING, slack, torch_output
 
-ROUNDING = 1e-5
-"""Of float32 sums taken in another order, as a share of the numbers' size."""
 NOISE_ROUNDING = 2.0**-22
 """Normals are computed in float64 and rounded once: two implementations may differ in the last place."""
 EDGE = 1e-5
@@ -48,16 +47,7 @@ def compare_ratio(findings: Findings, leg: Leg) -> None:
         ("values, recomputed", output.value.detach(), leg.rollout.value),
     ):
         reference = stored.flatten()[valid]
-        findings.within("ratio one", what, ours[valid], reference, ROUNDING, magnitude(reference))
-
-
-def torch_output(leg: Leg) -> PolicyOutput:
-    """What torch says about all observations of a leg, as one batch."""
-    rollout = leg.rollout
-    obs = tree_map(lambda leaf: leaf.flatten(0, 1), rollout.obs)
-    mask = None if rollout.action_mask is None else rollout.action_mask.flatten(0, 1)
-    output: PolicyOutput = leg.policy(obs, (), rollout.episode_start.flatten(0, 1), mask)
-    return output
+        findings.within("ratio one", what, ours[valid], reference, ROUNDING * slack(leg), magnitude(reference))
 
 
 def synced(plan: Any, leg: Leg) -> Any:
@@ -99,20 +89,19 @@ def _compare_outputs(findings: Findings, leg: Leg, core_policy: Any, output: Pol
         acted.append(core_policy.act(leaves, mask, seed=seed, step=leg.first_step + step))
     action, log_prob, value = (torch.from_numpy(np.concatenate(parts)) for parts in zip(*acted, strict=True))
     reference = output.distribution.log_prob(action.reshape(-1, *rollout.action.shape[2:]))
-    scale = magnitude(output.value)
-    findings.within("policy outputs", "values", value, output.value, ROUNDING, scale)
-    scale = magnitude(reference)
-    findings.within("policy outputs", "log-probs", log_prob, reference, ROUNDING, scale)
+    tolerance = ROUNDING * slack(leg)
+    findings.within("policy outputs", "values", value, output.value, tolerance, magnitude(output.value))
+    findings.within("policy outputs", "log-probs", log_prob, reference, tolerance, magnitude(reference))
 
 
 def _compare_actions(findings: Findings, leg: Leg, distribution: Distribution, noise: Tensor) -> None:
     """The recorded actions are what torch samples from the same noise, but where rounding decides between two."""
     recorded = leg.rollout.action.flatten(0, 1)
     sampled = distribution.sample(noise)
-    if not recorded.is_floating_point():
-        apart = recorded != sampled
+    if recorded.is_floating_point():
+        apart = (recorded - sampled).abs() > ROUNDING * slack(leg) * magnitude(sampled)
     else:
-        apart = (recorded - sampled).abs() > ROUNDING * (1 + sampled.abs())
+        apart = recorded != sampled
     for nudge in (-EDGE, EDGE):
         apart &= ~_near(
             recorded, distribution.sample((noise + nudge).clamp(0, 1) if _is_uniform(noise) else noise + nudge)

@@ -7,8 +7,8 @@ from torch import Tensor
 from surefoot.core.records import Episodes
 from surefoot.verification.differences import magnitude
 from surefoot.verification.legs import Leg
-from surefoot.verification.outputs import ROUNDING
 from surefoot.verification.report import Findings
+from surefoot.verification.rounding import ROUNDING, slack
 
 SUMMATION = 1e-9
 """Of float64 sums taken in another order."""
@@ -33,9 +33,9 @@ def compare_rollouts(findings: Findings, ours: Leg, reference: Leg) -> None:
 
 
 def _compare_bootstraps(findings: Findings, ours: Leg, reference: Leg) -> None:
-    scale = magnitude(reference.memory["value"])
+    scale, tolerance = magnitude(reference.memory["value"]), ROUNDING * slack(ours)
     for what, name in (("V of final observations", "final_value"), ("V after the last step", "last_value")):
-        findings.within("bootstraps", what, ours.memory[name], reference.memory[name], ROUNDING, scale)
+        findings.within("bootstraps", what, ours.memory[name], reference.memory[name], tolerance, scale)
     cut_off = ours.memory["truncated"] & ~ours.memory["terminated"]
     stray = ours.memory["final_value"].masked_fill(cut_off, 0)
     findings.count("bootstraps", "none elsewhere", int((stray != 0).sum()), stray.numel(), "are not 0")
@@ -43,7 +43,7 @@ def _compare_bootstraps(findings: Findings, ours: Leg, reference: Leg) -> None:
 
 def _compare_rounded(findings: Findings, name: str, compared: str, ours: Leg, reference: Leg, field: str) -> None:
     expected = reference.memory[field]
-    findings.within(name, compared, ours.memory[field], expected, ROUNDING, magnitude(expected))
+    findings.within(name, compared, ours.memory[field], expected, ROUNDING * slack(ours), magnitude(expected))
 
 
 def _compare_statistics(findings: Findings, ours: Leg, reference: Leg) -> None:

@@ -9,6 +9,7 @@ from surefoot.policies.policy import Policy
 from surefoot.verification.differences import magnitude
 from surefoot.verification.legs import Leg
 from surefoot.verification.report import Findings
+from surefoot.verification.rounding import slack
 
 LEARNING = 1e-4
 """Rounding of the rollout, carried through sums over time and samples."""
@@ -22,15 +23,15 @@ _LOSSES = ("policy_loss", "value_loss", "entropy", "approx_kl", "grad_norm")
 
 def compare_updates(findings: Findings, ours: Leg, reference: Leg) -> None:
     """Advantages, losses, gradients, weights and statistics."""
-    scale = magnitude(reference.targets.returns)
-    findings.within("GAE", "returns", ours.targets.returns, reference.targets.returns, LEARNING, scale)
+    scale, tolerance = magnitude(reference.targets.returns), LEARNING * slack(ours)
+    findings.within("GAE", "returns", ours.targets.returns, reference.targets.returns, tolerance, scale)
     advantage = reference.targets.advantage
-    findings.within("GAE", "advantages", ours.targets.advantage, advantage, LEARNING, magnitude(advantage))
+    findings.within("GAE", "advantages", ours.targets.advantage, advantage, tolerance, magnitude(advantage))
     for what, losses in (("before the update", _first), ("means of the update", _means)):
         expected = losses(reference)
-        findings.within("losses", what, losses(ours), expected, LEARNING, magnitude(expected))
+        findings.within("losses", what, losses(ours), expected, tolerance, magnitude(expected))
     findings.within(
-        "gradients", "of the first step", ours.gradient, reference.gradient, LEARNING, _size(reference.gradient)
+        "gradients", "of the first step", ours.gradient, reference.gradient, tolerance, _size(reference.gradient)
     )
     _compare_weights(findings, ours, reference)
     _compare_moments(findings, ours, reference)

@@ -1,0 +1,55 @@
+"""How much rounding matters: a network fed with large numbers forgives less than one fed with small ones."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from surefoot.core.records import Obs
+from surefoot.core.tree import tree_map
+from surefoot.policies.policy import PolicyOutput
+from surefoot.verification.differences import magnitude
+from surefoot.verification.legs import Leg
+
+ROUNDING = 1e-5
+"""Of float32 sums taken in another order, as a share of the numbers' size."""
+_NUDGE = 2.0**-23
+"""One rounding of each observation; what it does to the outputs is what rounding inside the network does, roughly."""
+_ROUNDINGS = 8
+_MOST = 100.0
+
+
+def torch_output(leg: Leg) -> PolicyOutput:
+    """What torch says about all observations of a leg, as one batch."""
+    rollout = leg.rollout
+    obs = tree_map(lambda leaf: leaf.flatten(0, 1), rollout.obs)
+    mask = None if rollout.action_mask is None else rollout.action_mask.flatten(0, 1)
+    output: PolicyOutput = leg.policy(obs, (), rollout.episode_start.flatten(0, 1), mask)
+    return output
+
+
+@torch.inference_mode()
+def slack(leg: Leg) -> float:
+    """By what tolerances of rounding are multiplied: 1, but more where the policy is that sensitive."""
+    generator = torch.Generator().manual_seed(0)
+
+    def nudged(leaf: Tensor) -> Tensor:
+        if not leaf.is_floating_point():
+            return leaf
+        is_up = torch.rand(leaf.shape, generator=generator) < 0.5
+        return leaf * torch.where(is_up, 1 + _NUDGE, 1 - _NUDGE)
+
+    obs: Obs = tree_map(nudged, leg.rollout.obs)
+    here, there = torch_output(leg), torch_output(replace(leg, rollout=replace(leg.rollout, obs=obs)))
+    action = leg.rollout.action.flatten(0, 1)
+    changes = [
+        _share(there.value, here.value),
+        _share(there.distribution.log_prob(action), here.distribution.log_prob(action)),
+    ]
+    if action.is_floating_point():
+        changes.append(_share(there.distribution.mode(), here.distribution.mode()))
+    return min(_MOST, max(1.0, _ROUNDINGS * max(changes) / ROUNDING))
+
+
+def _share(nudged: Tensor, reference: Tensor) -> float:
+    return float((nudged - reference).abs().max()) / magnitude(reference)
