@@ -52,7 +52,7 @@ class Policy(nn.Module):
         return ()
 
     def absorb(self, obs: Obs, moments: ObsMoments | None = None) -> None:
-        """Merge a rollout's valid observations `[B, ...]` into running statistics; or their moments, if they are known."""
+        """Merge a rollout's valid observations `[B, ...]` into running statistics, or their moments if known."""
         if moments is None:
             self.absorb_obs(obs)
         else:
