@@ -8,12 +8,13 @@ from typing import Any
 
 import torch
 
-from surefoot.core.config import Config
+from surefoot.core.config import Config, PPOConfig
 from surefoot.core.cores import available_cores
 from surefoot.core.errors import CheckpointError, ConfigError, EnvError
 from surefoot.core.layers import Raw, build_config
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.specs import ArraySpec, ObsSpec, spec_from_json, spec_to_json
+from surefoot.core.torch_threads import one_torch_thread
 from surefoot.core.version import VERSION
 from surefoot.envs.engines import Engine
 from surefoot.envs.engines.native import NativeEngine
@@ -51,8 +52,8 @@ _log = logging.getLogger("surefoot")
 
 EVALUATION_ROWS = 8
 """Envs that an evaluation steps side by side."""
-SMALL_NETWORK = 200_000
-"""Parameters below which one thread learns fastest."""
+SMALL_WORK = 5_000_000
+"""Parameters times samples of a minibatch below which one thread learns fastest."""
 FIXED_ON_RESUME = ("env", "policy", "normalize", "train.seed")
 """What a resumed run cannot change: it decides what the saved numbers mean."""
 
@@ -67,7 +68,7 @@ class Specs:
 
 def build_policy(config: Config, specs: Specs, encoder: EncoderFactory | None = None) -> Policy:
     """The configured policy; its weights depend on the seed alone, and torch's own generator is left as it was."""
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), one_torch_thread():  # orthogonal weights round by the number of threads
         torch.manual_seed(derived_seed(config.train.seed, 0, Stream.WEIGHTS))
         return ActorCritic(specs.obs, specs.action, config.policy, config.normalize, encoder)
 
@@ -86,7 +87,7 @@ def build_env(config: Config, source: EnvSource | None = None, seed: int | None 
 def build_trainer(config: Config, env: VecEnv, policy: Policy) -> Trainer:
     """Everything that learns, around an env and a policy."""
     check_sinks(config.log)
-    torch.set_num_threads(config.train.threads or fitting_threads(policy))
+    torch.set_num_threads(config.train.threads or fitting_threads(policy, config.ppo))
     seed, ppo = config.train.seed, config.ppo
     gradient = GradientStep(policy, config.optimizer, ppo.max_grad_norm)
     scaler = RewardScaler(env.num_rows, ppo.gamma, config.normalize.reward_clip) if config.normalize.reward else None
@@ -120,10 +121,11 @@ def describe_rollouts(env: VecEnv, policy: Policy) -> tuple[str, bool]:
     return f"step by step, {name}" + f" ({reason})" * bool(reason), False
 
 
-def fitting_threads(policy: Policy) -> int:
-    """One thread for small networks: handing out their work costs more than doing it, above all on a busy machine."""
+def fitting_threads(policy: Policy, ppo: PPOConfig) -> int:
+    """One thread where little is computed at a time: handing out the work would cost more than doing it."""
     num_parameters = sum(parameter.numel() for parameter in policy.parameters())
-    return 1 if num_parameters < SMALL_NETWORK else available_cores()
+    work = num_parameters * min(ppo.batch_size, ppo.micro_batch_size or ppo.batch_size)
+    return 1 if work < SMALL_WORK else available_cores()
 
 
 def evaluator(config: Config, policy: Policy, source: EnvSource | None) -> Callable[[], Evaluation] | None:

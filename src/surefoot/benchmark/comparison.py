@@ -37,11 +37,11 @@ class Sides:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Who does what, with how many torch threads each."""
+    """Who does what, with how many torch threads each (0: as each does by itself)."""
 
     tasks: Sequence[Task]
     sides: Sides
-    threads: int = 1
+    threads: int = 0
 
 
 def our_engines() -> list[str]:
@@ -90,7 +90,8 @@ def _report(comparison: Comparison, effort: Effort, measured: Sequence[tuple[Tas
         notes += [f"{task.name}: {failure}" for failure in failures(rounds.subjects)]
     notes.append(
         f"{NOISE_NOTE} A ratio is ours over theirs, each repeat of ours by theirs of the same round: median (lowest and"
-        f" highest). Torch threads of every side: {threads}. Memory is the highest of all processes of a side together."
+        f" highest). Torch threads of every side: {threads or 'what it uses by itself'}."
+        " Memory is the highest of all processes of a side together."
     )
     results = {
         "threads": threads,
@@ -120,7 +121,7 @@ def _measure(task: Task, comparison: Comparison, effort: Effort, say: Say) -> Ro
     say(f"-- {task.title}")
     sides, threads = comparison.sides, comparison.threads
     names = [name for name in (*sides.engines, *sides.peers) if PEERS[name].fits(task)]
-    return measure([Plan(name, peer_recipe(name, task, threads), threads) for name in names], effort, say)
+    return measure([Plan(name, peer_recipe(name, task, threads), threads or None) for name in names], effort, say)
 
 
 def ratios(ours: Measured, theirs: Measured) -> dict[str, Spread] | None:

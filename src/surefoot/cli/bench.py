@@ -211,24 +211,24 @@ def _peers(arguments: list[str], rest: list[str]) -> int:
         tasks: tuple[str, ...] = (),
         peers: tuple[str, ...] = (),
         engines: tuple[str, ...] = (),
-        threads: int = 1,
+        threads: int = 0,
         effort: Annotated[Effort, tyro.conf.OmitArgPrefixes] = Effort(),  # noqa: B008
         output: Annotated[Output, tyro.conf.OmitArgPrefixes] = Output(),  # noqa: B008
     ) -> int:
-        """Measure Surefoot beside others: same envs, hyperparameters and threads, each in its own process, in turns.
+        """Measure Surefoot beside others: same envs and hyperparameters, each in its own process, in turns.
 
         Args:
             tasks: cartpole-8, cartpole-64, halfcheetah-8, halfcheetah-64, ant-64, humanoid-16, masked-16; all if
                 not given
             peers: sb3, sb3-subproc, sb3-contrib, envpool, skrl, rsl-rl; all that are installed if not given
             engines: native, local, processes: Surefoot's sides; all if not given
-            threads: torch threads of every side
+            threads: torch threads of every side; 0: what each uses by itself
         """
         from surefoot.benchmark.comparison import Comparison, bench_peers, choose_sides, choose_tasks
         from surefoot.benchmark.report import Occasion, write
 
-        if threads < 1:
-            raise ConfigError([f"--threads: must be at least 1 (got {threads})"])
+        if threads < 0:
+            raise ConfigError([f"--threads: must be 0 or more (got {threads})"])
         comparison = Comparison(choose_tasks(tasks), choose_sides(engines, peers), threads)
 
         def keep(report: "Report") -> None:

@@ -211,7 +211,11 @@ class TrainConfig(Section):
     max_rollbacks: int = Field(
         3, ge=0, description="times to go back, until 100 good iterations are behind; one more ends the run"
     )
-    threads: int = Field(0, ge=0, description="torch threads; 0: one for small networks, all cores for large ones")
+    threads: int = Field(
+        0,
+        ge=0,
+        description="torch threads of learning; 0: one for small minibatches and networks, all cores for large ones",
+    )
 
 
 class LogConfig(Section):

@@ -1,8 +1,7 @@
 """Torch with one thread while envs keep all cores busy: threads per phase, so that nobody waits for a core."""
 
-import torch
-
 from surefoot.core.records import Rollout
+from surefoot.core.torch_threads import one_torch_thread
 from surefoot.policies.policy import Policy
 from surefoot.rollout.collector import Collector
 
@@ -15,9 +14,5 @@ class OneTorchThread:
 
     def collect(self, policy: Policy) -> Rollout:
         """T steps of every row; torch has its threads back afterwards."""
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
+        with one_torch_thread():
             return self._collector.collect(policy)
-        finally:
-            torch.set_num_threads(threads)

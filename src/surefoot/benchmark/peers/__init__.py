@@ -35,3 +35,11 @@ PEERS: Registry[Peer] = Registry("peer", __name__)
 def missing_packages(peer: type[Peer]) -> list[str]:
     """What has to be installed before it can run."""
     return [package for package in peer.needs if find_spec(package) is None]
+
+
+def use_torch_threads(threads: int) -> None:
+    """So many; 0 leaves it at what the peer would use by itself."""
+    import torch
+
+    if threads:
+        torch.set_num_threads(threads)

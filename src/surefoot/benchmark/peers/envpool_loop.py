@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.distributions import Categorical, Distribution, Normal
 
 from surefoot.benchmark import tasks
-from surefoot.benchmark.peers import PEERS
+from surefoot.benchmark.peers import PEERS, use_torch_threads
 from surefoot.benchmark.tasks import Task
 from surefoot.benchmark.window import Window
 
@@ -24,7 +24,7 @@ class EnvPoolLoop:
     def __init__(self, task: Task, threads: int) -> None:
         import envpool
 
-        torch.set_num_threads(threads)
+        use_torch_threads(threads)
         self._task = task
         self._envs: Any = envpool.make(task.env, env_type="gymnasium", num_envs=task.num_envs)
         self._agent = Agent(self._envs.observation_space.shape[0], self._envs.action_space, task)

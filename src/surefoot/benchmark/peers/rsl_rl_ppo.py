@@ -8,7 +8,7 @@ import torch
 from gymnasium.vector import AutoresetMode
 
 from surefoot.benchmark import tasks
-from surefoot.benchmark.peers import PEERS
+from surefoot.benchmark.peers import PEERS, use_torch_threads
 from surefoot.benchmark.tasks import Task
 from surefoot.benchmark.window import Window
 
@@ -23,7 +23,7 @@ class RslRlPPO:
     def __init__(self, task: Task, threads: int) -> None:
         from rsl_rl.runners import OnPolicyRunner
 
-        torch.set_num_threads(threads)
+        use_torch_threads(threads)
         options = {"autoreset_mode": AutoresetMode.SAME_STEP}
         self._envs = _adapter()(gym.make_vec(task.env, task.num_envs, "sync", vector_kwargs=options))
         self._runner: Any = OnPolicyRunner(self._envs, settings(task), log_dir=None, device="cpu")

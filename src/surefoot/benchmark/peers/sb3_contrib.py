@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from surefoot.benchmark.peers import PEERS
+from surefoot.benchmark.peers import PEERS, use_torch_threads
 from surefoot.benchmark.peers.stable_baselines3 import Learning, settings
 from surefoot.benchmark.tasks import Task
 
@@ -16,10 +16,9 @@ class MaskablePPO(Learning):
 
     def __init__(self, task: Task, threads: int) -> None:
         import sb3_contrib
-        import torch
         from stable_baselines3.common.env_util import make_vec_env
 
-        torch.set_num_threads(threads)
+        use_torch_threads(threads)
         env = make_vec_env(task.env, n_envs=task.num_envs)
         super().__init__(sb3_contrib.MaskablePPO("MlpPolicy", env, **settings(task)))
 

@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode
 from torch import nn
 
 from surefoot.benchmark import tasks
-from surefoot.benchmark.peers import PEERS
+from surefoot.benchmark.peers import PEERS, use_torch_threads
 from surefoot.benchmark.peers.envpool_loop import network
 from surefoot.benchmark.tasks import Task
 from surefoot.benchmark.window import Window
@@ -26,7 +26,7 @@ class SkrlPPO:
         from skrl.envs.wrappers.torch import wrap_env
         from skrl.trainers.torch import SequentialTrainer
 
-        torch.set_num_threads(threads)
+        use_torch_threads(threads)
         options = {"autoreset_mode": AutoresetMode.SAME_STEP}
         envs = gym.make_vec(task.env, task.num_envs, "sync", vector_kwargs=options)
         self._task, self._env = task, wrap_env(envs, wrapper="gymnasium", verbose=False)

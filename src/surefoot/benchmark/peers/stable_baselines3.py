@@ -4,7 +4,7 @@ import time
 from typing import Any, ClassVar
 
 from surefoot.benchmark import tasks
-from surefoot.benchmark.peers import PEERS
+from surefoot.benchmark.peers import PEERS, use_torch_threads
 from surefoot.benchmark.tasks import Task
 from surefoot.benchmark.window import Window
 
@@ -37,11 +37,10 @@ class StableBaselines3(Learning):
     needs: ClassVar[tuple[str, ...]] = ("stable_baselines3",)
 
     def __init__(self, task: Task, threads: int) -> None:
-        import torch
         from stable_baselines3 import PPO
         from stable_baselines3.common.env_util import make_vec_env
 
-        torch.set_num_threads(threads)
+        use_torch_threads(threads)
         env = make_vec_env(task.env, n_envs=task.num_envs, vec_env_cls=self._vec_env())
         super().__init__(PPO("MlpPolicy", env, **settings(task)))
 
