@@ -213,7 +213,7 @@ def test_an_env_that_takes_its_process_down_is_one_error() -> None:
         (["stepping", "--sides", "gym"], "--sides: there is no 'gym'"),
         (["stepping", "--rollout.num_envs", "4"], "bench stepping has settings of its own"),
         (["peers", "--ppo.gamma", "0.9"], "bench peers has settings of its own"),
-        (["peers", "--threads", "0"], "--threads: must be at least 1"),
+        (["peers", "--threads", "-1"], "--threads: must be 0 or more"),
     ],
 )
 def test_refusals(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -214,7 +214,7 @@ class TrainConfig(Section):
     threads: int = Field(
         0,
         ge=0,
-        description="torch threads of learning; 0: one for small minibatches and networks, all cores for large ones",
+        description="torch threads of learning; 0: one for small minibatches and networks, else all cores",
     )
 
 

@@ -8,7 +8,7 @@ from surefoot.core.errors import ConfigError
 from surefoot.core.layers import Raw
 from surefoot.core.registry import nearest
 
-DEFAULT = "CartPole-v1"
+DEFAULT = "cheetah-minute"
 _SUFFIX = ".yaml"
 
 
