@@ -102,7 +102,7 @@ def test_memory_that_grows(tmp_path):
 
 
 def test_environments_that_are_slow(tmp_path):
-    settings = {"rollout": {"num_envs": 2, "num_steps": 64}}
+    settings = {"rollout": {"num_envs": 2, "num_steps": 64, "engine": "local"}}
     slow = {"ROLLOUT_STEPS_PER_SECOND": [100.0] * 9, "LEARN_STEPS_PER_SECOND": [5000.0] * 9}
     finding = found(examined(tmp_path, settings, **slow), "too_slow")
     assert finding.title == "stepping the environments is slow"
@@ -112,6 +112,22 @@ def test_environments_that_are_slow(tmp_path):
     assert len(found(examined(tmp_path, settings, **slow), "too_slow").remedies) == 1
     quick = {"ROLLOUT_STEPS_PER_SECOND": [1000.0] * 9, "LEARN_STEPS_PER_SECOND": [50_000.0] * 9}
     assert examined(tmp_path, **quick).is_healthy, "nearly all the time, but fast"
+
+
+@pytest.mark.parametrize(
+    ("rollouts", "is_parallel"),
+    [
+        ("native on 2 threads", True),
+        ("step by step, native (the head is not one of the core's)", True),
+        ("step by step, local (there is no native 'Mine-v0')", False),
+    ],
+)
+def test_slow_environments_that_auto_stepped(tmp_path, rollouts, is_parallel):
+    (tmp_path / "log.txt").write_text(f"x INFO from step 0 to 100\nx INFO rollouts: {rollouts}\nx INFO further\n")
+    slow = {"ROLLOUT_STEPS_PER_SECOND": [100.0] * 9, "LEARN_STEPS_PER_SECOND": [5000.0] * 9}
+    remedies = found(examined(tmp_path, {"rollout": {"engine": "auto"}}, **slow), "too_slow").remedies
+    assert ("step the environments in parallel: set rollout.engine to processes" not in remedies) is is_parallel
+    assert remedies[-1] == "profile the environment's step: it takes most of the time"
 
 
 def test_learning_that_is_slow(tmp_path):

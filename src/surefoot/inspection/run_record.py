@@ -4,6 +4,7 @@ import fcntl
 import json
 import math
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from surefoot.core.errors import RunDirectoryError
 
 Record = dict[str, float]
 Series = list[tuple[int, float]]
+
+_ROLLOUTS = re.compile(r" rollouts: (?:step by step, )?(\w+)(?: on \d+ threads| \(.*\))?$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,15 @@ class RunRecord:
     def name(self) -> str:
         """The folder's name."""
         return self.path.resolve().name
+
+    @property
+    def engine(self) -> str | None:
+        """Who stepped the envs at last, as the log says: with `auto` the config does not; None if the log is silent."""
+        try:
+            found = _ROLLOUTS.findall((self.path / "log.txt").read_text(encoding="utf-8", errors="replace"))
+        except OSError:
+            return None
+        return found[-1] if found else None
 
     def series(self, metric: str) -> Series:
         """(step, value) wherever the metric was recorded."""

@@ -157,7 +157,7 @@ def too_slow(run: RunRecord, config: Config) -> Finding | None:
     rollout, learn, step = _median(rollout_rate), _median(learn_rate), rollout_rate[-1][0]
     rollout_share = learn / (rollout + learn)  # of the time, which is one over the rate
     if rollout_share >= 0.7 and rollout < _SLOW_ROLLOUT:
-        tips = _faster_rollout(config)
+        tips = _faster_rollout(run.engine or config.rollout.engine, config.rollout.num_envs)
         slow = (names.ROLLOUT_STEPS_PER_SECOND, rollout, "stepping the environments", rollout_share)
     elif rollout_share <= 0.3 and learn < _SLOW_LEARNING:
         tips = _faster_learning(config)
@@ -186,13 +186,12 @@ SYMPTOMS: dict[str, Symptom] = {
 }
 
 
-def _faster_rollout(config: Config) -> list[str]:
-    rollout = config.rollout
+def _faster_rollout(engine: str, num_envs: int) -> list[str]:
     tips = []
-    if rollout.engine == "local":
+    if engine == "local":  # the native engine is parallel already
         tips.append("step the environments in parallel: set rollout.engine to processes")
-    if rollout.num_envs < 8:
-        tips.append(f"more environments side by side: raise rollout.num_envs from {rollout.num_envs} to 8")
+    if num_envs < 8:
+        tips.append(f"more environments side by side: raise rollout.num_envs from {num_envs} to 8")
     return [*tips, "profile the environment's step: it takes most of the time"]
 
 

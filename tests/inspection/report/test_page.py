@@ -72,8 +72,9 @@ def alerting(lines):
 def page(tmp_path_factory):
     """Three seeds, and a run with another learning rate and alerts."""
     folder = tmp_path_factory.mktemp("runs")
-    runs = [write_run(folder / f"seed{seed}", records(40, seed), {"train.seed": seed}) for seed in (1, 2, 3)]
-    return report_page([*runs, write_run(folder / "fast", alerting(records(40, 9)), {"optimizer.lr": 0.01})])
+    local = {"rollout.engine": "local"}
+    runs = [write_run(folder / f"seed{seed}", records(40, seed), local | {"train.seed": seed}) for seed in (1, 2, 3)]
+    return report_page([*runs, write_run(folder / "fast", alerting(records(40, 9)), local | {"optimizer.lr": 0.01})])
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +193,14 @@ def test_the_lead_says_what_was_run(page):
     lead = re.search(r'<p class="lead">(.*?)</p>', page)[1]
     assert lead.startswith("4 runs, 2 configurations · seeds 1, 2, 3 · 40,960 steps in all · engine local · 8 envs")
     assert "<h1>CartPole-v1</h1>" in page
+
+
+def test_the_lead_names_the_engine_that_auto_chose(tmp_path):
+    runs = [write_run(tmp_path / name, records(2)) for name in ("known", "own", "silent")]
+    (tmp_path / "known" / "log.txt").write_text("x INFO rollouts: native on 2 threads\n")
+    assert " · engine native · 8 envs" in report_page(runs[:1])
+    (tmp_path / "own" / "log.txt").write_text("x INFO rollouts: step by step, local (there is no native 'A-v0')\n")
+    assert " · engine native, local, auto · 8 envs" in report_page(runs)
 
 
 def test_repeats_of_a_seed_are_not_called_seeds(tmp_path):
