@@ -25,7 +25,7 @@ def train(run: Path, *arguments: object) -> None:
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     run = tmp_path_factory.mktemp("runs") / "local"
-    train(run, "--steps", 256, "--rollout.groups", 2)
+    train(run, "--steps", 256, "--rollout.groups", 2, "--rollout.engine", "local")
     return weights(run)
 
 

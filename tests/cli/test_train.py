@@ -154,8 +154,10 @@ def test_preset_then_file_then_command_line(tmp_path):
 def test_without_a_target_the_default_preset_is_trained(tmp_path):
     surefoot("train", "--run-dir", tmp_path / "run", *TINY, "--steps", 32).succeeded()
     config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
-    assert config["env"]["id"] == "CartPole-v1"
-    assert config["optimizer"]["lr_schedule"] == "linear"
+    preset = load_preset("cheetah-minute")
+    assert config["env"]["id"] == preset["env"]["id"] == "HalfCheetah-v5"
+    assert config["optimizer"]["lr_schedule"] == preset["optimizer"]["lr_schedule"] == "linear"
+    assert config["normalize"]["reward"] is preset["normalize"]["reward"] is True
 
 
 @pytest.mark.parametrize(

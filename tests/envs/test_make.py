@@ -12,6 +12,7 @@ from surefoot.core.config import EnvConfig, RolloutConfig
 from surefoot.core.errors import ConfigError, EnvError
 from surefoot.envs import gymnasium_factory
 from surefoot.envs.engines.local import LocalEngine
+from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.make import fixed_envs, make_vec_env
 from surefoot.envs.protocol import step_all
@@ -19,22 +20,36 @@ from tests.envs.tasks import CounterEnv, factories, opened
 from tests.envs.teams import TeamEnv
 
 
-def test_an_id_makes_as_many_envs_as_wanted():
-    env = make_vec_env("Pendulum-v1", EnvConfig(), 3, seed=0)
-    assert isinstance(env, LocalEngine)
+@pytest.mark.parametrize(("engine", "kind"), [("auto", NativeEngine), ("native", NativeEngine), ("local", LocalEngine)])
+def test_an_id_makes_as_many_envs_as_wanted(engine, kind):
+    env = make_vec_env("Pendulum-v1", EnvConfig(), 3, seed=0, rollout=RolloutConfig(engine=engine))
+    assert isinstance(env, kind)
     assert env.num_rows == 3
     assert opened(env).obs.shape == (3, 3)
 
 
-def test_the_config_s_arguments_reach_the_env():
-    env = make_vec_env("Pendulum-v1", EnvConfig(kwargs={"g": 3.5}, max_episode_steps=2), 1, seed=0)
-    assert env._shards[0]._envs[0].unwrapped.g == 3.5
+def four_steps(env) -> tuple[list[bool], list[list[float]]]:
+    """Truncations and observations."""
     slot = opened(env)
-    flags = []
+    flags, seen = [], []
     for _ in range(4):
         step_all(env, np.zeros((1, 1), dtype=np.float32), slot)
         flags.append(bool(slot.truncated[0]))
+        seen.append(slot.obs[0].tolist())
+    return flags, seen
+
+
+def test_the_config_s_arguments_reach_the_env():
+    config, local = EnvConfig(kwargs={"g": 3.5}, max_episode_steps=2), RolloutConfig(engine="local")
+    env = make_vec_env("Pendulum-v1", config, 1, seed=0, rollout=local)
+    assert env._shards[0]._envs[0].unwrapped.g == 3.5
+    flags, seen = four_steps(env)
     assert flags == [False, True, False, True]
+    native = make_vec_env("Pendulum-v1", config, 1, seed=0)
+    assert isinstance(native, NativeEngine)
+    assert four_steps(native) == (flags, seen)
+    otherwise = make_vec_env("Pendulum-v1", EnvConfig(max_episode_steps=2), 1, seed=0)
+    assert four_steps(otherwise)[1] != seen, "without the argument it moves otherwise"
 
 
 def test_a_factory_makes_as_many_envs_as_wanted():
@@ -122,12 +137,13 @@ def test_an_unknown_module_or_task_in_it_is_refused(env_id):
         make_vec_env(env_id, EnvConfig(), 1, seed=0)
 
 
+@pytest.mark.parametrize("engine", ["auto", "local"])
 @pytest.mark.parametrize("kwargs", [{"gravitation": 1}, {"max_episode_steps": 4}, {"disable_env_checker": False}])
-def test_arguments_the_env_does_not_take_are_refused(kwargs):
+def test_arguments_the_env_does_not_take_are_refused(kwargs, engine):
     config = EnvConfig(kwargs=kwargs, max_episode_steps=3)
     name = next(iter(kwargs))
     with pytest.raises(EnvError, match=rf"^environment 'CartPole-v1' refuses env\.kwargs .*'{name}'"):
-        make_vec_env("CartPole-v1", config, 1, seed=0)
+        make_vec_env("CartPole-v1", config, 1, 0, RolloutConfig(engine=engine))
 
 
 def test_an_argument_s_bad_value_is_typed():

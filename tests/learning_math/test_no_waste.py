@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from surefoot import PPO
-from surefoot.core.config import EnvConfig
+from surefoot.core.config import EnvConfig, RolloutConfig
 from surefoot.core.records import Batch, Knobs
 from surefoot.envs.make import make_vec_env
 from surefoot.rollout.minibatches import flatten, minibatches
@@ -28,7 +28,7 @@ class Operations(TorchDispatchMode):
 
 
 def agent(env: Any = "Pendulum-v1", **settings: Any) -> PPO:
-    return PPO(env, num_envs=4, num_steps=32, batch_size=32, eval_episodes=0, **settings)
+    return PPO(env, engine="local", num_envs=4, num_steps=32, batch_size=32, eval_episodes=0, **settings)
 
 
 def one_minibatch(owner: PPO) -> Batch:
@@ -77,6 +77,6 @@ def test_an_env_writes_into_the_rollout_itself() -> None:
     memory = rollout.obs.numpy()
     slots = trainer.collector.rows.buffer.slots
     assert all(np.shares_memory(slot.obs, memory) for slot in slots[:-1])
-    env = make_vec_env("Pendulum-v1", EnvConfig(), 4, 0)
+    env = make_vec_env("Pendulum-v1", EnvConfig(), 4, 0, RolloutConfig(engine="local"))
     env.reset(slots[0])
     assert not np.array_equal(memory[1], np.zeros_like(memory[1]))

@@ -13,7 +13,11 @@ from tests.training.states import assert_same
 @pytest.fixture
 def trainer() -> Trainer:
     """Iterations of 20 steps."""
-    return PPO("CartPole-v1", num_envs=2, num_steps=10, batch_size=10, epochs=1, hidden=4)._started()
+    return small_trainer()
+
+
+def small_trainer(**settings) -> Trainer:
+    return PPO("CartPole-v1", num_envs=2, num_steps=10, batch_size=10, epochs=1, hidden=4, **settings)._started()
 
 
 class Note:
@@ -66,9 +70,11 @@ def test_a_request_to_stop_is_heard_between_iterations(trainer):
     assert len(notes) == 3
 
 
-def test_a_state_brought_to_another_trainer_goes_on_alike(trainer):
-    twin = PPO("CartPole-v1", num_envs=2, num_steps=10, batch_size=10, epochs=1, hidden=4, seed=9)._started()
-    twin.learner._seed, twin.collector.rows._seed = 0, 0
+@pytest.mark.parametrize("engine", ["native", "local"])
+def test_a_state_brought_to_another_trainer_goes_on_alike(engine):
+    trainer, twin = small_trainer(engine=engine), small_trainer(engine=engine, seed=9)
+    assert trainer.collector.rows.env.name == engine
+    twin.learner._seed, twin.collector.rows.seed = 0, 0
     trainer.set_total(100)
     trainer.train(should_stop=lambda: trainer.progress.step == 60)
     twin.set_total(100)
