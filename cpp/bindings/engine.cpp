@@ -8,6 +8,7 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <cmath>
 
 #include "arrays.hpp"
@@ -55,30 +56,58 @@ bool* mask_of(Engine& engine, nb::handle mask, Shape lead) {
 /// Box actions are float32, all others int64.
 RowActions actions_of(Engine& engine, nb::handle actions, Shape lead) {
   lead.push_back(engine.rows().action_size());
-  const bool is_box = nb::isinstance<nb::ndarray<const float>>(actions);
-  return is_box ? RowActions{checked<const float>(actions, "actions", lead), nullptr}
-                : RowActions{nullptr, checked<const std::int64_t>(actions, "actions", lead)};
+  return engine.rows().has_choices() ? RowActions{nullptr, checked<const std::int64_t>(actions, "actions", lead)}
+                                     : RowActions{checked<const float>(actions, "actions", lead), nullptr};
 }
 
-/// The error that Python code expects of the core.
-void check_process(const Engine& engine) {
-  try {
-    engine.check_process();
+/// The engine for this call alone; the error that Python code expects of the core if it is not to be had.
+class Exclusive {
+ public:
+  explicit Exclusive(Engine& engine) try : use_(engine) {
   } catch (const std::runtime_error& error) {
     PyErr_SetString(nb::module_::import_("surefoot.core.errors").attr("NativeError").ptr(), error.what());
     throw nb::python_error();
   }
+
+ private:
+  Engine::Use use_;
+};
+
+/// Lets Python's signal handlers run now and then; false once one of them raised.
+class SignalCheck {
+ public:
+  bool operator()() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - checked_ < std::chrono::milliseconds(50)) return true;
+    checked_ = now;
+    const nb::gil_scoped_acquire acquire;
+    return PyErr_CheckSignals() == 0;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point checked_ = std::chrono::steady_clock::now();
+};
+
+std::size_t steps_of(nb::handle array, const char* name) {
+  const auto given = nb::cast<nb::ndarray<nb::ro>>(array);
+  if (given.ndim() == 0 || given.shape(0) == 0) {
+    throw nb::value_error((std::string(name) + " must have at least one step").c_str());
+  }
+  return given.shape(0);
 }
 
 void reset(Engine& engine, nb::handle seeds, const std::vector<nb::object>& obs, nb::handle mask) {
   const std::size_t count = engine.rows().size();
-  const auto* words = checked<const std::uint64_t>(seeds, "seeds", {count, 4});
-  std::vector<Generator::Words> each(count);
-  for (std::size_t row = 0; row < count; ++row) std::copy_n(words + 4 * row, 4, each[row].begin());
+  std::vector<Generator::Words> each;
+  if (!seeds.is_none()) {
+    const auto* words = checked<const std::uint64_t>(seeds, "seeds", {count, 4});
+    each.resize(count);
+    for (std::size_t row = 0; row < count; ++row) std::copy_n(words + 4 * row, 4, each[row].begin());
+  }
   StepSlot slot{};
   slot.obs = parts_of(engine, obs, "obs");
   slot.mask = mask_of(engine, mask, {count});
-  check_process(engine);
+  const Exclusive exclusive(engine);
   const nb::gil_scoped_release release;
   engine.reset(each, slot);
 }
@@ -93,7 +122,7 @@ void step(Engine& engine, nb::handle actions, const std::vector<nb::object>& obs
                       entry<bool>(outcome, "truncated", {count}),
                       mask_of(engine, mask, {count})};
   const RowActions taken = actions_of(engine, actions, {count});
-  check_process(engine);
+  const Exclusive exclusive(engine);
   const nb::gil_scoped_release release;
   engine.step(taken, slot);
 }
@@ -104,7 +133,8 @@ RolloutMemory memory_of(Engine& engine, const Policy& policy, const nb::dict& ar
   const std::size_t num_rows = rows.size();
   RolloutMemory memory{};
   memory.num_rows = num_rows;
-  memory.num_steps = arrays.contains("reward") ? nb::cast<nb::ndarray<>>(arrays["reward"]).shape(0) : 0;
+  if (!arrays.contains("reward")) throw nb::value_error("reward is missing");
+  memory.num_steps = steps_of(arrays["reward"], "reward");
   const Shape each{memory.num_steps, num_rows}, acted{memory.num_steps, num_rows, rows.action_size()};
   for (std::size_t part = 0; part < rows.obs_parts().size(); ++part) {
     const Shape shape{memory.num_steps + 1, num_rows, rows.obs_parts()[part].size};
@@ -112,8 +142,11 @@ RolloutMemory memory_of(Engine& engine, const Policy& policy, const nb::dict& ar
   }
   if (arrays.contains("action_mask"))
     memory.mask = mask_of(engine, arrays["action_mask"], {memory.num_steps + 1, num_rows});
-  (policy.is_discrete() ? memory.action = nullptr : memory.action = entry<float>(arrays, "action", acted));
-  if (policy.is_discrete()) memory.choice = entry<std::int64_t>(arrays, "action", acted);
+  if (policy.is_discrete()) {
+    memory.choice = entry<std::int64_t>(arrays, "action", acted);
+  } else {
+    memory.action = entry<float>(arrays, "action", acted);
+  }
   memory.log_prob = entry<float>(arrays, "log_prob", each);
   memory.value = entry<float>(arrays, "value", each);
   memory.reward = entry<float>(arrays, "reward", each);
@@ -133,8 +166,11 @@ void check_fit(const Rows& rows, const Policy& policy, const RolloutMemory& memo
   for (std::size_t part = 0; fits && part < wanted.size(); ++part)
     fits = wanted[part].size == rows.obs_parts()[part].size;
   if (!fits) throw nb::value_error("policy: takes other observations than the environment gives");
-  if (policy.action_size() != rows.action_size()) {
-    throw nb::value_error("policy: gives actions of another size than the environment takes");
+  if (policy.action_size() != rows.action_size() || policy.is_discrete() != rows.has_choices()) {
+    throw nb::value_error("policy: gives actions of another kind or size than the environment takes");
+  }
+  if (rows.mask_size() > 0 && policy.mask_size() != rows.mask_size()) {
+    throw nb::value_error("policy: takes action masks of another size than the environment gives");
   }
   if ((memory.mask != nullptr) != (rows.mask_size() > 0)) {
     throw nb::value_error("action_mask must be given if the environment has masks, and only then");
@@ -157,21 +193,27 @@ RolloutResult collect(Engine& engine, const Policy& policy, const std::vector<nb
   const RolloutMemory memory = memory_of(engine, policy, arrays, obs);
   check_fit(engine.rows(), policy, memory);
   const RolloutKey key{seed, first_step, stream, std::move(low), std::move(high), std::move(with_moments)};
-  check_process(engine);
-  const nb::gil_scoped_release release;
-  return engine.collect(policy, memory, key);
+  const Exclusive exclusive(engine);
+  RolloutResult result;
+  {
+    const nb::gil_scoped_release release;
+    result = engine.collect(policy, memory, key, SignalCheck());
+  }
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  return result;
 }
 
 void replay(Engine& engine, nb::handle actions, nb::handle ended) {
-  const std::size_t num_steps = nb::cast<nb::ndarray<>>(ended).shape(0), count = engine.rows().size();
+  const std::size_t num_steps = steps_of(ended, "ended"), count = engine.rows().size();
   const bool* ends = checked<const bool>(ended, "ended", {num_steps, count});
   const RowActions taken = actions_of(engine, actions, {num_steps, count});
-  check_process(engine);
+  const Exclusive exclusive(engine);
   const nb::gil_scoped_release release;
   engine.replay(num_steps, taken, ends);
 }
 
 nb::object save(Engine& engine) {
+  const Exclusive exclusive(engine);
   Rows& rows = engine.rows();
   std::vector<double> states(rows.size() * rows.state_size());
   for (std::size_t row = 0; row < rows.size(); ++row) rows.save(row, states.data() + row * rows.state_size());
@@ -181,6 +223,7 @@ nb::object save(Engine& engine) {
 void load(Engine& engine, nb::handle state) {
   Rows& rows = engine.rows();
   const auto* states = checked<const double>(state, "state", {rows.size(), rows.state_size()});
+  const Exclusive exclusive(engine);
   for (std::size_t row = 0; row < rows.size(); ++row) rows.load(row, states + row * rows.state_size());
 }
 
@@ -249,7 +292,7 @@ void bind_engine(nanobind::module_& module) {
                    })
       .def_prop_ro("action_size", [](Engine& engine) { return engine.rows().action_size(); })
       .def_prop_ro("mask_size", [](Engine& engine) { return engine.rows().mask_size(); })
-      .def("reset", &reset, nb::arg("seeds"), nb::arg("obs"), nb::arg("action_mask").none())
+      .def("reset", &reset, nb::arg("seeds").none(), nb::arg("obs"), nb::arg("action_mask").none())
       .def("step", &step, nb::arg("actions"), nb::arg("obs"), nb::arg("final_obs"), nb::arg("outcome"),
            nb::arg("action_mask").none())
       .def("collect", &collect, nb::arg("policy"), nb::arg("obs"), nb::arg("arrays"), nb::arg("seed"),

@@ -60,6 +60,7 @@ class Acrobot final : public Cloned<Acrobot> {
 
   std::vector<ObsPart> obs_parts() const override { return {{"", 6}}; }
   std::size_t action_size() const override { return 1; }
+  bool has_choices() const override { return true; }
 
   void reset(Generator& random) override {
     for (double& value : state_) value = static_cast<float>(random.uniform(-0.1, 0.1));

@@ -19,6 +19,7 @@ class CartPole final : public Cloned<CartPole> {
 
   std::vector<ObsPart> obs_parts() const override { return {{"", shows_velocity_ ? 4u : 2u}}; }
   std::size_t action_size() const override { return 1; }
+  bool has_choices() const override { return true; }
 
   void reset(Generator& random) override {
     for (double& value : state_) value = random.uniform(-0.05, 0.05);

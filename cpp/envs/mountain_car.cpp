@@ -16,6 +16,7 @@ class MountainCar final : public Cloned<MountainCar> {
 
   std::vector<ObsPart> obs_parts() const override { return {{"", 2}}; }
   std::size_t action_size() const override { return 1; }
+  bool has_choices() const override { return true; }
 
   void reset(Generator& random) override {
     position_ = random.uniform(-0.6, -0.4);

@@ -81,6 +81,7 @@ class Probe : public Env {
 class DiscreteProbe final : public Cloned<DiscreteProbe, Probe> {
  public:
   std::size_t action_size() const override { return 1; }
+  bool has_choices() const override { return true; }
   void mask(bool* allowed) const override {
     Probe::mask(allowed);
     open_one(0, kCues, allowed);
@@ -93,6 +94,7 @@ class DiscreteProbe final : public Cloned<DiscreteProbe, Probe> {
 class MultiDiscreteProbe final : public Cloned<MultiDiscreteProbe, Probe> {
  public:
   std::size_t action_size() const override { return 2; }
+  bool has_choices() const override { return true; }
   void mask(bool* allowed) const override {
     Probe::mask(allowed);
     open_one(0, 3, allowed);
@@ -108,6 +110,7 @@ class MultiDiscreteProbe final : public Cloned<MultiDiscreteProbe, Probe> {
 class MultiBinaryProbe final : public Cloned<MultiBinaryProbe, Probe> {
  public:
   std::size_t action_size() const override { return kCues; }
+  bool has_choices() const override { return true; }
 
  protected:
   double pay(const Action& action) const override {

@@ -14,6 +14,8 @@ namespace {
 constexpr std::size_t kFewRows = 8, kManyRows = 64;
 /// Stretches that a block's steps are cut into, so that no thread waits long for another at the end.
 constexpr std::size_t kStretches = 8;
+/// Steps of a stretch at most, so that whoever asks for a rollout to be given up is heard soon.
+constexpr std::size_t kLongestStretch = 256;
 /// Rows from which waking another thread for a single step pays.
 constexpr std::size_t kRowsWorthWaking = 16;
 
@@ -65,6 +67,13 @@ void Engine::check_process() const {
   }
 }
 
+Engine::Use::Use(Engine& engine) : engine_(engine) {
+  engine.check_process();
+  if (engine.in_use_.test_and_set()) {
+    throw std::runtime_error("the native engine is in use by another thread; make an engine for each");
+  }
+}
+
 void Engine::each_row(const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next = 0;
   const std::size_t share = std::clamp(rows_->size() / (8 * pool_->size()), std::size_t{1}, kManyRows);
@@ -88,7 +97,7 @@ void Engine::observe(std::size_t row, const std::vector<double*>& parts) const {
 
 void Engine::reset(std::span<const Generator::Words> seeds, const StepSlot& slot) {
   each_row([&](std::size_t row) {
-    rows_->reseed(row, seeds[row]);
+    seeds.empty() ? rows_->reset(row) : rows_->reseed(row, seeds[row]);
     observe(row, slot.obs);
     if (slot.mask != nullptr) rows_->mask(row, slot.mask + row * rows_->mask_size());
   });
@@ -115,18 +124,21 @@ std::size_t Engine::rows_a_block() const {
   return std::clamp(share / kStretches, std::min(share, kFewRows), kManyRows);
 }
 
-RolloutResult Engine::collect(const Policy& policy, const RolloutMemory& memory, const RolloutKey& key) {
+RolloutResult Engine::collect(const Policy& policy, const RolloutMemory& memory, const RolloutKey& key,
+                              const std::function<bool()>& keep_going) {
   const std::size_t size = rows_a_block();
   std::vector<RolloutBlock> blocks;
   for (std::size_t begin = 0; begin < rows_->size(); begin += size) {
     blocks.emplace_back(*rows_, policy, memory, key, begin, std::min(begin + size, rows_->size()));
   }
   BlockQueue queue(blocks);
-  const std::size_t stretch = std::max<std::size_t>(1, memory.num_steps / kStretches);
+  const std::size_t stretch = std::clamp<std::size_t>(memory.num_steps / kStretches, 1, kLongestStretch);
+  std::atomic<bool> given_up = false;
   pool_->run(blocks.size(), [&](std::size_t thread) {
-    while (RolloutBlock* block = queue.take()) {
+    while (RolloutBlock* block = given_up ? nullptr : queue.take()) {
       block->advance(stretch, workspaces_[thread]);
       if (!block->is_done()) queue.bring_back(block);
+      if (thread == 0 && !keep_going()) given_up = true;
     }
   });
   RolloutResult result;

@@ -102,7 +102,7 @@ struct Rollout {
                                running_reward.data(),
                                running_length.data()};
     const RolloutKey key{5, first_step, 1, {std::vector<float>(size, -0.1f)}, {std::vector<float>(size, 0.1f)}, {true}};
-    result = engine.collect(policy, memory, key);
+    result = engine.collect(policy, memory, key, [] { return true; });
   }
 
   bool same_as(const Rollout& other) const {

@@ -3,6 +3,10 @@
 import hashlib
 import logging
 import math
+import os
+import signal
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -10,7 +14,7 @@ import torch
 
 from surefoot.compose import Run, Specs, build_collector, build_env, build_policy, build_trainer, describe_rollouts
 from surefoot.core.config import Config
-from surefoot.core.errors import NonFiniteError
+from surefoot.core.errors import NativeError, NonFiniteError, PolicyError
 from surefoot.core.layers import build_config
 from surefoot.core.moments import Moments
 from surefoot.core.records import Rollout
@@ -194,3 +198,50 @@ def test_torch_has_one_thread_while_all_cores_step_and_its_own_afterwards():
     assert isinstance(collector, OneTorchThread)
     assert isinstance(collector._collector, NativeCollector)
     assert isinstance(make(configured(engine="local"))[0], StepwiseCollector)
+
+
+def test_what_changes_in_the_policy_besides_its_weights_is_seen():
+    collector, policy = make(configured("Pendulum-v1"))
+    collector.collect(policy)
+    policy.head.std_floor = 50.0
+    assert collector.collect(policy).action.std() > 30
+    policy.critic.register_forward_hook(lambda module, inputs, output: output * 0)
+    with pytest.raises(PolicyError, match="changed while it was trained natively"):
+        collector.collect(policy)
+
+
+def test_a_closed_engine_says_so_and_its_threads_are_gone():
+    before = len(os.listdir("/proc/self/task"))
+    collector, policy = make(configured(workers=4))
+    assert len(os.listdir("/proc/self/task")) == before + 3
+    collector.rows.env.close()
+    assert len(os.listdir("/proc/self/task")) == before
+    with pytest.raises(NativeError, match="closed"):
+        collector.collect(policy)
+
+
+def test_a_signal_is_heard_in_the_middle_of_a_rollout():
+    """A handler that raises ends the rollout; the next one begins anew."""
+
+    class HeardError(Exception):
+        pass
+
+    def heard(number, frame):
+        raise HeardError
+
+    config = build_config(
+        configured("HalfCheetah-v5", 2).model_dump(),
+        {"rollout.num_steps": 200_000, "ppo.batch_size": 400_000},
+    )
+    collector, policy = make(config)
+    previous = signal.signal(signal.SIGUSR1, heard)
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGUSR1))
+    timer.start()
+    began = time.monotonic()
+    try:
+        with pytest.raises(HeardError):
+            collector.collect(policy)
+    finally:
+        signal.signal(signal.SIGUSR1, previous)
+        timer.join()
+    assert time.monotonic() - began < 5, "the whole rollout takes several times as long"

@@ -1,6 +1,7 @@
 // Steps the rows of a run on all cores, one step at a time or a whole rollout with the policy inside.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -43,12 +44,27 @@ class Engine {
   /// Throws std::runtime_error in a forked child: the threads stayed behind.
   void check_process() const;
 
+  /// While it lives, nobody else may use the engine; throws std::runtime_error if somebody does.
+  class Use {
+   public:
+    explicit Use(Engine& engine);
+    ~Use() { engine_.in_use_.clear(); }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    Engine& engine_;
+  };
+
+  /// Start every row anew: from a seed each, or without any, from where its generator is.
   void reset(std::span<const Generator::Words> seeds, const StepSlot& slot);
   void step(const RowActions& actions, const StepSlot& slot);
 
   /// T steps of every row without a barrier between them. Threads take blocks of rows, a stretch of steps at a time;
   /// who took what cannot be seen in the result.
-  RolloutResult collect(const Policy& policy, const RolloutMemory& memory, const RolloutKey& key);
+  /// The calling thread asks `keep_going` now and then; no means that the rollout is given up halfway.
+  RolloutResult collect(const Policy& policy, const RolloutMemory& memory, const RolloutKey& key,
+                        const std::function<bool()>& keep_going);
 
   /// The recorded actions [T, N, ...] and resets once more, with bare dynamics: how fast a rollout could be at best.
   void replay(std::size_t num_steps, const RowActions& actions, const bool* ended);
@@ -63,6 +79,7 @@ class Engine {
   std::unique_ptr<ThreadPool> pool_;
   std::vector<Workspace> workspaces_;
   int process_;
+  std::atomic_flag in_use_;
 };
 
 }  // namespace surefoot

@@ -41,7 +41,8 @@ class Env {
   virtual std::unique_ptr<Env> clone() const = 0;
 
   virtual std::vector<ObsPart> obs_parts() const = 0;
-  virtual std::size_t action_size() const = 0;  // elements of an action
+  virtual std::size_t action_size() const = 0;        // elements of an action
+  virtual bool has_choices() const { return false; }  // whether they are choices, not numbers
   virtual std::size_t mask_size() const { return 0; }
 
   virtual void reset(Generator& random) = 0;

@@ -33,6 +33,7 @@ class Rows {
   std::size_t obs_size() const { return obs_size_; }  // of all parts together
   std::size_t action_size() const { return action_size_; }
   std::size_t mask_size() const { return mask_size_; }
+  bool has_choices() const { return envs_.front()->has_choices(); }
 
   /// Give a row its generator, and start it anew.
   void reseed(std::size_t row, const Generator::Words& words);

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from os.path import expanduser  # pathlib would drop a leading "./", which keeps a file out of the assets
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -19,10 +19,17 @@ from surefoot.envs.gymnasium_factory import GymnasiumFactory
 from surefoot.envs.registration import register_envs
 from surefoot.native import core
 
+if TYPE_CHECKING:
+    from surefoot.native import Engine
+
 _STILL_NATIVE = frozenset(
     {"default_camera_config", "width", "height", "camera_id", "camera_name", "max_geom", "visual_options"}
 )
 """Arguments of MuJoCo tasks that only change pictures, which nobody takes of native envs."""
+_OWNERS = ("gymnasium.envs.", "surefoot.envs.")
+"""Where the envs are from that the core has counterparts of; a registry may have others under the same ids."""
+_NO_LIMIT = -1
+"""How Gymnasium writes that there is no time limit."""
 
 
 @cache
@@ -38,19 +45,27 @@ def make(env_id: str, num_envs: int = 1, *, threads: int = 0, **kwargs: Any) -> 
 
 def open_engine(
     factory: GymnasiumFactory, num_envs: int, threads: int = 0, truncation_as_termination: bool = False
-) -> Any:
+) -> "Engine":
     """The core's engine for the envs that a factory would make, or a NativeError that says why there is none."""
     register_envs()
     if factory.env_id not in native_ids():
         raise NativeError(f"there is no native '{factory.env_id}'")
-    limit = factory.max_episode_steps or gym.spec(factory.env_id).max_episode_steps or 0
+    spec = gym.spec(factory.env_id)
+    if not str(spec.entry_point).startswith(_OWNERS) or spec.kwargs or spec.additional_wrappers:
+        raise NativeError(f"'{factory.env_id}' is registered as another env here than the one that the core knows")
+    limit = spec.max_episode_steps if factory.max_episode_steps is None else factory.max_episode_steps
+    limit = 0 if limit is None or limit == _NO_LIMIT else limit
+    options = _options(factory.env_id, factory.kwargs)
+    threads = min(threads or available_cores(), num_envs)
     try:
-        options = _options(factory.env_id, factory.kwargs)
-        return core().Engine(
-            factory.env_id, options, num_envs, threads or available_cores(), limit, truncation_as_termination
-        )
-    except (ValueError, TypeError) as error:
+        return core().Engine(factory.env_id, options, num_envs, threads, limit, truncation_as_termination)
+    except ValueError as error:
         raise NativeError(str(error)) from error
+    except (RuntimeError, MemoryError) as error:
+        raise NativeError(
+            f"{num_envs} envs on {threads} threads could not be made ({error}); lower rollout.num_envs or"
+            " rollout.workers"
+        ) from error
 
 
 def _options(env_id: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,9 +107,13 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
 
     def __init__(self, env_id: str, num_envs: int, threads: int, kwargs: Mapping[str, Any]) -> None:
         limit = kwargs.get("max_episode_steps")
+        _require("num_envs", num_envs, 1)
+        _require("threads", threads, 0)
+        if limit not in (None, _NO_LIMIT):
+            _require("max_episode_steps", limit, 1)
         arguments = {name: value for name, value in kwargs.items() if name != "max_episode_steps"}
         factory = GymnasiumFactory(env_id, arguments, limit, None)
-        self._engine = open_engine(factory, num_envs, threads)
+        self._engine: Engine | None = open_engine(factory, num_envs, threads)
         one = factory()
         self.spec, self.num_envs = one.spec, num_envs
         self.metadata = {**one.metadata, "autoreset_mode": AutoresetMode.SAME_STEP}
@@ -102,19 +121,20 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         one.close()
-        self._obs, self._final_obs = self._new_obs(), self._new_obs()
+        self._keys = [key for key, _ in self._engine.obs_parts]
+        sizes = [size for _, size in self._engine.obs_parts]
+        self._obs, self._final_obs = ([np.zeros((num_envs, size)) for size in sizes] for _ in range(2))
         mask_size = self._engine.mask_size
         self._mask = np.ones((num_envs, mask_size), dtype=bool) if mask_size else None
+        self._is_seeded = False
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Start all envs anew; env i is seeded with `seed + i`, or with `seed[i]`."""
-        if seed is None:
-            seed = int(np.random.SeedSequence().generate_state(1)[0])
-        seeds = [seed + env for env in range(self.num_envs)] if isinstance(seed, int) else list(seed)
-        if len(seeds) != self.num_envs:
-            raise NativeError(f"seed must have one entry for each of the {self.num_envs} envs, not {len(seeds)}")
-        words = np.array([seed_words(int(one)) for one in seeds], dtype=np.uint64)
-        self._engine.reset(words, self._obs, self._mask)
+        """Start all envs anew; env i is seeded with `seed + i` or `seed[i]`, or goes on with its own generator."""
+        words = None
+        if seed is not None or not self._is_seeded:
+            words = np.array([seed_words(one) for one in self._seeds(seed)], dtype=np.uint64)
+            self._is_seeded = True
+        self._open().reset(words, self._obs, self._mask)
         return self._observation(self._obs), self._info()
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -124,7 +144,7 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
             "terminated": np.zeros(self.num_envs, dtype=bool),
             "truncated": np.zeros(self.num_envs, dtype=bool),
         }
-        self._engine.step(self._actions(actions), self._obs, self._final_obs, outcome, self._mask)
+        self._open().step(self._actions(actions), self._obs, self._final_obs, outcome, self._mask)
         info, ended = self._info(), outcome["terminated"] | outcome["truncated"]
         if ended.any():
             info |= {"final_obs": self._observation(self._final_obs), "_final_obs": ended}
@@ -132,34 +152,51 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
 
     def save_state(self) -> NDArray[np.float64]:
         """All that is needed to go on from here bit for bit, `[num_envs, numbers]`."""
-        state: NDArray[np.float64] = self._engine.save()
-        return state
+        return self._open().save()
 
     def load_state(self, state: NDArray[np.float64]) -> None:
         """Go on from a saved state."""
-        self._engine.load(np.ascontiguousarray(state, dtype=np.float64))
+        self._open().load(np.ascontiguousarray(state, dtype=np.float64))
 
-    def _new_obs(self) -> list[NDArray[np.float64]]:
-        return [np.zeros((self.num_envs, size)) for _, size in self._engine.obs_parts]
+    def close_extras(self, **kwargs: Any) -> None:
+        """End the threads."""
+        self._engine = None
+
+    def _open(self) -> "Engine":
+        if self._engine is None:
+            raise NativeError("the envs are closed; make new ones")
+        return self._engine
+
+    def _seeds(self, seed: Any) -> list[int]:
+        if seed is None:
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        given = [seed + env for env in range(self.num_envs)] if isinstance(seed, int | np.integer) else list(seed)
+        if len(given) != self.num_envs or not all(isinstance(one, int | np.integer) and one >= 0 for one in given):
+            raise NativeError(f"seed must be a whole number of at least 0, or one for each of the {self.num_envs} envs")
+        return [int(one) for one in given]
 
     def _actions(self, actions: Any) -> NDArray[Any]:
-        if isinstance(self.single_action_space, spaces.Box):
-            return np.ascontiguousarray(actions, dtype=np.float32).reshape(self.num_envs, -1)
-        chosen = np.ascontiguousarray(actions, dtype=np.int64)
-        if not self.action_space.contains(chosen.astype(self.action_space.dtype)):
-            raise NativeError(f"actions must be in {self.action_space}")
+        given, space = np.asarray(actions), self.action_space
+        is_box = isinstance(self.single_action_space, spaces.Box)
+        if given.shape != space.shape or (not is_box and not space.contains(given.astype(space.dtype))):
+            raise NativeError(f"actions must be in {space}")
+        chosen = np.ascontiguousarray(given, dtype=np.float32 if is_box else np.int64)
         return chosen.reshape(self.num_envs, -1)
 
     def _observation(self, parts: list[NDArray[np.float64]]) -> Any:
         """Copies in the spaces' own types and shapes."""
         space = self.observation_space
         if isinstance(space, spaces.Dict):
-            keys = [key for key, _ in self._engine.obs_parts]
             return {
                 key: part.astype(space[key].dtype).reshape(space[key].shape)
-                for key, part in zip(keys, parts, strict=True)
+                for key, part in zip(self._keys, parts, strict=True)
             }
         return parts[0].astype(space.dtype).reshape(space.shape)
 
     def _info(self) -> dict[str, Any]:
         return {} if self._mask is None else {"action_mask": self._mask.copy()}
+
+
+def _require(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, int | np.integer) or value < least:
+        raise NativeError(f"{name} must be a whole number of at least {least}, not {value!r}")

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from surefoot.core.errors import PolicyError
 from surefoot.core.moments import Moments
 from surefoot.core.philox import Stream
 from surefoot.core.records import Episodes, Rollout
@@ -14,7 +15,7 @@ from surefoot.core.tree import tree_items
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.steps import nonfinite_error
 from surefoot.native import core
-from surefoot.policies.native_plan import NativePlan, native_tensors
+from surefoot.policies.native_plan import NativePlan, native_tensors, plan_policy
 from surefoot.policies.policy import ActorCritic, Policy
 from surefoot.rollout.rows import Rows
 
@@ -26,7 +27,7 @@ class NativeCollector:
 
     def __init__(self, env: NativeEngine, policy: Policy, plan: NativePlan, num_steps: int, seed: int) -> None:
         self.rows = Rows(env, policy, num_steps, seed)
-        self._engine, self._policy = env.core, core().Policy(plan.plain)
+        self._env, self._plan, self._policy = env, plan, core().Policy(plan.plain)
         self._keys = [key for key, _ in tree_items(env.obs_spec)]
         self._normalized = [part["normalizer"] != "" for part in plan.plain["obs"]]
         self._low, self._high = _bounds([spec for _, spec in tree_items(env.obs_spec)])
@@ -37,10 +38,9 @@ class NativeCollector:
         """T steps of every row, then V of what the steps left open; no Python until all of it is done."""
         rows = self.rows
         first_memory = rows.begin(policy)
-        assert isinstance(policy, ActorCritic)  # no other has a plan
-        self._policy.sync(native_tensors(policy))
+        self._sync(policy)
         running = dict(zip(("running_reward", "running_length"), rows.episodes.running, strict=True))
-        result = self._engine.collect(
+        result = self._env.core.collect(
             self._policy,
             self._obs,
             self._arrays | running,
@@ -52,6 +52,18 @@ class NativeCollector:
         finished = Episodes(result.total_rewards, result.lengths)
         stats = rows.episodes.adopt(finished, rows.buffer.reward.numel(), result.out_of_bounds)
         return rows.finish(first_memory, stats, self._moments(result))
+
+    def _sync(self, policy: Policy) -> None:
+        """Give the core the policy as it is now: not only its weights may have changed since the last rollout."""
+        plan = plan_policy(policy)
+        if isinstance(plan, str):
+            raise PolicyError(
+                f"the policy was changed while it was trained natively: {plan}; set rollout.engine to local"
+            )
+        if plan != self._plan:
+            self._plan, self._policy = plan, core().Policy(plan.plain)
+        assert isinstance(policy, ActorCritic)  # no other has a plan
+        self._policy.sync(native_tensors(policy))
 
     def _buffer_arrays(self) -> dict[str, NDArray[Any]]:
         buffer = self.rows.buffer

@@ -1,6 +1,6 @@
 """The `native` engine: environments of the C++ core, stepped on all cores, without Python."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from surefoot.envs.native import open_engine, seed_words
 from surefoot.envs.protocol import ArrayTree, Slot, choices, new_slot
 from surefoot.envs.spaces import array_spec, obs_spec
 
+if TYPE_CHECKING:
+    from surefoot.native import Engine as CoreEngine
+
 
 @engines.register("native")
 class NativeEngine(Engine):
@@ -27,7 +30,9 @@ class NativeEngine(Engine):
     def __init__(self, blueprint: Blueprint, config: RolloutConfig) -> None:
         factory = _factory(blueprint)
         self._seed = blueprint.seed
-        self.core = open_engine(factory, blueprint.num_envs, config.workers, blueprint.truncation_as_termination)
+        self._core: CoreEngine | None = open_engine(
+            factory, blueprint.num_envs, config.workers, blueprint.truncation_as_termination
+        )
         one = factory()
         obs, action = obs_spec(one.observation_space), array_spec(one.action_space, "action")
         one.close()
@@ -64,10 +69,16 @@ class NativeEngine(Engine):
             _copy(self._final_obs, self.final_obs)
 
     @property
+    def core(self) -> "CoreEngine":
+        """The core's own engine."""
+        if self._core is None:
+            raise NativeError("the envs are closed")
+        return self._core
+
+    @property
     def threads(self) -> int:
         """How many step the envs."""
-        threads: int = self.core.threads
-        return threads
+        return self.core.threads
 
     def describe(self, row: int) -> str:
         """Env index and seed."""
@@ -83,7 +94,7 @@ class NativeEngine(Engine):
 
     def close(self) -> None:
         """End the threads."""
-        self.core = None
+        self._core = None
 
     def _derive_seeds(self, step: int) -> list[int]:
         return [derived_seed(self._seed, env, Stream.ENV_SEED, step) for env in range(self.num_rows)]
@@ -97,7 +108,7 @@ def _factory(blueprint: Blueprint) -> GymnasiumFactory:
     return first
 
 
-def _check_layout(core: Any, obs: list[tuple[str, int]], action_size: int) -> None:
+def _check_layout(core: "CoreEngine", obs: list[tuple[str, int]], action_size: int) -> None:
     if core.obs_parts != obs or core.action_size != action_size:
         raise NativeError(
             f"the installed gymnasium's env has observations {obs} and {action_size} actions, the core's"
