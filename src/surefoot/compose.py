@@ -200,8 +200,8 @@ class Run:
             self.evaluation.go_on_from(self.trainer.progress.step)
         if not is_exact:
             _log.warning(
-                "resumed at step %d with new episodes: these envs cannot restore their state, or it was saved by another"
-                " engine or for another number of them; so the run goes on from the same weights, optimizer and"
+                "resumed at step %d with new episodes: these envs cannot restore their state, or it was saved by"
+                " another engine or for another number of them; so the run goes on from the same weights, optimizer and"
                 " statistics, but not bit for bit",
                 self.trainer.progress.step,
             )

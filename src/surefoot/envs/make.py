@@ -61,9 +61,11 @@ def _engine(blueprint: Blueprint, rollout: RolloutConfig) -> Engine:
     try:
         return engines["native"](blueprint, rollout)
     except NativeError as error:
-        engine = engines["local"](blueprint, rollout)
-        engine.why_not_native = str(error)
-        return engine
+        reason = str(error)
+    # Not while the error is handled: Python then raises KeyError, not TypeError, for an argument that is given twice.
+    engine = engines["local"](blueprint, rollout)
+    engine.why_not_native = reason
+    return engine
 
 
 def _exists(source: Any) -> bool:
