@@ -52,7 +52,7 @@ _log = logging.getLogger("surefoot")
 
 EVALUATION_ROWS = 8
 """Envs that an evaluation steps side by side."""
-SMALL_WORK = 5_000_000
+SMALL_WORK = 10_000_000
 """Parameters times samples of a minibatch below which one thread learns fastest."""
 FIXED_ON_RESUME = ("env", "policy", "normalize", "train.seed")
 """What a resumed run cannot change: it decides what the saved numbers mean."""
