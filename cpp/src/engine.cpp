@@ -11,9 +11,9 @@
 namespace surefoot {
 namespace {
 
-constexpr std::size_t kFewRows = 8, kManyRows = 64;
+constexpr std::size_t kFewRows = 16, kManyRows = 64;
 /// Stretches that a block's steps are cut into, so that no thread waits long for another at the end.
-constexpr std::size_t kStretches = 8;
+constexpr std::size_t kStretches = 16;
 /// Steps of a stretch at most, so that whoever asks for a rollout to be given up is heard soon.
 constexpr std::size_t kLongestStretch = 256;
 /// Rows from which waking another thread for a single step pays.
