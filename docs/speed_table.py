@@ -1,7 +1,6 @@
 """Writes README's speed table from the committed results: python docs/speed_table.py"""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ THEIRS = {
     "skrl": "skrl",
     "rsl-rl": "RSL-RL",
 }
+OVER = ("sb3", "envpool")
+"""Whom the ratios are about."""
 MISSING = "\N{EN DASH}"
 
 
@@ -28,12 +29,11 @@ def table(results: dict[str, Any]) -> str:
     tasks = [entry for entry in results["tasks"] if "sb3" in rates(entry)]
     measured = {name for entry in tasks for name in rates(entry)}
     sides = {name: title for name, title in (OURS | THEIRS).items() if name in measured}
-    over = ("sb3", "envpool") if "native" in measured else ("sb3", "sb3-subproc")
-    titles = [*sides.values(), *(f"over {THEIRS[name].removesuffix(' loop')}" for name in over)]
+    titles = [*sides.values(), *(f"over {THEIRS[name].removesuffix(' loop')}" for name in OVER)]
     lines = [f"| task | {' | '.join(titles)} |", "|---|" + "---:|" * len(titles)]
     for entry in tasks:
         task = entry["task"]
-        cells = [_rate(rates(entry).get(side)) for side in sides] + _ratios(entry, over)
+        cells = [_rate(rates(entry).get(side)) for side in sides] + _ratios(entry)
         lines.append(f"| {task['env']}, {task['num_envs']} x {task['num_steps']} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -43,11 +43,11 @@ def rates(entry: dict[str, Any]) -> dict[str, float]:
     return {one["name"]: one["steps_per_s"]["median"] for one in entry["subjects"] if "steps_per_s" in one}
 
 
-def _ratios(entry: dict[str, Any], over: Sequence[str]) -> list[str]:
+def _ratios(entry: dict[str, Any]) -> list[str]:
     found = rates(entry)
     ours = max((name for name in OURS if name in found), key=found.__getitem__)
     ratios = {ratio["theirs"]: ratio["end_to_end"] for ratio in entry["ratios"] if ratio["ours"] == ours}
-    return [_times(ratios.get(name)) for name in over]
+    return [_times(ratios.get(name)) for name in OVER]
 
 
 def _rate(rate: float | None) -> str:
