@@ -9,6 +9,7 @@ from torch import nn
 from surefoot.core.config import Config
 from surefoot.core.errors import EnvError
 from surefoot.core.layers import build_config
+from surefoot.core.torch_threads import one_torch_thread
 from surefoot.envs.engines import Engine
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import ENVPOOL, PETTINGZOO, EnvSource
@@ -23,7 +24,7 @@ from surefoot.verification.protocol import check_protocol, maker
 from surefoot.verification.report import Findings, Report
 from surefoot.verification.resuming import compare_resume
 from surefoot.verification.rollouts import compare_rollouts, endings
-from surefoot.verification.subject import TIME_LIMITS, Subject, one_torch_thread
+from surefoot.verification.subject import TIME_LIMITS, Subject
 from surefoot.verification.updates import compare_updates
 
 LEGS = 3

@@ -83,14 +83,3 @@ def perturbed(policy: Policy, seed: int) -> Policy:
         noise = torch.randn(parameter.shape, generator=generator)
         parameter.add_(noise.to(parameter) * (_PERTURBATION / fan_in**0.5))
     return policy
-
-
-@contextmanager
-def one_torch_thread() -> Iterator[None]:
-    """Orthogonal weights round by the number of threads; afterwards they are as many as before."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
