@@ -58,7 +58,7 @@ def test_one_that_is_killed() -> None:
 def test_nobody_is_left_when_a_benchmark_is_ended(number: int) -> None:
     """A kill cannot be caught, so the processes have to notice by themselves, in the middle of a long window."""
     settings = ("--rollout.engine", "processes", "--rollout.workers", 2, "--policy.hidden", 4)
-    benchmark = start("bench", "train", *settings, "--iterations", 10**6)
+    benchmark = start("bench", "train", "CartPole-v1", *settings, "--iterations", 10**6)
     benchmark.wait_until(lambda: len(members(benchmark.pid)) >= 4)  # it, the subject and two workers
     everybody = members(benchmark.pid)
     time.sleep(0.5)
