@@ -68,7 +68,7 @@ endef
 learn: $(NATIVE)
 	$(BIN)/python -m benchmarks.learning
 
-# Side by side with others in one run, written to benchmarks/results; about 20 minutes on two idle cores.
+# Side by side with others in one run, written to benchmarks/results; perhaps half an hour on two idle cores.
 bench: $(NATIVE)
 	$(BIN)/surefoot bench peers --output benchmarks/results/speed
 

@@ -37,8 +37,8 @@ class NativeCollector:
     def collect(self, policy: Policy) -> Rollout:
         """T steps of every row, then V of what the steps left open; no Python until all of it is done."""
         rows = self.rows
+        self._sync(policy)  # first: a policy that is refused must not cost the rows their episodes
         first_memory = rows.begin(policy)
-        self._sync(policy)
         running = dict(zip(("running_reward", "running_length"), rows.episodes.running, strict=True))
         result = self._env.core.collect(
             self._policy,
