@@ -151,6 +151,7 @@ def test_advantages_are_normalized_over_everything(case: Case):
     advantage = float64(case.given["adv"])
     everything = torch.ones_like(advantage, dtype=torch.bool)
     case.agrees(normalized(advantage, everything), "global_unbiased")
+    case.agrees(normalized(advantage), "global_unbiased")
     case.agrees(masked_std(advantage, everything), "std_unbiased")
     case.differs(normalized(advantage, everything), "per_micro_batch")
     assert abs(float(masked_std(advantage, everything)) - case.expect["std_biased"]) > 0.1

@@ -53,8 +53,7 @@ class Learner:
     def _step(self, minibatch: Batch, knobs: Knobs) -> Tensor:
         """One gradient step. Micro-batches weigh by their share, so that they add up to the one large batch (S9)."""
         if self._ppo.advantage_norm == "minibatch":
-            everything = torch.ones_like(minibatch.advantage, dtype=torch.bool)
-            minibatch = replace(minibatch, advantage=normalized(minibatch.advantage, everything))
+            minibatch = replace(minibatch, advantage=normalized(minibatch.advantage))
         seen = torch.zeros(len(WATCHED))
         for piece in minibatches(minibatch, self._ppo.micro_batch_size or len(minibatch)):
             share = len(piece) / len(minibatch)

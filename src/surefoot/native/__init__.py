@@ -9,6 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from surefoot.core.errors import NativeError
 
 if TYPE_CHECKING:
@@ -31,6 +34,7 @@ class Core(Protocol):
     def env_ids(self) -> Sequence[str]: ...
     def mujoco_versions(self) -> tuple[int, int]: ...
     def instruction_sets(self) -> Sequence[str]: ...
+    def tanh(self, values: NDArray[np.float32], out: NDArray[np.float32]) -> None: ...
 
 
 @cache

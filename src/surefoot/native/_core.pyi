@@ -66,6 +66,12 @@ class Policy:
 def instruction_sets() -> list:
     """What this machine can run, the best last."""
 
+def tanh(
+    values: Annotated[NDArray[numpy.float32], dict(order="C", device="cpu", writable=False)],
+    out: Annotated[NDArray[numpy.float32], dict(order="C", device="cpu")],
+) -> None:
+    """Tanh of every element, as the kernels of this machine compute it."""
+
 def uniforms(seed: int, step: int, first_row: int, rows: int, count: int, stream: int = 0) -> object:
     """Uniforms [rows, count] as surefoot.core.philox gives them."""
 

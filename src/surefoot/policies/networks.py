@@ -3,14 +3,14 @@
 import math
 from collections.abc import Callable, Sequence
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from surefoot.core.config import Activation
+from surefoot.policies.tanh import tanh
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
-    "tanh": torch.tanh,
+    "tanh": tanh,
     "relu": functional.relu,
     "elu": functional.elu,
     "silu": functional.silu,
