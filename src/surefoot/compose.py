@@ -13,6 +13,7 @@ from surefoot.core.cores import available_cores
 from surefoot.core.errors import CheckpointError, ConfigError, EnvError
 from surefoot.core.layers import Raw, build_config
 from surefoot.core.philox import Stream, derived_seed
+from surefoot.core.records import Chunks
 from surefoot.core.specs import ArraySpec, ObsSpec, spec_from_json, spec_to_json
 from surefoot.core.torch_threads import one_torch_thread
 from surefoot.core.version import VERSION
@@ -104,10 +105,11 @@ def build_trainer(config: Config, env: VecEnv, policy: Policy) -> Trainer:
 def build_collector(config: Config, env: VecEnv, policy: Policy) -> Collector:
     """Whole rollouts in the core if it knows both the envs and the policy, else step by step."""
     num_steps, seed = config.rollout.num_steps, config.train.seed
+    chunks = Chunks(num_steps, config.rollout.sequence_length, config.ppo.burn_in)
     plan = plan_policy(policy)
     if isinstance(env, NativeEngine) and not isinstance(plan, str):
-        return OneTorchThread(NativeCollector(env, policy, plan, num_steps, seed))
-    stepwise = StepwiseCollector(env, policy, num_steps, seed)
+        return OneTorchThread(NativeCollector(env, policy, plan, num_steps, seed, chunks))
+    stepwise = StepwiseCollector(env, policy, num_steps, seed, chunks)
     return OneTorchThread(stepwise) if isinstance(env, Engine) and env.keeps_cores_busy else stepwise
 
 
@@ -262,8 +264,8 @@ class Run:
         # Somebody who asked for the core by name should hear of it even where nothing listens to the log.
         surprising = config.rollout.engine == "native" and not is_native
         _log.log(logging.WARNING if surprising else logging.INFO, "rollouts: %s", line)
-        env, num_steps = self.trainer.collector.rows.env, config.rollout.num_steps
-        needed = readable(rollout_bytes(num_steps, env, self.trainer.policy.head))
+        rows, num_steps = self.trainer.collector.rows, config.rollout.num_steps
+        env, needed = rows.env, readable(rollout_bytes(num_steps, rows.env, self.trainer.policy, rows.buffer.chunks))
         _log.info("a rollout of %d steps of %d rows takes %s of memory", num_steps, env.num_rows, needed)
         if self.directory is not None and not self.trainer.collector.rows.can_save_envs():
             _log.info(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from surefoot.core.records import Chunks
 from surefoot.core.tree import tree_first, tree_items
 from surefoot.rollout.buffer import RolloutBuffer
 from tests.envs.tasks import FORMS, counters
@@ -14,7 +15,7 @@ T, F = True, False
 
 def buffer_of(num_steps: int, rows: int = 2, **kwargs: object) -> RolloutBuffer:
     env = counters(rows, **kwargs)
-    return RolloutBuffer(num_steps, env, KnownPolicy(env.action_spec).head)
+    return RolloutBuffer(num_steps, env, KnownPolicy(env.action_spec), Chunks(num_steps, num_steps))
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -7,6 +7,7 @@ import pytest
 
 from surefoot import PPO
 from surefoot.core.errors import ConfigError
+from surefoot.core.records import Chunks
 from surefoot.rollout.memory import free_memory, readable, rollout_bytes
 from surefoot.rollout.stepwise import StepwiseCollector
 from tests.cli.processes import Process, surefoot
@@ -19,7 +20,7 @@ def test_the_prediction_is_what_the_buffer_takes_and_once_more(form):
     env = counters(3, form=form, masks_in_info=True)
     policy = KnownPolicy(env.action_spec)
     buffer = StepwiseCollector(counters(3, masks_in_info=True), policy, 8, 0).rows.buffer if form == "vector" else None
-    predicted = rollout_bytes(8, env, policy.head)
+    predicted = rollout_bytes(8, env, policy, Chunks(8, 8))
     if buffer is not None:
         leaves = [leaf for leaf in vars(buffer).values() if hasattr(leaf, "untyped_storage")]
         taken = sum(leaf.untyped_storage().nbytes() for leaf in leaves)

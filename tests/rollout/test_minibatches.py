@@ -1,7 +1,5 @@
 """Flattened rollouts and shuffled minibatches: every valid sample once, all of its fields together."""
 
-from dataclasses import fields
-
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -89,15 +87,3 @@ def test_a_rollout_that_is_all_valid_is_not_copied():
     rollout, targets = numbered_rollout(3, 4, torch.ones(3, 4, dtype=torch.bool), is_dict=False)
     batch = flatten(rollout, targets)
     assert batch.value.data_ptr() == rollout.value.data_ptr()
-
-
-def test_states_are_cut_like_the_rest():
-    rollout, targets = numbered_rollout(2, 2, torch.ones(2, 2, dtype=torch.bool), is_dict=True)
-    batch = flatten(rollout, targets)
-    memory = torch.arange(4.0)
-    with_memory = Batch(
-        **{item.name: getattr(batch, item.name) for item in fields(Batch)} | {"state": (memory, -memory)}
-    )
-    order = torch.tensor([2, 0, 3, 1])
-    states = [piece.state for piece in minibatches(with_memory, 2, order)]
-    assert [[part.tolist() for part in state] for state in states] == [[[2, 0], [-2, 0]], [[3, 1], [-3, -1]]]

@@ -111,7 +111,7 @@ def test_memory_starts_anew_with_the_episodes(tmp_path):
     other.rows.load_state(through_a_file(collector, tmp_path), policy)
     rollout = other.collect(policy)
     assert rollout.value[:, 0].tolist() == [1, 2, 3, 4, 5, 6, 7]
-    assert rollout.state[0].tolist() == [0]
+    assert rollout.state[0].tolist() == [[0]]
 
 
 def test_a_rollout_of_one_step():

@@ -159,13 +159,13 @@ def test_memory_is_carried_to_the_final_observation_and_across_rollouts():
     env = counters(2, lengths=[3, 2], endings=["truncated", "terminated"])
     collect, policy = collector(env, num_steps=4, policy=CountingPolicy(env.action_spec))
     rollout = collect.collect(policy)
-    assert rollout.state[0].tolist() == [0, 0]
+    assert rollout.state[0].tolist() == [[0, 0]]
     assert column(rollout, "value") == [1, 2, 3, 1]
     # The episode's fourth observation: three steps are remembered, and it makes four.
     assert column(rollout, "final_value") == [0, 0, 4, 0]
     assert rollout.last_value.tolist() == [2, 2]
     following = collect.collect(policy)
-    assert following.state[0].tolist() == [1, 1], "the state before the first step, not after it"
+    assert following.state[0].tolist() == [[1, 1]], "the state before the first step, not after it"
     assert column(following, "value") == [2, 1, 2, 3]
     assert column(following, "final_value") == [0, 0, 0, 4]
 

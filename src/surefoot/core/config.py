@@ -85,14 +85,29 @@ class EncoderConfig(Section):
 Encoder = Annotated[EncoderConfig, BeforeValidator(_from_kind)]
 
 
+class MemoryConfig(Section):
+    """What the policy carries from step to step."""
+
+    kind: str = Field("none", description="none, gru, lstm or a registered name")
+    hidden_size: Count = Field(64, description="size of the hidden state")
+    layers: Count = Field(1, description="layers of cells")
+    shared: bool = Field(
+        False, description="actor and critic share encoder and memory but not the trunk (policy.share_trunk: all three)"
+    )
+
+
+Memory = Annotated[MemoryConfig, BeforeValidator(_from_kind)]
+
+
 class PolicyConfig(Section):
     """Networks, action distribution and critic."""
 
     encoder: Encoder = Field(EncoderConfig(), description="encoder of the observation")
     encoders: dict[str, Encoder] = Field({}, description="dict observations: encoder of each key")
+    memory: Memory = Field(MemoryConfig(), description="memory between encoder and trunk")
     hidden: Sizes = Field((64, 64), description="trunk between encoder and heads")
     activation: Activation = Field("tanh", description="nonlinearity of encoders and trunks")
-    share_trunk: bool = Field(False, description="actor and critic share encoder and trunk")
+    share_trunk: bool = Field(False, description="actor and critic share encoder, memory and trunk")
     orthogonal_init: bool = Field(True, description="orthogonal init (sqrt 2, 0.01, 1); else torch's")
     distribution: str = Field("auto", description="auto: gaussian or categorical by action space")
     std: Literal["learned", "fixed", "state"] = Field("learned", description="kind of Gaussian std")
@@ -125,6 +140,7 @@ class RolloutConfig(Section):
 
     num_envs: Count = Field(8, description="environments side by side")
     num_steps: int = Field(256, ge=2, description="steps of each environment in a rollout, at least 2")
+    sequence_length: Count = Field(24, description="steps through which a policy with memory is trained")
     engine: str = Field(
         "auto",
         description="who steps the environments: native (C++ threads), local (this process), processes; auto: native"
@@ -165,6 +181,12 @@ class PPOConfig(Section):
     target_kl: Positive | None = Field(None, description="stop the update above this KL")
     advantage_norm: Literal["rollout", "minibatch", "none"] = Field(
         "rollout", description="over what advantages are normalized"
+    )
+    sequence_state: Literal["stored", "recomputed"] = Field(
+        "stored", description="memory at the start of a training sequence: as it was, or recomputed every epoch"
+    )
+    burn_in: int = Field(
+        0, ge=0, description="steps before a sequence from which every epoch recomputes the memory it starts with"
     )
 
 

@@ -63,6 +63,28 @@ class RolloutStats:
 
 
 @dataclass(frozen=True)
+class Chunks:
+    """How a rollout's steps are cut into sequences for training: as many of `length` as fit, and the rest."""
+
+    num_steps: int
+    length: int
+    burn_in: int = 0
+
+    def __len__(self) -> int:
+        return -(-self.num_steps // self.length)
+
+    @property
+    def first_steps(self) -> list[int]:
+        """Where each begins."""
+        return list(range(0, self.num_steps, self.length))
+
+    @property
+    def state_steps(self) -> list[int]:
+        """Where the memory is kept that each is trained with: at its first step, or where its burn-in begins."""
+        return [max(0, first - self.burn_in) for first in self.first_steps]
+
+
+@dataclass(frozen=True)
 class Rollout:
     """T steps of N rows. `action` is as sampled, before clipping or rescaling; `value` is in raw units."""
 
@@ -78,10 +100,12 @@ class Rollout:
     valid: Tensor  # [T, N] bool, false for dead agents and reset rows
     last_value: Tensor  # [N] V of the observation after the last step
     action_mask: Tensor | None  # [T, N, choices] bool
-    state: State  # before the first step, [N, ...] each
+    state: State  # [C, N, ...] each: before `chunks.state_steps`; empty without memory
     stats: RolloutStats
     obs_moments: ObsMoments | None = None
     """Of the valid observations, by key, where whoever collected them has them already."""
+    chunks: Chunks | None = None
+    """How it is cut into training sequences, for policies with memory."""
 
     @property
     def num_steps(self) -> int:
@@ -110,9 +134,17 @@ class Batch:
     episode_start: Tensor
     action_mask: Tensor | None
     state: State
+    batch_sizes: Tensor | None = None
+    """Samples that are packed sequences: how many of these run at each step; `state` is one a sequence then."""
 
     def __len__(self) -> int:
         return self.action.shape[0]
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """What a policy takes."""
+        inputs = (self.obs, self.state, self.episode_start, self.action_mask)
+        return inputs if self.batch_sizes is None else (*inputs, self.batch_sizes)
 
 
 @dataclass(frozen=True)

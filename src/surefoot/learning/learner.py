@@ -13,7 +13,7 @@ from surefoot.learning.losses import ppo_losses
 from surefoot.learning.optimizer import GradientStep
 from surefoot.learning.summary import KL, WATCHED, summarize, watched
 from surefoot.policies.policy import Policy
-from surefoot.rollout.minibatches import flatten, minibatches
+from surefoot.rollout.samples import pieces, samples_of
 
 
 class Learner:
@@ -29,16 +29,18 @@ class Learner:
     # tour: learn
     def learn(self, rollout: Rollout, targets: Targets, knobs: Knobs) -> Learned:
         """Epochs until the budget or the KL says stop; numbers leave the device once an epoch at most."""
-        config, batch = self._ppo, flatten(rollout, targets)
+        config, samples = self._ppo, samples_of(rollout, targets, self._ppo)
+        batch = samples.batch
         if self._return_stats == "current":
             self.policy.critic.absorb(batch.returns)
         self.gradient.set_lr(knobs.lr)
-        orders = permutations(self._seed, self.update, config.epochs, len(batch))
+        orders = permutations(self._seed, self.update, config.epochs, samples.num_units)
         epochs: list[Tensor] = []
         for order in torch.from_numpy(orders):
+            samples.begin_epoch(self.policy)
             seen = [
                 self._step(minibatch, knobs) * (len(minibatch) / len(batch))
-                for minibatch in minibatches(batch, config.batch_size, order)
+                for minibatch in samples.minibatches(config.batch_size, order)
             ]
             epochs.append(torch.stack(seen))
             if config.target_kl is not None and epochs[-1][:, KL].sum() > config.target_kl:
@@ -48,16 +50,16 @@ class Learner:
         # Only now: until here the policy saw the numbers it acted on (S10).
         self.policy.absorb(batch.obs, rollout.obs_moments)
         self.update += 1
-        return summarize(epochs, batch, self.policy, knobs)
+        return summarize(epochs, samples, self.policy, knobs)
 
     def _step(self, minibatch: Batch, knobs: Knobs) -> Tensor:
         """One gradient step. Micro-batches weigh by their share, so that they add up to the one large batch (S9)."""
         if self._ppo.advantage_norm == "minibatch":
             minibatch = replace(minibatch, advantage=normalized(minibatch.advantage))
         seen = torch.zeros(len(WATCHED))
-        for piece in minibatches(minibatch, self._ppo.micro_batch_size or len(minibatch)):
+        for piece in pieces(minibatch, self._ppo.micro_batch_size):
             share = len(piece) / len(minibatch)
-            output = self.policy(piece.obs, piece.state, piece.episode_start, piece.action_mask)
+            output = self.policy(*piece.inputs)
             losses = ppo_losses(output, piece, self.policy.critic, knobs, self._ppo)
             self.gradient.add(losses.total, share)
             seen += watched(losses) * share

@@ -9,7 +9,7 @@ from surefoot.core.moments import explained_variance
 from surefoot.core.records import Batch, Knobs, Learned
 from surefoot.learning.losses import Losses
 from surefoot.policies.policy import Policy
-from surefoot.rollout.minibatches import minibatches
+from surefoot.rollout.samples import Samples
 
 WATCHED = tuple(item.name for item in fields(Losses) if item.name != "total")
 KL = WATCHED.index("approx_kl")
@@ -21,11 +21,12 @@ def watched(losses: Losses) -> Tensor:
     return torch.stack([getattr(losses, name).detach() for name in WATCHED])
 
 
-def summarize(epochs: list[Tensor], batch: Batch, policy: Policy, knobs: Knobs) -> Learned:
+def summarize(epochs: list[Tensor], samples: Samples, policy: Policy, knobs: Knobs) -> Learned:
     """What an update did, from a row a minibatch, weighted by its share, an epoch.
 
     Means over the epochs; but the KL of the last one, which is where the policy ended up.
     """
+    batch = samples.batch
     means = torch.stack([rows.sum(0) for rows in epochs]).mean(0).tolist()
     named = dict(zip((*WATCHED, "grad_norm", "skipped"), means, strict=True))
     skips = torch.cat([rows[:, -1] for rows in epochs]).bool().tolist()
@@ -42,7 +43,7 @@ def summarize(epochs: list[Tensor], batch: Batch, policy: Policy, knobs: Knobs) 
         lr=knobs.lr,
         clip=knobs.clip,
         entropy_coef=knobs.entropy_coef,
-        std=_mean_std(batch, policy),
+        std=_mean_std(samples, policy),
         value_error=_value_error(batch),
         skips=tuple(skips),
     )
@@ -55,9 +56,9 @@ def _value_error(batch: Batch) -> float:
 
 
 @torch.no_grad()
-def _mean_std(batch: Batch, policy: Policy) -> float | None:
+def _mean_std(samples: Samples, policy: Policy) -> float | None:
     """Over some samples: mostly the std is the same for all, and another pass over the whole batch would cost time."""
-    some = next(minibatches(batch, _STD_SAMPLES))
-    output = policy(some.obs, some.state, some.episode_start, some.action_mask)
+    some = next(samples.minibatches(_STD_SAMPLES))
+    output = policy(*some.inputs)
     std = output.distribution.mean_std()
     return None if std is None else float(std)

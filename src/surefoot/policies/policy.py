@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,7 @@ from surefoot.core.tree import tree_map
 from surefoot.policies.critics import Critic, critics
 from surefoot.policies.distributions import Distribution, DistributionHead, build_head
 from surefoot.policies.encoders import build_encoder
+from surefoot.policies.memory import memories
 from surefoot.policies.networks import MLP, orthogonal_
 from surefoot.policies.preprocess import Preprocess
 
@@ -43,8 +45,19 @@ class Policy(nn.Module):
     head: DistributionHead
     critic: Critic
 
-    def forward(self, obs: Obs, state: State, episode_start: Tensor, action_mask: Tensor | None = None) -> PolicyOutput:
-        """Distribution, value and next state of a batch of raw observations."""
+    def forward(
+        self,
+        obs: Obs,
+        state: State,
+        episode_start: Tensor,
+        action_mask: Tensor | None = None,
+        batch_sizes: Tensor | None = None,
+    ) -> PolicyOutput:
+        """Distribution, value and next state of a batch of raw observations.
+
+        Only policies with memory are given `batch_sizes`: then the samples are sequences, packed as torch packs them,
+        none with an episode's start inside, and the state is one a sequence.
+        """
         raise NotImplementedError
 
     def initial_state(self, num_rows: int) -> State:
@@ -65,25 +78,52 @@ class Policy(nn.Module):
         """The same from their moments by key; only collectors that know the policy by its exact type give these."""
 
 
+@dataclass(frozen=True)
+class Latents:
+    """What a body makes of its observations."""
+
+    remembered: Tensor  # after the memory
+    latent: Tensor  # after the trunk
+    state: State
+
+
 class Body(nn.Module):
-    """Encoder and trunk over the observation keys it is given."""
+    """Encoder, memory and trunk over the observation keys it is given."""
 
     def __init__(self, encoder: nn.Module, size: int, keys: Sequence[str] | None, config: PolicyConfig):
         super().__init__()
         self.encoder = encoder
-        self.trunk = MLP(size, config.hidden, config.activation)
+        self.memory = memories[config.memory.kind](size, config.memory)
+        self.trunk = MLP(self.memory.output_size, config.hidden, config.activation)
         self.output_size = self.trunk.output_size
         self._keys = keys
 
-    def forward(self, obs: Obs) -> Tensor:
-        if self._keys is not None and isinstance(obs, dict):
-            obs = {key: obs[key] for key in self._keys}
-        latent: Tensor = self.trunk(self.encoder(obs))
+    def forward(self, obs: Obs, state: State, batch_sizes: Tensor | None) -> Latents:
+        features, state = self.memory(self.encoder(_seen(obs, self._keys)), state, batch_sizes)
+        return Latents(features, self.trunk(features), state)
+
+
+class Branch(nn.Module):
+    """A critic's trunk over the actor's memory, and over what only the critic sees."""
+
+    def __init__(
+        self, encoder: nn.Module | None, size: int, keys: Sequence[str], config: PolicyConfig, memory_size: int
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.trunk = MLP(memory_size + size, config.hidden, config.activation)
+        self.output_size = self.trunk.output_size
+        self._keys = keys
+
+    def forward(self, obs: Obs, remembered: Tensor) -> Tensor:
+        if self.encoder is not None:
+            remembered = torch.cat((remembered, self.encoder(_seen(obs, self._keys))), dim=1)
+        latent: Tensor = self.trunk(remembered)
         return latent
 
 
 class ActorCritic(Policy):
-    """Preprocess -> body -> distribution head, and the same body or its own -> critic."""
+    """Preprocess -> body -> distribution head; and the same body, a branch of it or another -> critic."""
 
     def __init__(
         self,
@@ -96,21 +136,42 @@ class ActorCritic(Policy):
         super().__init__()
         self._config = config
         self.preprocess = Preprocess(obs_spec, normalize)
+        _check_encoder_keys(self.preprocess.spec, config)
         actor_keys = _actor_keys(self.preprocess.spec, config)
         self.actor_body = self._build_body(actor_keys, encoder)
-        self.critic_body = None if config.share_trunk else self._build_body(None, encoder)
+        self._actor_parts = len(self.actor_body.memory.initial_state(1))
+        self.critic_body = self._build_critic_body(encoder)
         self.head = build_head(self.actor_body.output_size, action_spec, config)
         critic_size = (self.critic_body or self.actor_body).output_size
         self.critic = critics[config.critic](critic_size, config, normalize)
 
-    def forward(self, obs: Obs, state: State, episode_start: Tensor, action_mask: Tensor | None = None) -> PolicyOutput:
+    def forward(
+        self,
+        obs: Obs,
+        state: State,
+        episode_start: Tensor,
+        action_mask: Tensor | None = None,
+        batch_sizes: Tensor | None = None,
+    ) -> PolicyOutput:
+        state = _forgotten(state, episode_start)
         prepared = self.preprocess(obs)
         with self._autocast():
-            actor_latent = self.actor_body(prepared)
-            critic_latent = actor_latent if self.critic_body is None else self.critic_body(prepared)
-        prediction = self.critic(critic_latent.float())
-        distribution = self.head(actor_latent.float(), action_mask)
-        return PolicyOutput(distribution, prediction, self.critic.value(prediction), state)
+            actor: Latents = self.actor_body(prepared, state[: self._actor_parts], batch_sizes)
+            value_latent, critic_state = actor.latent, state[:0]
+            if isinstance(self.critic_body, Branch):
+                value_latent = self.critic_body(prepared, actor.remembered)
+            elif self.critic_body is not None:
+                critic: Latents = self.critic_body(prepared, state[self._actor_parts :], batch_sizes)
+                value_latent, critic_state = critic.latent, critic.state
+        prediction = self.critic(value_latent.float())
+        distribution = self.head(actor.latent.float(), action_mask)
+        return PolicyOutput(distribution, prediction, self.critic.value(prediction), actor.state + critic_state)
+
+    def initial_state(self, num_rows: int) -> State:
+        state: State = self.actor_body.memory.initial_state(num_rows)
+        if isinstance(self.critic_body, Body):
+            state += self.critic_body.memory.initial_state(num_rows)
+        return state
 
     def absorb_obs(self, obs: Obs) -> None:
         self.preprocess.absorb(obs)
@@ -119,23 +180,48 @@ class ActorCritic(Policy):
         self.preprocess.merge(moments)
 
     def _build_body(self, keys: Sequence[str] | None, own_encoder: EncoderFactory | None) -> Body:
-        config, spec = self._config, self.preprocess.spec
-        if keys is not None and isinstance(spec, dict):
-            spec = {key: spec[key] for key in keys}
-        if own_encoder is not None:
-            encoder = own_encoder(spec)
-        else:
-            encoder = build_encoder(spec, config.encoder, config)
-        body = Body(encoder, _feature_size(encoder, spec), keys, config)
-        if config.orthogonal_init:
-            orthogonal_(body if own_encoder is None else body.trunk)
+        encoder, size = self._build_encoder(keys, own_encoder)
+        body = Body(encoder, size, keys, self._config)
+        if self._config.orthogonal_init:
+            orthogonal_(body.trunk)
+            body.memory.orthogonal_()
         return body
+
+    def _build_critic_body(self, own_encoder: EncoderFactory | None) -> Body | Branch | None:
+        config = self._config
+        if config.share_trunk:
+            return None
+        if not config.memory.shared or config.memory.kind == "none":
+            return self._build_body(None, own_encoder)
+        keys = config.critic_obs
+        encoder, size = self._build_encoder(keys, own_encoder) if keys else (None, 0)
+        branch = Branch(encoder, size, keys, config, self.actor_body.memory.output_size)
+        if config.orthogonal_init:
+            orthogonal_(branch.trunk)
+        return branch
+
+    def _build_encoder(self, keys: Sequence[str] | None, own_encoder: EncoderFactory | None) -> tuple[nn.Module, int]:
+        config, spec = self._config, _seen(self.preprocess.spec, keys)
+        encoder = build_encoder(spec, config.encoder, config) if own_encoder is None else own_encoder(spec)
+        if config.orthogonal_init and own_encoder is None:
+            orthogonal_(encoder)
+        return encoder, _feature_size(encoder, spec)
 
     def _autocast(self) -> AbstractContextManager[object]:
         # In the policy and not in the learner, so that acting and learning see the same numbers (S7).
         if self._config.precision == "float32":
             return nullcontext()
         return torch.autocast("cpu", dtype=torch.bfloat16)
+
+
+def _seen(parts: Any, keys: Sequence[str] | None) -> Any:
+    """Of observations or their specs, those with these keys; None for all."""
+    return {key: parts[key] for key in keys} if keys is not None and isinstance(parts, dict) else parts
+
+
+def _forgotten(state: State, episode_start: Tensor) -> State:
+    """Zero the memory of rows, or sequences, that begin an episode: before the cell sees it (S6)."""
+    return tuple(part.masked_fill(episode_start[: len(part)].view(-1, *(1,) * (part.dim() - 1)), 0.0) for part in state)
 
 
 @torch.no_grad()
@@ -145,6 +231,16 @@ def _feature_size(encoder: nn.Module, spec: ObsSpec) -> int:
     if not isinstance(features, Tensor) or features.dim() != 2:
         raise PolicyError(f"an encoder must give features [batch, size]; {type(encoder).__name__} does not")
     return features.shape[1]
+
+
+def _check_encoder_keys(spec: ObsSpec, config: PolicyConfig) -> None:
+    if isinstance(spec, dict):
+        unknown = [key for key in config.encoders if key not in spec]
+        known = ", ".join(spec)
+        if unknown:
+            raise ConfigError(
+                [f"policy.encoders.{key}: no such observation{nearest(key, spec)} (known: {known})" for key in unknown]
+            )
 
 
 def _actor_keys(spec: ObsSpec, config: PolicyConfig) -> list[str] | None:

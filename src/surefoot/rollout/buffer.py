@@ -7,19 +7,18 @@ import torch
 from torch import Tensor
 
 from surefoot.core.moments import ObsMoments
-from surefoot.core.records import Obs, Rollout, RolloutStats, State
+from surefoot.core.records import Chunks, Obs, Rollout, RolloutStats, State
 from surefoot.core.tree import tree_map
 from surefoot.envs.protocol import ALL_ROWS, Slot, VecEnv
-from surefoot.policies.distributions import DistributionHead
-from surefoot.policies.policy import PolicyOutput
+from surefoot.policies.policy import Policy, PolicyOutput
 from surefoot.rollout.episodes import EpisodeTracker
 
 
 class RolloutBuffer:
     """T steps of N rows; observations and masks have one slot more, for what follows the last step."""
 
-    def __init__(self, num_steps: int, env: VecEnv, head: DistributionHead) -> None:
-        steps, rows = num_steps, env.num_rows
+    def __init__(self, num_steps: int, env: VecEnv, policy: Policy, chunks: Chunks) -> None:
+        steps, rows, head = num_steps, env.num_rows, policy.head
         self.obs: Any = tree_map(lambda spec: torch.as_tensor(spec.zeros(steps + 1, rows)), env.obs_spec)
         self.action = torch.zeros(steps, rows, *head.action_shape, dtype=head.action_dtype)
         self.log_prob, self.value, self.reward, self.final_value = (torch.zeros(steps, rows) for _ in range(4))
@@ -28,6 +27,9 @@ class RolloutBuffer:
         self.episode_start = torch.ones(steps + 1, rows, dtype=torch.bool)
         self.action_mask = torch.ones(steps + 1, rows, env.mask_size, dtype=torch.bool) if env.mask_size else None
         self.last_value = torch.zeros(rows)
+        self.chunks = chunks
+        self.state = tuple(torch.zeros(len(chunks), *part.shape) for part in policy.initial_state(rows))
+        self._state_steps = chunks.state_steps
         self._start = self.episode_start.numpy()
         # Views made once: indexing a tensor costs as much as a small operation on it.
         self._inputs = [[self._inputs_at(step, rows) for step in range(steps)] for rows in env.groups]
@@ -52,6 +54,14 @@ class RolloutBuffer:
         kept_log_prob.copy_(output.distribution.log_prob(action))
         kept_value.copy_(output.value)
 
+    def keep_state(self, step: int, rows: slice, state: State) -> None:
+        """Keep the memory that rows have before a step, if a training sequence will begin with it."""
+        if not state or step not in self._state_steps:
+            return
+        chunks = [chunk for chunk, kept_at in enumerate(self._state_steps) if kept_at == step]
+        for kept, part in zip(self.state, state, strict=True):
+            kept[chunks, rows] = part
+
     def mark_starts(self, step: int, rows: slice) -> None:
         """Say where episodes start, after a step that the envs of some rows have made."""
         slot, start, following = self.slots[step], self._start[step, rows], self._start[step + 1, rows]
@@ -71,7 +81,7 @@ class RolloutBuffer:
         obs: Obs = tree_map(lambda leaf: leaf[:-1], self.obs)
         return episodes.absorb(obs, self.reward, self.terminated | self.truncated, self.valid)
 
-    def rollout(self, state: State, stats: RolloutStats, obs_moments: ObsMoments | None = None) -> Rollout:
+    def rollout(self, stats: RolloutStats, obs_moments: ObsMoments | None = None) -> Rollout:
         """The finished rollout: views of this memory, good until the next collection."""
         return Rollout(
             obs=tree_map(lambda leaf: leaf[:-1], self.obs),
@@ -86,9 +96,10 @@ class RolloutBuffer:
             valid=self.valid,
             last_value=self.last_value,
             action_mask=None if self.action_mask is None else self.action_mask[:-1],
-            state=state,
+            state=self.state,
             stats=stats,
             obs_moments=obs_moments,
+            chunks=self.chunks if self.state else None,
         )
 
     def opening_state(self) -> dict[str, Any]:

@@ -8,9 +8,10 @@ import torch
 
 from surefoot.core.errors import ConfigError
 from surefoot.core.memory import container_memory, machine_memory
+from surefoot.core.records import Chunks
 from surefoot.core.tree import tree_items
 from surefoot.envs.protocol import VecEnv
-from surefoot.policies.distributions import DistributionHead
+from surefoot.policies.policy import Policy
 
 _SCALARS = 4 * 7 + 4
 """Bytes of a transition beside observation and action: seven floats (two of them targets) and four flags."""
@@ -18,16 +19,18 @@ _COPIES = 2
 """The buffer itself, and the learner's copy of its valid steps."""
 
 
-def rollout_bytes(num_steps: int, env: VecEnv, head: DistributionHead) -> int:
+def rollout_bytes(num_steps: int, env: VecEnv, policy: Policy, chunks: Chunks) -> int:
     """What a rollout and learning from it take at least."""
+    head = policy.head
     obs: int = sum(spec.size * np.dtype(spec.dtype).itemsize for _, spec in tree_items(env.obs_spec))
     action = int(np.prod(head.action_shape)) * torch.empty(0, dtype=head.action_dtype).element_size()
-    return _COPIES * (num_steps + 1) * env.num_rows * (obs + action + env.mask_size + _SCALARS)
+    state = sum(part.numel() * part.element_size() for part in policy.initial_state(1)) * len(chunks)
+    return _COPIES * env.num_rows * ((num_steps + 1) * (obs + action + env.mask_size + _SCALARS) + state)
 
 
-def check_memory(num_steps: int, env: VecEnv, head: DistributionHead) -> None:
+def check_memory(num_steps: int, env: VecEnv, policy: Policy, chunks: Chunks) -> None:
     """Refuse a rollout that does not fit, before anything is allocated."""
-    needed, free = rollout_bytes(num_steps, env, head), free_memory()
+    needed, free = rollout_bytes(num_steps, env, policy, chunks), free_memory()
     if needed > free:
         raise ConfigError(
             [

@@ -1,4 +1,4 @@
-"""From a rollout to shuffled minibatches of valid samples."""
+"""From a rollout to shuffled minibatches of valid samples, for policies without memory."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields
@@ -9,25 +9,43 @@ from torch import Tensor
 
 from surefoot.core.records import Batch, Rollout, Targets
 from surefoot.core.tree import tree_map
+from surefoot.policies.policy import Policy
+
+
+class FlatSamples:
+    """Every sample stands for itself, in any order."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self.num_units = len(batch)
+        self.padding = 0.0
+
+    def begin_epoch(self, policy: Policy) -> None:
+        """Nothing is carried from sample to sample."""
+
+    def minibatches(self, size: int, order: Tensor | None = None) -> Iterator[Batch]:
+        """Every sample once, `size` at a time."""
+        return minibatches(self.batch, size, order)
 
 
 def flatten(rollout: Rollout, targets: Targets) -> Batch:
     """`[T, N]` to `[B]`, without the rows that are not valid: nothing after this needs a mask (S5)."""
     valid = rollout.valid.flatten()
     keep = slice(None) if bool(valid.all()) else valid
+    return map_rollout(lambda leaf: leaf.flatten(0, 1)[keep], rollout, targets)
 
-    def flat(leaf: Tensor) -> Tensor:
-        return leaf.flatten(0, 1)[keep]
 
+def map_rollout(function: Callable[[Tensor], Tensor], rollout: Rollout, targets: Targets) -> Batch:
+    """A batch of everything that is learned from, each tensor `[T, N, ...]` put through a function."""
     return Batch(
-        obs=tree_map(flat, rollout.obs),
-        action=flat(rollout.action),
-        log_prob=flat(rollout.log_prob),
-        value=flat(rollout.value),
-        advantage=flat(targets.advantage),
-        returns=flat(targets.returns),
-        episode_start=flat(rollout.episode_start),
-        action_mask=None if rollout.action_mask is None else flat(rollout.action_mask),
+        obs=tree_map(function, rollout.obs),
+        action=function(rollout.action),
+        log_prob=function(rollout.log_prob),
+        value=function(rollout.value),
+        advantage=function(targets.advantage),
+        returns=function(targets.returns),
+        episode_start=function(rollout.episode_start),
+        action_mask=None if rollout.action_mask is None else function(rollout.action_mask),
         state=(),
     )
 
@@ -43,13 +61,10 @@ def minibatches(batch: Batch, size: int, order: Tensor | None = None) -> Iterato
 
 
 def map_batch(function: Callable[[Tensor], Tensor], batch: Batch) -> Batch:
-    """Apply a function to every tensor of a batch."""
+    """Apply a function to every tensor of samples in a batch."""
 
     def mapped(value: Any) -> Any:
-        if value is None:
-            return None
-        if isinstance(value, tuple):
-            return tuple(function(part) for part in value)
-        return tree_map(function, value)
+        return None if value is None else tree_map(function, value)
 
-    return Batch(**{item.name: mapped(getattr(batch, item.name)) for item in fields(Batch)})
+    names = [item.name for item in fields(Batch) if item.name not in ("state", "batch_sizes")]
+    return Batch(**{name: mapped(getattr(batch, name)) for name in names}, state=())

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from surefoot.core.moments import ObsMoments
 from surefoot.core.philox import Stream, uniforms
-from surefoot.core.records import Rollout, RolloutStats, State
+from surefoot.core.records import Chunks, Rollout, RolloutStats, State
 from surefoot.envs.protocol import VecEnv
 from surefoot.envs.steps import check_step
 from surefoot.policies.policy import Policy
@@ -20,10 +20,11 @@ from surefoot.rollout.memory import check_memory
 class Rows:
     """The envs, the memory they write into, and how far they are; `step` counts steps of a row."""
 
-    def __init__(self, env: VecEnv, policy: Policy, num_steps: int, seed: int) -> None:
+    def __init__(self, env: VecEnv, policy: Policy, num_steps: int, seed: int, chunks: Chunks | None = None) -> None:
         self.env, self.seed = env, seed
-        check_memory(num_steps, env, policy.head)
-        self.buffer = RolloutBuffer(num_steps, env, policy.head)
+        chunks = chunks or Chunks(num_steps, num_steps)
+        check_memory(num_steps, env, policy, chunks)
+        self.buffer = RolloutBuffer(num_steps, env, policy, chunks)
         self.episodes = EpisodeTracker(env)
         self.step = self.first_step = 0
         self._is_underway = False
@@ -39,19 +40,18 @@ class Rows:
         self.episodes.forget_running()
         self._is_underway = False
 
-    def begin(self, policy: Policy) -> State:
-        """Make ready for a rollout; the memory it begins with."""
+    def begin(self, policy: Policy) -> None:
+        """Make ready for a rollout."""
         if self._is_underway:  # the last one was given up halfway
             self.restart(policy)
         self.buffer.carry_over()
         self.first_step, self.step = self.step, self.step + len(self.buffer.slots)
         self._is_underway = True
-        return self.memory
 
-    def finish(self, first_memory: State, stats: RolloutStats, obs_moments: ObsMoments | None = None) -> Rollout:
+    def finish(self, stats: RolloutStats, obs_moments: ObsMoments | None = None) -> Rollout:
         """The rollout, complete."""
         self._is_underway = False
-        return self.buffer.rollout(first_memory, stats, obs_moments)
+        return self.buffer.rollout(stats, obs_moments)
 
     @property
     def memory(self) -> State:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from surefoot.core.records import Rollout
+from surefoot.core.records import Chunks, Rollout
 from surefoot.envs.protocol import VecEnv
 from surefoot.envs.steps import check_step
 from surefoot.policies.policy import Policy
@@ -14,14 +14,15 @@ from surefoot.rollout.rows import Rows
 class StepwiseCollector:
     """Keeps the rows running from one rollout to the next."""
 
-    def __init__(self, env: VecEnv, policy: Policy, num_steps: int, seed: int) -> None:
-        self.rows = Rows(env, policy, num_steps, seed)
+    def __init__(self, env: VecEnv, policy: Policy, num_steps: int, seed: int, chunks: Chunks | None = None) -> None:
+        self.rows = Rows(env, policy, num_steps, seed, chunks)
 
     # tour: collect
     def collect(self, policy: Policy) -> Rollout:
         """T steps of every row, then V of what the steps left open."""
         rows, buffer, open_ends = self.rows, self.rows.buffer, OpenEnds()
-        first_memory, noise = rows.begin(policy), rows.noise(policy)
+        rows.begin(policy)
+        noise = rows.noise(policy)
         with torch.inference_mode():
             for t in range(len(buffer.slots)):
                 for group in range(len(rows.env.groups)):  # one is inferred while the others step
@@ -32,11 +33,12 @@ class StepwiseCollector:
                 self._arrive(len(buffer.slots) - 1, group, open_ends)
             open_ends.value_into(buffer.final_value, policy)
             buffer.last_value.copy_(policy(*buffer.inputs_at(-1, rows.memory)).value)
-        return rows.finish(first_memory, rows.buffer.stats(rows.episodes))
+        return rows.finish(rows.buffer.stats(rows.episodes))
 
     def _act(self, t: int, group: int, policy: Policy, noise: Tensor) -> None:
         """Choose a group's actions, send them off, and record them while the envs step."""
         rows = self.rows
+        rows.buffer.keep_state(t, rows.env.groups[group], rows.memory_of(group))
         output = policy(*rows.buffer.inputs_at(t, rows.memory_of(group), group))
         action = output.distribution.sample(noise[rows.env.groups[group]])
         rows.env.send(group, policy.head.to_env(action).numpy())

@@ -15,7 +15,7 @@ from surefoot.envs.protocol import VecEnv
 from surefoot.learning.losses import Losses, ppo_losses
 from surefoot.policies.policy import Policy
 from surefoot.rollout.buffer import RolloutBuffer
-from surefoot.rollout.minibatches import flatten
+from surefoot.rollout.samples import samples_of
 from surefoot.verification.recorded import RecordedPolicy, ToEnv
 
 _PLAIN = ("action", "log_prob", "value", "reward", "terminated", "truncated", "valid", "final_value", "last_value")
@@ -71,8 +71,9 @@ class Traveler:
 
     def _first_losses(self, rollout: Rollout, targets: Targets, knobs: Knobs) -> tuple[Losses, Tensor]:
         """Losses and gradient over the whole rollout, before anything is learned from it."""
-        policy, batch = self.trainer.policy, flatten(rollout, targets)
-        output = policy(batch.obs, batch.state, batch.episode_start, batch.action_mask)
+        policy, samples = self.trainer.policy, samples_of(rollout, targets, self._ppo)
+        batch = next(samples.minibatches(len(samples.batch)))
+        output = policy(*batch.inputs)
         losses = ppo_losses(output, batch, policy.critic, knobs, self._ppo)
         parameters = [parameter for parameter in policy.parameters() if parameter.requires_grad]
         pieces = torch.autograd.grad(losses.total, parameters, materialize_grads=True)
@@ -85,6 +86,7 @@ def memory_of(buffer: RolloutBuffer) -> dict[str, Tensor]:
     tensors |= {name: getattr(buffer, name) for name in _PLAIN} | {"episode_start": buffer.episode_start}
     if buffer.action_mask is not None:
         tensors["action_mask"] = buffer.action_mask
+    tensors |= {f"state {part}": tensor for part, tensor in enumerate(buffer.state)}
     return {name: tensor.clone() for name, tensor in tensors.items()}
 
 
@@ -93,4 +95,5 @@ def copied(rollout: Rollout) -> Rollout:
     tensors: dict[str, Any] = {
         name: value.clone() for name, value in vars(rollout).items() if isinstance(value, Tensor)
     }
-    return replace(rollout, **tensors | {"obs": tree_map(torch.clone, rollout.obs)})
+    state = tuple(part.clone() for part in rollout.state)
+    return replace(rollout, **tensors | {"obs": tree_map(torch.clone, rollout.obs), "state": state})

@@ -62,8 +62,15 @@ class RecordedPolicy(Policy):
         self._true = policy
         self.head, self.critic = RecordedHead(policy.head, actions, to_env), policy.critic
 
-    def forward(self, obs: Obs, state: State, episode_start: Tensor, action_mask: Tensor | None = None) -> PolicyOutput:
-        output: PolicyOutput = self._true(obs, state, episode_start, action_mask)
+    def forward(
+        self,
+        obs: Obs,
+        state: State,
+        episode_start: Tensor,
+        action_mask: Tensor | None = None,
+        batch_sizes: Tensor | None = None,
+    ) -> PolicyOutput:
+        output: PolicyOutput = self._true(obs, state, episode_start, action_mask)  # acts only: no sequences
         return replace(output, distribution=TakesNoise(output.distribution))
 
     def initial_state(self, num_rows: int) -> State:

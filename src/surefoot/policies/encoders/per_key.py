@@ -4,9 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from surefoot.core.config import EncoderConfig, PolicyConfig
-from surefoot.core.errors import ConfigError, PolicyError
+from surefoot.core.errors import PolicyError
 from surefoot.core.records import Obs
-from surefoot.core.registry import nearest
 from surefoot.core.specs import ObsSpec
 from surefoot.policies.encoders import Encoder, build_encoder, encoders
 
@@ -19,10 +18,6 @@ class DictEncoder(Encoder):
         super().__init__(spec, config, policy)
         if not isinstance(spec, dict):
             raise PolicyError("the dict encoder takes a dict observation; set policy.encoder to auto")
-        for key in policy.encoders:
-            if key not in spec and key not in policy.critic_obs:
-                known = ", ".join(spec)
-                raise ConfigError([f"policy.encoders.{key}: no such observation{nearest(key, spec)} (known: {known})"])
         self.keys = list(spec)
         parts = [build_encoder(part, policy.encoders.get(key, EncoderConfig()), policy) for key, part in spec.items()]
         self.output_size = sum(part.output_size for part in parts)

@@ -1,0 +1,24 @@
+"""Gated recurrent units (Cho et al. 2014), as torch has them."""
+
+from torch import Tensor, nn
+
+from surefoot.core.config import MemoryConfig
+from surefoot.policies.memory import memories
+from surefoot.policies.memory.recurrent import Recurrent
+from surefoot.policies.memory.scan import gru_scan
+
+
+@memories.register("gru")
+class GRUMemory(Recurrent):
+    """The state is (h,), `[rows, layers, hidden]`."""
+
+    state_parts = 1
+    keep_gate = 1  # of r, z, n
+
+    def __init__(self, input_size: int, config: MemoryConfig) -> None:
+        super().__init__(nn.GRU(input_size, config.hidden_size, config.layers), config)
+
+    def scan(
+        self, gates: Tensor, weight: Tensor, bias: Tensor, before: list[Tensor], batch_sizes: Tensor
+    ) -> tuple[Tensor, ...]:
+        return gru_scan(gates, weight, bias, before[0], batch_sizes)

@@ -1,0 +1,24 @@
+"""Long short-term memory (Hochreiter and Schmidhuber 1997), as torch has it."""
+
+from torch import Tensor, nn
+
+from surefoot.core.config import MemoryConfig
+from surefoot.policies.memory import memories
+from surefoot.policies.memory.recurrent import Recurrent
+from surefoot.policies.memory.scan import lstm_scan
+
+
+@memories.register("lstm")
+class LSTMMemory(Recurrent):
+    """The state is (h, c), `[rows, layers, hidden]` each."""
+
+    state_parts = 2
+    keep_gate = 1  # of i, f, g, o
+
+    def __init__(self, input_size: int, config: MemoryConfig) -> None:
+        super().__init__(nn.LSTM(input_size, config.hidden_size, config.layers), config)
+
+    def scan(
+        self, gates: Tensor, weight: Tensor, bias: Tensor, before: list[Tensor], batch_sizes: Tensor
+    ) -> tuple[Tensor, ...]:
+        return lstm_scan(gates, weight, bias, before[0], before[1], batch_sizes)

@@ -1,0 +1,22 @@
+"""No memory: every step is judged by itself."""
+
+from torch import Tensor
+
+from surefoot.core.config import MemoryConfig
+from surefoot.core.records import State
+from surefoot.policies.memory import Memory, memories
+
+
+@memories.register("none")
+class NoMemory(Memory):
+    """Features pass through; the state is empty."""
+
+    def __init__(self, input_size: int, config: MemoryConfig) -> None:
+        super().__init__(input_size, config)
+        self.output_size = input_size
+
+    def initial_state(self, num_rows: int) -> State:
+        return ()
+
+    def forward(self, features: Tensor, state: State, batch_sizes: Tensor | None) -> tuple[Tensor, State]:
+        return features, ()

@@ -1,0 +1,58 @@
+"""What GRU and LSTM share: layers of cells over packed sequences."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from surefoot.core.config import MemoryConfig
+from surefoot.core.records import State
+from surefoot.policies.memory import Memory
+
+
+class Recurrent(Memory):
+    """Layers of cells; torch's own module holds their weights, under the names that everybody knows."""
+
+    cells: nn.RNNBase
+    state_parts: int
+    keep_gate: int
+    """Which of the gates keeps the past."""
+
+    def __init__(self, cells: nn.RNNBase, config: MemoryConfig) -> None:
+        super().__init__(cells.input_size, config)
+        self.cells = cells
+        self.output_size = config.hidden_size
+
+    def initial_state(self, num_rows: int) -> State:
+        shape = (num_rows, self.cells.num_layers, self.cells.hidden_size)
+        return tuple(torch.zeros(shape) for _ in range(self.state_parts))
+
+    def forward(self, features: Tensor, state: State, batch_sizes: Tensor | None) -> tuple[Tensor, State]:
+        if batch_sizes is None:
+            batch_sizes = torch.tensor([len(features)])
+        features, last = features.float(), []  # memory keeps full precision: its errors would add up
+        with torch.autocast("cpu", enabled=False):
+            for layer, (weight_ih, weight_hh, bias_ih, bias_hh) in enumerate(self.cells.all_weights):
+                gates = functional.linear(features, weight_ih, bias_ih)
+                before = [part[:, layer].contiguous() for part in state]
+                features, *after = self.scan(gates, weight_hh, bias_hh, before, batch_sizes)
+                last.append(after)
+        return features, tuple(torch.stack(parts, dim=1) for parts in zip(*last, strict=True))
+
+    def scan(
+        self, gates: Tensor, weight: Tensor, bias: Tensor, before: list[Tensor], batch_sizes: Tensor
+    ) -> tuple[Tensor, ...]:
+        """One layer over all steps: its outputs in packed order, then each part of the last state."""
+        raise NotImplementedError
+
+    def orthogonal_(self) -> None:
+        """Orthogonal weights a gate; zero biases, but 1 at the gate that keeps the past: remembering is the default."""
+        size = self.cells.hidden_size
+        for name, parameter in self.cells.named_parameters():
+            gates = parameter.detach().split(size)
+            if name.startswith("weight"):
+                for gate in gates:
+                    nn.init.orthogonal_(gate)
+            else:
+                nn.init.zeros_(parameter)
+                if name.startswith("bias_ih"):
+                    nn.init.ones_(gates[self.keep_gate])

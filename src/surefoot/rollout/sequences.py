@@ -1,0 +1,139 @@
+"""From a rollout to shuffled minibatches of whole sequences, for policies with memory.
+
+A sequence is a run of valid steps of one row, within one chunk of the rollout and one episode: so no sequence has a
+reset inside (S6) and nothing is padded (S5). A minibatch holds its samples as torch packs them: step by step, the
+longest sequence first, `batch_sizes` saying how many sequences still run at each step.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from operator import itemgetter
+
+import torch
+from torch import Tensor
+
+from surefoot.core.records import Batch, Chunks, Rollout, State, Targets
+from surefoot.policies.policy import Policy
+from surefoot.rollout.minibatches import map_batch, map_rollout
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs of consecutive steps, one entry each; steps are counted row after row: row * T + step."""
+
+    first: Tensor
+    length: Tensor
+
+    def __getitem__(self, chosen: Tensor) -> "Runs":
+        return Runs(self.first[chosen], self.length[chosen])
+
+
+def split(rollout: Rollout, chunks: Chunks) -> Runs:
+    """The sequences of a rollout: cut where a chunk or an episode begins, and where steps are not valid."""
+    valid, begins = rollout.valid.T.contiguous(), rollout.episode_start.T.clone()
+    begins[:, list(chunks.first_steps)] = True
+    begins[:, 1:] |= ~valid[:, :-1]
+    first = (begins & valid).flatten().nonzero().squeeze(1)
+    run_of_step = (begins & valid).flatten().cumsum(0) - 1
+    return Runs(first, run_of_step[valid.flatten()].bincount(minlength=len(first)))
+
+
+class SequenceSamples:
+    """What memory is trained on. Sequences that begin with a chunk begin with the memory kept for it."""
+
+    def __init__(self, rollout: Rollout, targets: Targets, recomputes: bool = False) -> None:
+        assert rollout.chunks is not None
+        self._chunks, self._recomputes = rollout.chunks, recomputes
+        self._num_steps = len(rollout.reward)
+        self._steps = map_rollout(lambda leaf: leaf.transpose(0, 1).flatten(0, 1), rollout, targets)
+        self._valid = rollout.valid.T.flatten()
+        self.batch = map_batch(itemgetter(self._valid), self._steps)
+        self.runs = split(rollout, rollout.chunks)
+        self.num_units = len(self.runs.first)
+        rows, steps = self.runs.first // self._num_steps, self.runs.first % self._num_steps
+        self._place = torch.bucketize(steps, torch.tensor(rollout.chunks.first_steps), right=True) - 1, rows
+        self._kept = self._state = rollout.state
+
+    @property
+    def padding(self) -> float:
+        """The share of a table of all sequences side by side that would be empty."""
+        if not self.num_units:
+            return 0.0
+        return 1 - float(self.runs.length.sum()) / (self.num_units * int(self.runs.length.max()))
+
+    def minibatches(self, size: int, order: Tensor | None = None) -> Iterator[Batch]:
+        """Every sequence once, in minibatches of about `size` samples each."""
+        order = torch.arange(self.num_units) if order is None else order
+        for chosen in _shares(order, self.runs.length[order], size):
+            yield self._packed(self.runs[chosen], tuple(part[self._place][chosen] for part in self._state))
+
+    def begin_epoch(self, policy: Policy) -> None:
+        """Recompute the memory that sequences begin with, as the policy is now, if that is wanted."""
+        first_steps, kept_steps = self._chunks.first_steps, self._chunks.state_steps
+        if self._recomputes:
+            self._state = tuple(part.clone() for part in self._kept)
+            for chunk in range(1, len(first_steps)):
+                before = tuple(part[chunk - 1] for part in self._state)
+                self._carry(policy, chunk, first_steps[chunk - 1], before)
+        elif first_steps != kept_steps:  # burn-in
+            self._state = tuple(part.clone() for part in self._kept)
+            for chunk in range(1, len(first_steps)):
+                self._carry(policy, chunk, kept_steps[chunk], tuple(part[chunk] for part in self._kept))
+
+    @torch.no_grad()
+    def _carry(self, policy: Policy, chunk: int, since: int, before: State) -> None:
+        """Every row's memory at the first step of a chunk, from what it was at an earlier step."""
+        until = self._chunks.first_steps[chunk]
+        table = slice(since, until)
+        begins = self._steps.episode_start.view(-1, self._num_steps)[:, table]
+        lost = ~self._valid.view(-1, self._num_steps)[:, table]
+        steps = torch.arange(until - since)
+        # What came before the last reset is forgotten, so only the steps from there on are run again.
+        last_begin = torch.where(begins, steps, 0).amax(1)
+        last_lost = torch.where(lost, steps, -1).amax(1)
+        first = torch.maximum(last_begin, last_lost + 1)
+        rows = first.argsort(stable=True)
+        rows = rows[first[rows] < until - since]
+        runs = Runs(rows * self._num_steps + since + first[rows], until - since - first[rows])
+        minibatch = self._packed(runs, tuple(part[rows] for part in before))
+        for part, carried in zip(self._state, policy(*minibatch.inputs).state, strict=True):
+            part[chunk, rows] = carried
+
+    def _packed(self, runs: Runs, state: State) -> Batch:
+        """The samples of runs, packed; runs that come sorted by length keep their order."""
+        order = runs.length.argsort(descending=True, stable=True)
+        runs, state = runs[order], tuple(part[order] for part in state)
+        runs_on = torch.arange(int(runs.length[0]))[:, None] < runs.length
+        step, run = runs_on.nonzero(as_tuple=True)
+        index = runs.first[run] + step
+        return replace(map_batch(itemgetter(index), self._steps), state=state, batch_sizes=runs_on.sum(1))
+
+
+def sequence_pieces(batch: Batch, size: int) -> Iterator[Batch]:
+    """A minibatch of packed sequences in pieces of about `size` samples, each of whole sequences."""
+    assert batch.batch_sizes is not None
+    if len(batch) <= size:
+        yield batch
+        return
+    running = torch.arange(int(batch.batch_sizes[0])) < batch.batch_sizes[:, None]
+    sequence = running.nonzero(as_tuple=True)[1]
+    for chosen in _shares(torch.arange(running.shape[1]), running.sum(0), size):
+        chosen, _ = chosen.sort()
+        sizes = running[:, chosen].sum(1)
+        yield replace(
+            map_batch(itemgetter(torch.isin(sequence, chosen)), batch),
+            state=tuple(part[chosen] for part in batch.state),
+            batch_sizes=sizes[sizes > 0],
+        )
+
+
+def _shares(units: Tensor, lengths: Tensor, size: int) -> Iterator[Tensor]:
+    """Units in order, cut into parts that have about as many samples each, at most about `size`."""
+    total = int(lengths.sum())
+    parts = math.ceil(total / size)
+    middle = lengths.cumsum(0) - lengths / 2
+    part = (middle * (parts / total)).long().clamp(max=parts - 1)
+    for chosen in range(parts):
+        if (part == chosen).any():
+            yield units[part == chosen]
