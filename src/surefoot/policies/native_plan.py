@@ -24,6 +24,7 @@ from surefoot.policies.distributions.tanh_gaussian import TanhGaussianHead
 from surefoot.policies.encoders.identity import IdentityEncoder
 from surefoot.policies.encoders.mlp import MLPEncoder
 from surefoot.policies.encoders.per_key import DictEncoder
+from surefoot.policies.memory.none import NoMemory
 from surefoot.policies.networks import ACTIVATIONS, MLP
 from surefoot.policies.normalizer import RunningNormalizer
 from surefoot.policies.policy import ActorCritic, Body
@@ -118,6 +119,7 @@ def _plan_obs(preprocess: Preprocess, key: str, spec: ArraySpec) -> Plain:
 def _plan_body(body: nn.Module, keys: list[str], names: dict[nn.Module, str], activation: object) -> Plain:
     _expect(body, "body", Body)
     assert isinstance(body, Body)
+    _expect(body.memory, "memory", NoMemory)
     encoder = body.encoder
     _expect(encoder, "encoder", IdentityEncoder, MLPEncoder, DictEncoder)
     parts = list(zip(encoder.keys, encoder.parts, strict=True)) if isinstance(encoder, DictEncoder) else [("", encoder)]

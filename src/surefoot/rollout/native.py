@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from surefoot.core.errors import PolicyError
 from surefoot.core.moments import Moments
 from surefoot.core.philox import Stream
-from surefoot.core.records import Episodes, Rollout
+from surefoot.core.records import Chunks, Episodes, Rollout
 from surefoot.core.specs import ArraySpec
 from surefoot.core.tree import tree_items
 from surefoot.envs.engines.native import NativeEngine
@@ -25,8 +25,16 @@ Bounds = list[list[float]]
 class NativeCollector:
     """Does what the stepwise collector does: the same noise, the same steps, the same endings (`surefoot verify`)."""
 
-    def __init__(self, env: NativeEngine, policy: Policy, plan: NativePlan, num_steps: int, seed: int) -> None:
-        self.rows = Rows(env, policy, num_steps, seed)
+    def __init__(
+        self,
+        env: NativeEngine,
+        policy: Policy,
+        plan: NativePlan,
+        num_steps: int,
+        seed: int,
+        chunks: Chunks | None = None,
+    ) -> None:
+        self.rows = Rows(env, policy, num_steps, seed, chunks)
         self._env, self._plan, self._policy = env, plan, core().Policy(plan.plain)
         self._keys = [key for key, _ in tree_items(env.obs_spec)]
         self._normalized = [part["normalizer"] != "" for part in plan.plain["obs"]]
@@ -38,7 +46,7 @@ class NativeCollector:
         """T steps of every row, then V of what the steps left open; no Python until all of it is done."""
         rows = self.rows
         self._sync(policy)  # first: a policy that is refused must not cost the rows their episodes
-        first_memory = rows.begin(policy)
+        rows.begin(policy)
         running = dict(zip(("running_reward", "running_length"), rows.episodes.running, strict=True))
         result = self._env.core.collect(
             self._policy,
@@ -51,7 +59,7 @@ class NativeCollector:
             raise self._nonfinite(result.problem)
         finished = Episodes(result.total_rewards, result.lengths)
         stats = rows.episodes.adopt(finished, rows.buffer.reward.numel(), result.out_of_bounds)
-        return rows.finish(first_memory, stats, self._moments(result))
+        return rows.finish(stats, self._moments(result))
 
     def _sync(self, policy: Policy) -> None:
         """Give the core the policy as it is now: not only its weights may have changed since the last rollout."""
