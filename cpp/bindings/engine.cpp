@@ -8,6 +8,7 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -160,6 +161,33 @@ RolloutMemory memory_of(Engine& engine, const Policy& policy, const nb::dict& ar
   return memory;
 }
 
+/// What rows remember, and where it is kept at the steps that sequences begin with.
+struct StateArrays {
+  std::vector<nb::object> carried, stored;
+  std::vector<std::size_t> steps;
+};
+
+void add_state(RolloutMemory& memory, const Policy& policy, const StateArrays& arrays) {
+  const std::vector<std::size_t>& sizes = policy.state_sizes();
+  for (const auto& [name, given] : {std::pair("memory", &arrays.carried), std::pair("stored_state", &arrays.stored)}) {
+    if (given->size() == sizes.size()) continue;
+    throw nb::value_error((std::string(name) + " must be " + std::to_string(sizes.size()) + " arrays, not " +
+                           std::to_string(given->size()))
+                              .c_str());
+  }
+  if (!std::is_sorted(arrays.steps.begin(), arrays.steps.end()) ||
+      (!arrays.steps.empty() && arrays.steps.back() >= memory.num_steps)) {
+    throw nb::value_error("state_steps must be steps of the rollout, in ascending order");
+  }
+  for (std::size_t part = 0; part < sizes.size(); ++part) {
+    const std::string index = std::to_string(part) + "]";
+    const Shape rows{memory.num_rows, sizes[part]}, chunks{arrays.steps.size(), memory.num_rows, sizes[part]};
+    memory.state.push_back(checked<float>(arrays.carried[part], "memory[" + index, rows));
+    memory.stored_state.push_back(checked<float>(arrays.stored[part], "stored_state[" + index, chunks));
+  }
+  memory.state_steps = arrays.steps;
+}
+
 void check_fit(const Rows& rows, const Policy& policy, const RolloutMemory& memory) {
   const auto& wanted = policy.plan().obs;
   bool fits = wanted.size() == rows.obs_parts().size();
@@ -179,7 +207,8 @@ void check_fit(const Rows& rows, const Policy& policy, const RolloutMemory& memo
 
 RolloutResult collect(Engine& engine, const Policy& policy, const std::vector<nb::object>& obs, const nb::dict& arrays,
                       std::uint64_t seed, std::uint64_t first_step, std::uint32_t stream, Bounds low, Bounds high,
-                      std::vector<bool> with_moments) {
+                      std::vector<bool> with_moments, const std::vector<nb::object>& carried,
+                      const std::vector<nb::object>& stored_state, const std::vector<std::size_t>& state_steps) {
   const std::size_t parts = engine.rows().obs_parts().size();
   if (obs.size() != parts || low.size() != parts || high.size() != parts || with_moments.size() != parts) {
     throw nb::value_error("obs, low, high and with_moments must have one entry for each part of the observation");
@@ -190,8 +219,9 @@ RolloutResult collect(Engine& engine, const Policy& policy, const std::vector<nb
       throw nb::value_error("low and high must be as long as their part of the observation, or empty");
     }
   }
-  const RolloutMemory memory = memory_of(engine, policy, arrays, obs);
+  RolloutMemory memory = memory_of(engine, policy, arrays, obs);
   check_fit(engine.rows(), policy, memory);
+  add_state(memory, policy, {carried, stored_state, state_steps});
   const RolloutKey key{seed, first_step, stream, std::move(low), std::move(high), std::move(with_moments)};
   const Exclusive exclusive(engine);
   RolloutResult result;
@@ -296,7 +326,8 @@ void bind_engine(nanobind::module_& module) {
       .def("step", &step, nb::arg("actions"), nb::arg("obs"), nb::arg("final_obs"), nb::arg("outcome"),
            nb::arg("action_mask").none())
       .def("collect", &collect, nb::arg("policy"), nb::arg("obs"), nb::arg("arrays"), nb::arg("seed"),
-           nb::arg("first_step"), nb::arg("stream"), nb::arg("low"), nb::arg("high"), nb::arg("with_moments"))
+           nb::arg("first_step"), nb::arg("stream"), nb::arg("low"), nb::arg("high"), nb::arg("with_moments"),
+           nb::arg("memory") = nb::list(), nb::arg("stored_state") = nb::list(), nb::arg("state_steps") = nb::list())
       .def("replay", &replay, nb::arg("actions"), nb::arg("ended"))
       .def("save", &save, nb::sig("def save(self) -> numpy.typing.NDArray[numpy.float64]"))
       .def("load", &load, nb::arg("state"));

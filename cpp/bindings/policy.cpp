@@ -57,6 +57,30 @@ Leaves leaves_of(const Policy& policy, const std::vector<nb::object>& obs) {
   return leaves;
 }
 
+/// What rows remember, as it came in.
+template <class Number>
+struct States {
+  std::vector<Number*> parts;
+  const bool* episode_start = nullptr;
+};
+
+/// One [rows, size] array a part, and a flag a row if there are any parts.
+template <class Number>
+States<Number> states_of(const Policy& policy, std::size_t rows, const std::vector<nb::object>& state,
+                         nb::handle episode_start) {
+  const std::vector<std::size_t>& sizes = policy.state_sizes();
+  if (state.size() != sizes.size()) {
+    throw nb::value_error(
+        ("state must be " + std::to_string(sizes.size()) + " arrays, not " + std::to_string(state.size())).c_str());
+  }
+  States<Number> states;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    states.parts.push_back(checked<Number>(state[i], "state[" + std::to_string(i) + "]", {rows, sizes[i]}));
+  }
+  if (!episode_start.is_none()) states.episode_start = checked<const bool>(episode_start, "episode_start", {rows});
+  return states;
+}
+
 void take_weights(Policy& policy, const nb::dict& tensors) {
   std::vector<NamedTensor> named;
   for (const auto& [key, value] : tensors) {
@@ -70,9 +94,11 @@ void take_weights(Policy& policy, const nb::dict& tensors) {
   policy.sync(named);
 }
 
-nb::tuple act(const Policy& policy, const std::vector<nb::object>& obs, nb::handle mask, const NoiseKey& key) {
+nb::tuple act(const Policy& policy, const std::vector<nb::object>& obs, nb::handle mask,
+              const std::vector<nb::object>& state, nb::handle episode_start, const NoiseKey& key) {
   require_weights(policy);
   const Leaves leaves = leaves_of(policy, obs);
+  const auto states = states_of<float>(policy, leaves.rows, state, episode_start);
   const bool* allowed = nullptr;
   if (!mask.is_none()) {
     if (policy.mask_size() == 0) throw nb::value_error("mask: the policy's actions are not choices");
@@ -85,20 +111,23 @@ nb::tuple act(const Policy& policy, const std::vector<nb::object>& obs, nb::hand
   {
     const nb::gil_scoped_release released;
     Workspace workspace;
-    policy.act(leaves.rows, leaves.data, allowed, key, workspace,
-               {action.data, choice.data, log_prob.data, value.data});
+    const std::vector<const float*> carried(states.parts.begin(), states.parts.end());
+    policy.act(leaves.rows, leaves.data, {carried, states.episode_start}, allowed, key, workspace,
+               {action.data, choice.data, log_prob.data, value.data, states.parts});
   }
   return nb::make_tuple(policy.is_discrete() ? choice.array() : action.array(), log_prob.array(), value.array());
 }
 
-nb::object value(const Policy& policy, const std::vector<nb::object>& obs) {
+nb::object value(const Policy& policy, const std::vector<nb::object>& obs, const std::vector<nb::object>& state,
+                 nb::handle episode_start) {
   require_weights(policy);
   const Leaves leaves = leaves_of(policy, obs);
+  const auto states = states_of<const float>(policy, leaves.rows, state, episode_start);
   const Fresh<float> value({leaves.rows});
   {
     const nb::gil_scoped_release released;
     Workspace workspace;
-    policy.value(leaves.rows, leaves.data, workspace, value.data);
+    policy.value(leaves.rows, leaves.data, {states.parts, states.episode_start}, workspace, value.data);
   }
   return value.array();
 }
@@ -175,12 +204,16 @@ void bind_policy(nanobind::module_& module) {
            "Take new weights by name; all that does not fit is named, and nothing changes.")
       .def(
           "act",
-          [](const Policy& policy, const std::vector<nb::object>& obs, nb::object mask, std::uint64_t seed,
-             std::uint64_t step, std::uint64_t first_row,
-             std::uint32_t stream) { return act(policy, obs, mask, {seed, step, first_row, stream}); },
-          "obs"_a, "mask"_a = nb::none(), nb::kw_only(), "seed"_a, "step"_a, "first_row"_a = 0, "stream"_a = kAction,
-          "Raw actions, log-probs and values of rows.")
-      .def("value", &value, "obs"_a, "V of rows, raw units.")
+          [](const Policy& policy, const std::vector<nb::object>& obs, nb::object mask,
+             const std::vector<nb::object>& state, nb::object episode_start, std::uint64_t seed, std::uint64_t step,
+             std::uint64_t first_row, std::uint32_t stream) {
+            return act(policy, obs, mask, state, episode_start, {seed, step, first_row, stream});
+          },
+          "obs"_a, "mask"_a = nb::none(), nb::kw_only(), "state"_a = nb::list(), "episode_start"_a = nb::none(),
+          "seed"_a, "step"_a, "first_row"_a = 0, "stream"_a = kAction,
+          "Raw actions, log-probs and values of rows; `state` is what they remember, one array a part, and is changed.")
+      .def("value", &value, "obs"_a, nb::kw_only(), "state"_a = nb::list(), "episode_start"_a = nb::none(),
+           "V of rows, raw units; `state` stays as it is.")
       .def("to_env", &to_env, "action"_a, "Raw Box actions to what the env takes.")
       .def(
           "noise",
@@ -193,6 +226,7 @@ void bind_policy(nanobind::module_& module) {
       .def_prop_ro("action_size", &Policy::action_size)
       .def_prop_ro("noise_size", &Policy::noise_size)
       .def_prop_ro("mask_size", &Policy::mask_size)
+      .def_prop_ro("state_sizes", &Policy::state_sizes, "Numbers a row of each part of the state; none without memory.")
       .def_prop_ro("instructions", [](const Policy& policy) { return policy.kernels().name; });
   module.def("instruction_sets", &instruction_sets, "What this machine can run, the best last.");
   module.def("tanh", &tanh_into, nb::arg("values").noconvert(), nb::arg("out").noconvert(),

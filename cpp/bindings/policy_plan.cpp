@@ -23,6 +23,8 @@ class Entries {
     return value;
   }
 
+  bool has(const char* name) const { return plain_.contains(name); }
+
   Entries inner(const char* name) const { return {read<nb::dict>(name), path_ + name + "."}; }
 
   std::vector<Entries> list(const char* name) const {
@@ -68,7 +70,17 @@ constexpr std::pair<const char*, Distribution> kDistributions[] = {{"gaussian", 
                                                                    {"multi_discrete", Distribution::kMultiDiscrete},
                                                                    {"bernoulli", Distribution::kBernoulli}};
 
+constexpr std::pair<const char*, MemoryKind> kMemories[] = {
+    {"none", MemoryKind::kNone}, {"gru", MemoryKind::kGru}, {"lstm", MemoryKind::kLstm}};
+
 MlpPlan mlp_plan(const Entries& entries, const char* name) { return {entries.read<std::vector<std::string>>(name)}; }
+
+MemoryPlan memory_plan(const Entries& entries) {
+  const MemoryKind kind = entries.choice("kind", kMemories);
+  if (kind == MemoryKind::kNone) return {};
+  return {kind, entries.read<std::size_t>("layers"), entries.read<std::size_t>("hidden"),
+          entries.read<std::string>("name")};
+}
 
 BodyPlan body_plan(const Entries& entries) {
   BodyPlan plan;
@@ -76,6 +88,8 @@ BodyPlan body_plan(const Entries& entries) {
     plan.encoders.push_back({encoder.read<std::size_t>("obs"), mlp_plan(encoder, "layers")});
   }
   plan.trunk = mlp_plan(entries, "trunk");
+  if (entries.has("memory")) plan.memory = memory_plan(entries.inner("memory"));
+  plan.takes_actor_memory = entries.has("takes_actor_memory") && entries.read<bool>("takes_actor_memory");
   return plan;
 }
 

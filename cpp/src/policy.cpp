@@ -21,7 +21,9 @@ void require(bool holds, const char* problem) {
 }
 
 void check_body(const PolicyPlan& plan, const BodyPlan& body) {
-  require(!body.encoders.empty(), "a body needs an encoder");
+  require(!body.encoders.empty() || body.takes_actor_memory, "a body needs an encoder");
+  require((body.memory.kind == MemoryKind::kNone) == (body.memory.part_size() == 0),
+          "a memory has layers and a hidden size, and nothing else has them");
   for (const EncoderPlan& encoder : body.encoders) {
     require(encoder.obs < plan.obs.size(), "an encoder's obs is past the end of the list");
   }
@@ -33,7 +35,13 @@ void check(const PolicyPlan& plan) {
     require(obs.clip > 0, "an observation's clip is not positive");
   }
   check_body(plan, plan.actor);
-  if (!plan.shares_trunk) check_body(plan, plan.critic);
+  require(!plan.actor.takes_actor_memory, "the actor cannot take its own memory");
+  if (!plan.shares_trunk) {
+    check_body(plan, plan.critic);
+    require(!plan.critic.takes_actor_memory || plan.actor.memory.kind != MemoryKind::kNone, "the actor has no memory");
+    require(!plan.critic.takes_actor_memory || plan.critic.memory.kind == MemoryKind::kNone,
+            "a critic that takes the actor's memory has none of its own");
+  }
   const HeadPlan& head = plan.head;
   const bool is_box = is_gaussian(head.kind) || head.kind == Distribution::kBeta;
   require(is_box || !head.sizes.empty(), "a discrete head needs sizes");
@@ -56,6 +64,11 @@ std::size_t head_outputs(const HeadPlan& head) {
 Policy::Policy(PolicyPlan plan, const Kernels& kernels)
     : plan_(std::move(plan)), kernels_(kernels), weights_(std::make_unique<Weights>()) {
   check(plan_);
+  const auto add_parts = [&](const MemoryPlan& memory) {
+    state_sizes_.insert(state_sizes_.end(), memory.num_parts(), memory.part_size());
+  };
+  add_parts(plan_.actor.memory);
+  if (!plan_.shares_trunk) add_parts(plan_.critic.memory);
 }
 
 Policy::~Policy() = default;
@@ -102,26 +115,33 @@ static void for_chunks(std::size_t rows, Function function) {
   }
 }
 
-void Policy::act(std::size_t rows, ObsLeaves obs, const bool* mask, const NoiseKey& noise, Workspace& workspace,
-                 const Acted& acted) const {
+void Policy::act(std::size_t rows, ObsLeaves obs, const CarriedState& state, const bool* mask, const NoiseKey& noise,
+                 Workspace& workspace, const Acted& acted) const {
   require_weights(is_synced());
   for_chunks(rows, [&](std::size_t first, std::size_t count) {
-    const Pass pass(*this, obs, first, count, workspace);
+    const Pass pass(*this, obs, state, first, count, workspace);
     const std::size_t action = first * action_size();
     const NoiseKey key{noise.seed, noise.step, noise.first_row + first, noise.stream};
     const Acted part{acted.action ? acted.action + action : nullptr, acted.choice ? acted.choice + action : nullptr,
                      acted.log_prob + first, acted.value + first};
-    const MatrixView latent = pass.body(weights_->actor);
+    const MatrixView features = pass.actor_features(acted.state);
+    const MatrixView latent = pass.trunk(weights_->actor, features);
     pass.sample(latent, mask ? mask + first * mask_size() : nullptr, key, part);
-    pass.value(plan_.shares_trunk ? latent : pass.body(weights_->critic), part.value);
+    pass.value(plan_.shares_trunk ? latent : pass.trunk(weights_->critic, pass.critic_features(features, acted.state)),
+               part.value);
   });
 }
 
-void Policy::value(std::size_t rows, ObsLeaves obs, Workspace& workspace, float* value) const {
+void Policy::value(std::size_t rows, ObsLeaves obs, const CarriedState& state, Workspace& workspace,
+                   float* value) const {
   require_weights(is_synced());
   for_chunks(rows, [&](std::size_t first, std::size_t count) {
-    const Pass pass(*this, obs, first, count, workspace);
-    pass.value(pass.body(plan_.shares_trunk ? weights_->actor : weights_->critic), value + first);
+    const Pass pass(*this, obs, state, first, count, workspace);
+    const bool needs_actor = plan_.shares_trunk || plan_.critic.takes_actor_memory;
+    const MatrixView actor = needs_actor ? pass.actor_features({}) : MatrixView{};
+    pass.value(plan_.shares_trunk ? pass.trunk(weights_->actor, actor)
+                                  : pass.trunk(weights_->critic, pass.critic_features(actor, {})),
+               value + first);
   });
 }
 

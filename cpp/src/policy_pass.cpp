@@ -6,18 +6,14 @@
 
 namespace surefoot {
 
-namespace {
-
-enum Slot : std::size_t { kNormalized, kFeatures, kEven, kOdd, kHead, kStd, kNoise, kScratch };
-
-}  // namespace
-
-Policy::Pass::Pass(const Policy& policy, ObsLeaves obs, std::size_t first, std::size_t rows, Workspace& workspace)
+Policy::Pass::Pass(const Policy& policy, ObsLeaves obs, const CarriedState& state, std::size_t first, std::size_t rows,
+                   Workspace& workspace)
     : policy_(policy),
       plan_(policy.plan_),
       kernels_(policy.kernels_),
       weights_(*policy.weights_),
       obs_(obs),
+      state_(state),
       first_(first),
       rows_(rows),
       workspace_(workspace) {
@@ -43,19 +39,29 @@ MatrixView Policy::Pass::prepared(std::size_t obs) const {
   return {data, part.size};
 }
 
-MatrixView Policy::Pass::body(const Body& body) const {
-  return network(body.trunk, body.is_plain ? prepared(body.encoders[0].obs) : features(body));
+MatrixView Policy::Pass::actor_features(std::span<float* const> next) const {
+  return remember(plan_.actor.memory, weights_.actor, 0, features(plan_.actor, weights_.actor, {}), next);
 }
 
-MatrixView Policy::Pass::features(const Body& body) const {
+MatrixView Policy::Pass::critic_features(MatrixView actor_features, std::span<float* const> next) const {
+  return remember(plan_.critic.memory, weights_.critic, plan_.actor.memory.num_parts(),
+                  features(plan_.critic, weights_.critic, actor_features), next);
+}
+
+MatrixView Policy::Pass::features(const BodyPlan& plan, const Body& body, MatrixView before) const {
+  if (body.is_plain) return prepared(body.encoders[0].obs);
+  if (body.encoders.empty()) return before;
   float* const all = workspace_.floats(kFeatures, rows_ * body.feature_size);
   float* column = all;
-  for (const Encoder& encoder : body.encoders) {
-    const MatrixView encoded = network(encoder.network, prepared(encoder.obs));
+  const auto append = [&](MatrixView from, std::size_t size) {
     for (std::size_t row = 0; row < rows_; ++row) {
-      std::copy_n(encoded.data + row * encoded.stride, encoder.output_size, column + row * body.feature_size);
+      std::copy_n(from.data + row * from.stride, size, column + row * body.feature_size);
     }
-    column += encoder.output_size;
+    column += size;
+  };
+  if (plan.takes_actor_memory) append(before, plan_.actor.memory.hidden);
+  for (const Encoder& encoder : body.encoders) {
+    append(network(encoder.network, prepared(encoder.obs)), encoder.output_size);
   }
   return {all, body.feature_size};
 }
@@ -73,14 +79,14 @@ MatrixView Policy::Pass::network(const Network& network, MatrixView in) const {
   return in;
 }
 
-MatrixView Policy::Pass::head(const Layer& layer, MatrixView latent, std::size_t slot) const {
+MatrixView Policy::Pass::linear(const Layer& layer, MatrixView in, std::size_t slot) const {
   float* const out = workspace_.floats(slot, rows_ * layer.stride());
-  layer.run(kernels_, rows_, latent, out);
+  layer.run(kernels_, rows_, in, out);
   return {out, layer.stride()};
 }
 
 void Policy::Pass::value(MatrixView latent, float* value) const {
-  const MatrixView prediction = head(weights_.value, latent, kHead);
+  const MatrixView prediction = linear(weights_.value, latent, kHead);
   for (std::size_t row = 0; row < rows_; ++row) {
     value[row] = prediction.data[row * prediction.stride] * weights_.value_scale + weights_.value_shift;
   }
@@ -89,7 +95,7 @@ void Policy::Pass::value(MatrixView latent, float* value) const {
 void Policy::Pass::sample(MatrixView latent, const bool* mask, const NoiseKey& noise, const Acted& acted) const {
   if (is_gaussian(plan_.head.kind)) return sample_gaussian(latent, noise, acted);
   if (plan_.head.kind != Distribution::kBeta) return sample_choices(latent, mask, noise, acted);
-  const MatrixView raw = head(weights_.head, latent, kHead);
+  const MatrixView raw = linear(weights_.head, latent, kHead);
   float* const concentrations = workspace_.floats(kHead, rows_ * raw.stride);
   kernels_.softplus(raw.data, concentrations, rows_ * raw.stride);
   for (std::size_t i = 0; i < rows_ * raw.stride; ++i) concentrations[i] += 1;
@@ -102,7 +108,7 @@ void Policy::Pass::sample_gaussian(MatrixView latent, const NoiseKey& key, const
   policy_.noise(rows_, key, noise);
   kernels_.gaussian({.rows = rows_,
                      .size = policy_.action_size(),
-                     .mean = head(weights_.head, latent, kHead),
+                     .mean = linear(weights_.head, latent, kHead),
                      .std = plan_.head.std_layer.empty() ? MatrixView{weights_.std.data(), 0} : state_std(latent),
                      .noise = {noise, noise_size},
                      .squash = plan_.head.kind == Distribution::kTanhGaussian,
@@ -111,7 +117,7 @@ void Policy::Pass::sample_gaussian(MatrixView latent, const NoiseKey& key, const
 }
 
 MatrixView Policy::Pass::state_std(MatrixView latent) const {
-  const MatrixView raw = head(weights_.std_head, latent, kStd);
+  const MatrixView raw = linear(weights_.std_head, latent, kStd);
   float* const std = workspace_.floats(kStd, rows_ * raw.stride);
   for (std::size_t row = 0; row < rows_; ++row) {
     for (std::size_t j = 0; j < weights_.log_std.size(); ++j) std[row * raw.stride + j] += weights_.log_std.data()[j];
@@ -129,7 +135,7 @@ void Policy::Pass::sample_choices(MatrixView latent, const bool* mask, const Noi
   const ChoiceBlock block{.rows = rows_,
                           .count = sizes.size(),
                           .sizes = sizes.data(),
-                          .logits = head(weights_.head, latent, kHead),
+                          .logits = linear(weights_.head, latent, kHead),
                           .mask = mask,
                           .noise = {noise, sizes.size()},
                           .scratch = workspace_.floats(kScratch, most * kernels_.lanes),

@@ -5,20 +5,47 @@
 
 namespace surefoot {
 
+/// Parts of the workspace; from kState on one for each part of the state.
+enum Slot : std::size_t {
+  kNormalized,
+  kFeatures,
+  kEven,
+  kOdd,
+  kHead,
+  kStd,
+  kNoise,
+  kScratch,
+  kInputGates,
+  kStateGates,
+  kState
+};
+
 struct Policy::Pass {
   /// Normalizes the observations that want it.
-  Pass(const Policy& policy, ObsLeaves obs, std::size_t first, std::size_t rows, Workspace& workspace);
+  Pass(const Policy& policy, ObsLeaves obs, const CarriedState& state, std::size_t first, std::size_t rows,
+       Workspace& workspace);
 
-  /// Encoders and trunk; the result stands until the next body.
-  MatrixView body(const Body& body) const;
+  /// Encoders and memory of the actor. With a memory the result stands as long as `next`, or to the end of the pass
+  /// if nobody wants to know what rows remember next; else until the next features or trunk.
+  MatrixView actor_features(std::span<float* const> next) const;
+  /// The same of the critic, which may take the actor's.
+  MatrixView critic_features(MatrixView actor_features, std::span<float* const> next) const;
+  /// The result stands until the next features or trunk.
+  MatrixView trunk(const Body& body, MatrixView features) const { return network(body.trunk, features); }
   void sample(MatrixView latent, const bool* mask, const NoiseKey& noise, const Acted& acted) const;
   void value(MatrixView latent, float* value) const;
 
  private:
   MatrixView prepared(std::size_t obs) const;
-  MatrixView features(const Body& body) const;
+  /// The encoders' features, after those of `before` if the body takes them.
+  MatrixView features(const BodyPlan& plan, const Body& body, MatrixView before) const;
+  /// Features through the memory whose state begins with part `first_part`.
+  MatrixView remember(const MemoryPlan& plan, const Body& body, std::size_t first_part, MatrixView in,
+                      std::span<float* const> next) const;
+  /// A part of the state as rows begin the step with it.
+  float* carried(std::size_t part) const;
   MatrixView network(const Network& network, MatrixView in) const;
-  MatrixView head(const Layer& layer, MatrixView latent, std::size_t slot) const;
+  MatrixView linear(const Layer& layer, MatrixView in, std::size_t slot) const;
   void sample_gaussian(MatrixView latent, const NoiseKey& key, const Acted& acted) const;
   void sample_choices(MatrixView latent, const bool* mask, const NoiseKey& key, const Acted& acted) const;
   MatrixView state_std(MatrixView latent) const;
@@ -28,6 +55,7 @@ struct Policy::Pass {
   const Kernels& kernels_;
   const Weights& weights_;
   ObsLeaves obs_;
+  CarriedState state_;
   std::size_t first_;
   std::size_t rows_;
   Workspace& workspace_;

@@ -13,14 +13,38 @@ std::size_t check_network(TensorReader& tensors, const MlpPlan& plan, std::size_
   return size;
 }
 
+/// The names of a recurrent layer's weight and bias, for what it takes from below or from its own past.
+struct CellNames {
+  std::string weight, bias;
+
+  CellNames(const MemoryPlan& plan, const char* side, std::size_t layer)
+      : weight(plan.name + ".weight_" + side + "_l" + std::to_string(layer)),
+        bias(plan.name + ".bias_" + side + "_l" + std::to_string(layer)) {}
+};
+
+constexpr const char* kFromInput = "ih";
+constexpr const char* kFromState = "hh";
+
+/// The size of what the memory gives for an input of `size`.
+std::size_t check_memory(TensorReader& tensors, const MemoryPlan& plan, std::size_t size) {
+  const std::size_t gates = (plan.kind == MemoryKind::kGru ? 3 : 4) * plan.hidden;
+  for (std::size_t layer = 0; layer < plan.layers; ++layer) {
+    const CellNames input(plan, kFromInput, layer), state(plan, kFromState, layer);
+    tensors.check_linear(input.weight, input.bias, size, gates);
+    tensors.check_linear(state.weight, state.bias, plan.hidden, gates);
+    size = plan.hidden;
+  }
+  return size;
+}
+
 /// The size of the body's latent features.
 std::size_t check_body(TensorReader& tensors, const PolicyPlan& plan, const BodyPlan& body) {
-  std::size_t features = 0;
+  std::size_t features = body.takes_actor_memory ? plan.actor.memory.hidden : 0;
   for (const EncoderPlan& encoder : body.encoders) {
     const std::size_t size = check_network(tensors, encoder.network, plan.obs[encoder.obs].size);
     features = features == kUnknownSize || size == kUnknownSize ? kUnknownSize : features + size;
   }
-  return check_network(tensors, body.trunk, features);
+  return check_network(tensors, body.trunk, check_memory(tensors, body.memory, features));
 }
 
 void check(TensorReader& tensors, const PolicyPlan& plan) {
@@ -50,9 +74,24 @@ void copy(const NamedTensor& tensor, std::size_t size, AlignedFloats& to) {
   std::copy_n(tensor.data, size, to.data());
 }
 
+void pack(const TensorReader& tensors, const Kernels& kernels, const std::string& weight_name,
+          const std::string& bias_name, Layer& layer) {
+  const NamedTensor& weight = tensors[weight_name];
+  layer.pack(kernels, weight.shape[1], weight.shape[0], weight.data, tensors[bias_name].data);
+}
+
 void pack(const TensorReader& tensors, const Kernels& kernels, const std::string& prefix, Layer& layer) {
-  const NamedTensor& weight = tensors[prefix + ".weight"];
-  layer.pack(kernels, weight.shape[1], weight.shape[0], weight.data, tensors[prefix + ".bias"].data);
+  pack(tensors, kernels, prefix + ".weight", prefix + ".bias", layer);
+}
+
+void pack_memory(const TensorReader& tensors, const Kernels& kernels, const MemoryPlan& plan,
+                 std::vector<Cell>& cells) {
+  cells.resize(plan.layers);
+  for (std::size_t layer = 0; layer < plan.layers; ++layer) {
+    const CellNames input(plan, kFromInput, layer), state(plan, kFromState, layer);
+    pack(tensors, kernels, input.weight, input.bias, cells[layer].input);
+    pack(tensors, kernels, state.weight, state.bias, cells[layer].recurrent);
+  }
 }
 
 /// Gives the size of the network's output for an input of `size`.
@@ -69,7 +108,7 @@ std::size_t pack_network(const TensorReader& tensors, const Kernels& kernels, co
 void pack_body(const TensorReader& tensors, const Kernels& kernels, const PolicyPlan& plan, const BodyPlan& body_plan,
                Body& body) {
   body.encoders.resize(body_plan.encoders.size());
-  body.feature_size = 0;
+  body.feature_size = body_plan.takes_actor_memory ? plan.actor.memory.hidden : 0;
   for (std::size_t i = 0; i < body_plan.encoders.size(); ++i) {
     const EncoderPlan& encoder_plan = body_plan.encoders[i];
     Encoder& encoder = body.encoders[i];
@@ -78,7 +117,8 @@ void pack_body(const TensorReader& tensors, const Kernels& kernels, const Policy
         pack_network(tensors, kernels, encoder_plan.network, plan.obs[encoder.obs].size, encoder.network);
     body.feature_size += encoder.output_size;
   }
-  body.is_plain = body.encoders.size() == 1 && body.encoders[0].network.layers.empty();
+  body.is_plain = !body_plan.takes_actor_memory && body.encoders.size() == 1 && body.encoders[0].network.layers.empty();
+  pack_memory(tensors, kernels, body_plan.memory, body.cells);
   pack_network(tensors, kernels, body_plan.trunk, body.feature_size, body.trunk);
 }
 

@@ -18,11 +18,18 @@ struct Encoder {
   std::size_t output_size;
 };
 
+/// One recurrent layer: what it takes from below and what from its own past.
+struct Cell {
+  Layer input;
+  Layer recurrent;
+};
+
 struct Body {
   std::vector<Encoder> encoders;
+  std::vector<Cell> cells;  // none without memory
   Network trunk;
-  std::size_t feature_size;
-  bool is_plain;  // one observation as it is: nothing to lay side by side
+  std::size_t feature_size;  // of the actor's memory, where it is taken, and all encoders
+  bool is_plain;             // one observation as it is: nothing to lay side by side
 };
 
 /// Statistics of one observation; empty if it is taken as it is.

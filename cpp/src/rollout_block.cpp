@@ -27,15 +27,20 @@ RolloutBlock::RolloutBlock(Rows& rows, const Policy& policy, const RolloutMemory
       observed_(rows.obs_size()),
       leaves_(rows.obs_parts().size()),
       final_obs_(rows.obs_parts().size()),
+      final_state_(memory.state.size()),
       mean_(rows.obs_parts().size()),
       variance_(rows.obs_parts().size()) {
   const std::size_t staged = count() * rows.action_size();
   policy.is_discrete() ? env_choice_.resize(staged) : env_action_.resize(staged);
+  for (std::size_t part = 0; part < memory.state.size(); ++part) {
+    state_.push_back(memory.state[part] + begin * policy.state_sizes()[part]);
+  }
 }
 
 void RolloutBlock::advance(std::size_t num_steps, Workspace& workspace) {
   const std::size_t until = std::min(step_ + num_steps, memory_.num_steps);
   for (; step_ < until && !problem_; ++step_) {
+    store_state();
     act(workspace);
     const std::size_t size = rows_.action_size();
     for (std::size_t row = begin_; row < end_ && !problem_; ++row) {
@@ -49,8 +54,19 @@ void RolloutBlock::advance(std::size_t num_steps, Workspace& workspace) {
     for (std::size_t part = 0; part < leaves_.size(); ++part) {
       leaves_[part] = memory_.obs[part] + (step_ * memory_.num_rows + begin_) * rows_.obs_parts()[part].size;
     }
-    policy_.value(count(), leaves_, workspace, memory_.last_value + begin_);
+    const bool* starts = memory_.episode_start + step_ * memory_.num_rows + begin_;
+    policy_.value(count(), leaves_, {state_, starts}, workspace, memory_.last_value + begin_);
     watch_obs();
+  }
+}
+
+void RolloutBlock::store_state() {
+  for (; next_stored_ < memory_.state_steps.size() && memory_.state_steps[next_stored_] == step_; ++next_stored_) {
+    for (std::size_t part = 0; part < state_.size(); ++part) {
+      const std::size_t size = policy_.state_sizes()[part];
+      float* to = memory_.stored_state[part] + (next_stored_ * memory_.num_rows + begin_) * size;
+      std::copy_n(state_[part], count() * size, to);
+    }
   }
 }
 
@@ -62,8 +78,9 @@ void RolloutBlock::act(Workspace& workspace) {
   const bool* mask = memory_.mask == nullptr ? nullptr : memory_.mask + place * rows_.mask_size();
   const Acted acted{memory_.action == nullptr ? nullptr : memory_.action + place * size,
                     memory_.choice == nullptr ? nullptr : memory_.choice + place * size, memory_.log_prob + place,
-                    memory_.value + place};
-  policy_.act(count(), leaves_, mask, {key_.seed, key_.first_step + step_, begin_, key_.stream}, workspace, acted);
+                    memory_.value + place, state_};
+  policy_.act(count(), leaves_, {state_, memory_.episode_start + place}, mask,
+              {key_.seed, key_.first_step + step_, begin_, key_.stream}, workspace, acted);
   if (env_choice_.empty()) {
     policy_.to_env(count(), acted.action, env_action_.data());
     return;
@@ -124,6 +141,11 @@ void RolloutBlock::keep_final_obs(std::size_t row) {
     }
     from += size;
   }
+  for (std::size_t part = 0; part < state_.size(); ++part) {
+    const std::size_t size = policy_.state_sizes()[part];
+    const float* remembered = memory_.state[part] + row * size;
+    final_state_[part].insert(final_state_[part].end(), remembered, remembered + size);
+  }
   open_ends_.emplace_back(step_, row);
 }
 
@@ -131,7 +153,10 @@ void RolloutBlock::value_final_obs(Workspace& workspace) {
   if (open_ends_.empty()) return;
   std::vector<float> values(open_ends_.size());
   for (std::size_t part = 0; part < leaves_.size(); ++part) leaves_[part] = final_obs_[part].data();
-  policy_.value(open_ends_.size(), leaves_, workspace, values.data());
+  std::vector<const float*> state;
+  for (const auto& part : final_state_) state.push_back(part.data());
+  // These observations belong to the old episodes: none of them is a start.
+  policy_.value(open_ends_.size(), leaves_, {state, nullptr}, workspace, values.data());
   for (std::size_t i = 0; i < values.size(); ++i) {
     memory_.final_value[open_ends_[i].first * memory_.num_rows + open_ends_[i].second] = values[i];
   }

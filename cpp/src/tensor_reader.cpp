@@ -27,9 +27,10 @@ TensorReader::TensorReader(std::span<const NamedTensor> tensors) {
   for (const NamedTensor& tensor : tensors) tensors_[tensor.name] = &tensor;
 }
 
-std::size_t TensorReader::check_linear(const std::string& prefix, std::size_t in, std::size_t out) {
-  const NamedTensor* const weight = find(prefix + ".weight");
-  const NamedTensor* const bias = find(prefix + ".bias");
+std::size_t TensorReader::check_linear(const std::string& weight_name, const std::string& bias_name, std::size_t in,
+                                       std::size_t out) {
+  const NamedTensor* const weight = find(weight_name);
+  const NamedTensor* const bias = find(bias_name);
   if (weight) {
     const std::vector<std::size_t>& shape = weight->shape;
     if (shape.size() != 2 || shape[0] == 0 || !matches(shape[0], out) || !matches(shape[1], in)) {

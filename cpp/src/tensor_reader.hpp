@@ -19,7 +19,12 @@ class TensorReader {
   explicit TensorReader(std::span<const NamedTensor> tensors);
 
   /// Check a linear layer by prefix; gives the size of its output. `in` and `out` may be unknown.
-  std::size_t check_linear(const std::string& prefix, std::size_t in, std::size_t out = kUnknownSize);
+  std::size_t check_linear(const std::string& prefix, std::size_t in, std::size_t out = kUnknownSize) {
+    return check_linear(prefix + ".weight", prefix + ".bias", in, out);
+  }
+  /// The same by the names of both tensors.
+  std::size_t check_linear(const std::string& weight_name, const std::string& bias_name, std::size_t in,
+                           std::size_t out);
   /// Check that `name` has `size` elements, in whatever shape.
   void check_size(const std::string& name, std::size_t size);
   /// Throw all problems, names that nobody asked for among them.

@@ -1,4 +1,4 @@
-// A policy of CartPole's shapes with weights made up, and the memory that a rollout with it fills.
+// Policies of CartPole's shapes with weights made up, and the memory that a rollout with them fills.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "made_up.hpp"
 #include "surefoot/engine.hpp"
 
 namespace surefoot {
@@ -19,34 +20,23 @@ bool same_bytes(const std::vector<Number>& one, const std::vector<Number>& other
   return one.size() == other.size() && std::memcmp(one.data(), other.data(), one.size() * sizeof(Number)) == 0;
 }
 
-/// 4 observations, 8 hidden units, 2 choices, one value.
+/// 4 observations, perhaps a memory, 8 hidden units, 2 choices, one value.
 struct SmallPolicy {
-  Policy policy{plan()};
+  Policy policy;
 
-  SmallPolicy() {
-    std::vector<std::vector<float>> kept;
-    std::vector<NamedTensor> tensors;
-    const auto add = [&](const std::string& name, std::vector<std::size_t> shape) {
-      std::size_t size = 1;
-      for (const std::size_t length : shape) size *= length;
-      auto& numbers = kept.emplace_back(size);
-      for (std::size_t i = 0; i < size; ++i) {
-        numbers[i] = static_cast<float>(0.3 * std::sin(static_cast<double>(i + 7 * kept.size())));
-      }
-      tensors.push_back({name, std::move(shape), numbers.data()});
-    };
-    for (const auto& [name, out, in] :
-         {std::tuple("trunk", 8, 4), std::tuple("head", 2, 8), std::tuple("value", 1, 8)}) {
-      add(std::string(name) + ".weight", {static_cast<std::size_t>(out), static_cast<std::size_t>(in)});
-      add(std::string(name) + ".bias", {static_cast<std::size_t>(out)});
-    }
-    policy.sync(tensors);
+  explicit SmallPolicy(const MemoryPlan& memory = {}) : policy(plan(memory)) {
+    MadeUp made_up;
+    made_up.add_memory(memory, 4);
+    made_up.add_linear("trunk", 8, memory.hidden > 0 ? memory.hidden : 4);
+    made_up.add_linear("head", 2, 8);
+    made_up.add_linear("value", 1, 8);
+    policy.sync(made_up.tensors());
   }
 
-  static PolicyPlan plan() {
+  static PolicyPlan plan(const MemoryPlan& memory) {
     PolicyPlan plan;
     plan.obs = {{"", 4, "", std::numeric_limits<float>::infinity()}};
-    plan.actor = {{{0, {}}}, {{"trunk"}}};
+    plan.actor = {{{0, {}}}, {{"trunk"}}, memory};
     plan.shares_trunk = true;
     plan.head.kind = Distribution::kCategorical;
     plan.head.layer = "head";
@@ -63,6 +53,8 @@ struct Rollout {
   std::vector<std::int64_t> choice, running_length;
   std::vector<double> running_reward;
   std::unique_ptr<bool[]> terminated, truncated, episode_start;
+  std::vector<std::vector<float>> state, stored_state;  // one a part
+  std::vector<std::size_t> state_steps;
   RolloutResult result;
 
   Rollout(Engine& engine, std::size_t steps)
@@ -81,10 +73,23 @@ struct Rollout {
         truncated(new bool[steps * num_rows]()),
         episode_start(new bool[(steps + 1) * num_rows]()) {}
 
+  /// Room for what rows remember, and for what they did before some steps.
+  void remember(const Policy& policy, std::vector<std::size_t> steps) {
+    for (const std::size_t size : policy.state_sizes()) {
+      state.emplace_back(num_rows * size);
+      stored_state.emplace_back(steps.size() * num_rows * size);
+    }
+    state_steps = std::move(steps);
+    std::fill_n(episode_start.get(), num_rows, true);
+  }
+
   /// One more rollout, from where the last one ended.
   void collect(Engine& engine, const Policy& policy, std::uint64_t first_step) {
     const std::size_t size = engine.rows().obs_size();
-    if (first_step > 0) std::copy_n(obs.data() + num_steps * num_rows * size, num_rows * size, obs.data());
+    if (first_step > 0) {
+      std::copy_n(obs.data() + num_steps * num_rows * size, num_rows * size, obs.data());
+      std::copy_n(episode_start.get() + num_steps * num_rows, num_rows, episode_start.get());
+    }
     const RolloutMemory memory{num_steps,
                                num_rows,
                                {obs.data()},
@@ -100,7 +105,10 @@ struct Rollout {
                                episode_start.get(),
                                last_value.data(),
                                running_reward.data(),
-                               running_length.data()};
+                               running_length.data(),
+                               pointers(state),
+                               pointers(stored_state),
+                               state_steps};
     const RolloutKey key{5, first_step, 1, {std::vector<float>(size, -0.1f)}, {std::vector<float>(size, 0.1f)}, {true}};
     result = engine.collect(policy, memory, key, [] { return true; });
   }
@@ -112,9 +120,12 @@ struct Rollout {
              one.length == another.length;
     };
     return same_bytes(obs, other.obs) && same_bytes(log_prob, other.log_prob) && same_bytes(value, other.value) &&
-           same_bytes(reward, other.reward) && same_bytes(final_value, other.final_value) &&
-           same_bytes(last_value, other.last_value) && same_bytes(choice, other.choice) &&
-           same_bytes(running_length, other.running_length) && same_bytes(running_reward, other.running_reward) &&
+           same_bytes(reward, other.reward) &&
+           std::equal(state.begin(), state.end(), other.state.begin(), same_bytes<float>) &&
+           std::equal(stored_state.begin(), stored_state.end(), other.stored_state.begin(), same_bytes<float>) &&
+           same_bytes(final_value, other.final_value) && same_bytes(last_value, other.last_value) &&
+           same_bytes(choice, other.choice) && same_bytes(running_length, other.running_length) &&
+           same_bytes(running_reward, other.running_reward) &&
            std::equal(terminated.get(), terminated.get() + places, other.terminated.get()) &&
            std::equal(truncated.get(), truncated.get() + places, other.truncated.get()) &&
            std::equal(episode_start.get(), episode_start.get() + places + num_rows, other.episode_start.get()) &&
@@ -123,6 +134,12 @@ struct Rollout {
            same_bytes(result.moments[0].variance, other.result.moments[0].variance) &&
            std::equal(result.episodes.begin(), result.episodes.end(), other.result.episodes.begin(),
                       other.result.episodes.end(), same);
+  }
+
+  static std::vector<float*> pointers(std::vector<std::vector<float>>& parts) {
+    std::vector<float*> all;
+    for (auto& part : parts) all.push_back(part.data());
+    return all;
   }
 };
 

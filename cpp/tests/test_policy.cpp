@@ -51,7 +51,7 @@ TEST(a_tiny_policy_by_hand) {
     float log_prob = 0;
     float value = 0;
     Workspace workspace;
-    policy.act(1, leaves, nullptr, {7, 3, 0, 0}, workspace, {nullptr, &choice, &log_prob, &value});
+    policy.act(1, leaves, {}, nullptr, {7, 3, 0, 0}, workspace, {nullptr, &choice, &log_prob, &value});
     // Hidden relu(2 - 1 + 0.5) = 1.5, logits (1.5, -1.5): the first choice has probability 1 / (1 + exp(-3)).
     const double first = 1 / (1 + std::exp(-3.0));
     float drawn;
@@ -60,7 +60,7 @@ TEST(a_tiny_policy_by_hand) {
     CHECK_NEAR(log_prob, std::log(choice == 0 ? first : 1 - first), 1e-6);
     CHECK_NEAR(value, 6.0f, 1e-6);
     const bool only_second[] = {false, true};
-    policy.act(1, leaves, only_second, {7, 3, 0, 0}, workspace, {nullptr, &choice, &log_prob, &value});
+    policy.act(1, leaves, {}, only_second, {7, 3, 0, 0}, workspace, {nullptr, &choice, &log_prob, &value});
     CHECK_EQUAL(choice, 1);
     CHECK_EQUAL(log_prob, 0.0f);
   }
@@ -141,7 +141,7 @@ TEST(a_policy_without_weights_does_not_act) {
   const Policy policy(Tiny().plan);
   Workspace workspace;
   float value;
-  CHECK_THROWS(policy.value(1, {}, workspace, &value), std::logic_error);
+  CHECK_THROWS(policy.value(1, {}, {}, workspace, &value), std::logic_error);
 }
 
 TEST(plans_that_contradict_themselves) {

@@ -50,6 +50,19 @@ struct ChoiceBlock {
   float* log_prob;
 };
 
+/// Rows of one recurrent layer, what its two products gave, and where its next state goes; gates side by side, each
+/// `hidden` wide, in torch's order. The next state may be written where the old one is read.
+struct CellBlock {
+  std::size_t rows;
+  std::size_t hidden;
+  MatrixView from_input;  // GRU: r, z, n; LSTM: i, f, g, o
+  MatrixView from_state;
+  MatrixView state;    // before: h of a GRU, c of an LSTM
+  float* output;       // h
+  float* cell;         // c of an LSTM
+  std::size_t stride;  // of `output` and `cell`
+};
+
 struct Normalization {
   const float* shift;
   const float* scale;
@@ -78,6 +91,9 @@ struct Kernels {
   void (*activate)(Activation activation, float* values, std::size_t count);
   void (*normalize)(const Normalization& by, std::size_t rows, std::size_t size, const float* in, float* out);
   void (*uniforms)(const UniformBlock& block, float* out);
+
+  void (*gru)(const CellBlock& block);
+  void (*lstm)(const CellBlock& block);
 
   void (*gaussian)(const GaussianBlock& block);
   void (*categorical)(const ChoiceBlock& block);

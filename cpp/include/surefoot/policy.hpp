@@ -42,10 +42,25 @@ struct EncoderPlan {
   MlpPlan network;
 };
 
-/// Encoders side by side, concatenated, then the trunk.
+enum class MemoryKind { kNone, kGru, kLstm };
+
+/// Recurrent layers, each fed by the one before, under torch's names: `<name>.weight_ih_l0` and so on.
+struct MemoryPlan {
+  MemoryKind kind = MemoryKind::kNone;
+  std::size_t layers = 0;
+  std::size_t hidden = 0;  // numbers that a layer remembers, and as many again in an LSTM's cell
+  std::string name;
+
+  std::size_t num_parts() const;  // of the state: none, h, or h and c
+  std::size_t part_size() const { return layers * hidden; }
+};
+
+/// Encoders side by side, concatenated, then the memory, then the trunk.
 struct BodyPlan {
   std::vector<EncoderPlan> encoders;
   MlpPlan trunk;
+  MemoryPlan memory{};
+  bool takes_actor_memory = false;  // critic: what the actor's memory gives comes first, before the encoders
 };
 
 enum class Distribution { kGaussian, kTanhGaussian, kBeta, kCategorical, kMultiDiscrete, kBernoulli };
@@ -88,12 +103,19 @@ struct NoiseKey {
 /// Rows of observations, one pointer a key: leaf k is [rows, size of key k], float32.
 using ObsLeaves = std::span<const float* const>;
 
+/// What rows remember of their episodes, one pointer a part: part k is [rows, size of part k]. No parts without memory.
+struct CarriedState {
+  std::span<const float* const> parts{};
+  const bool* episode_start = nullptr;  // [rows] that remember nothing, whatever `parts` says; null: none of them
+};
+
 /// Where the outcome of acting goes, one entry a row; of `action` and `choice` only the policy's own kind is written.
 struct Acted {
-  float* action;         // [rows, action_size] Box: raw, as sampled
-  std::int64_t* choice;  // [rows, action_size] discrete kinds: raw, from 0
-  float* log_prob;       // [rows]
-  float* value;          // [rows] raw units
+  float* action;                    // [rows, action_size] Box: raw, as sampled
+  std::int64_t* choice;             // [rows, action_size] discrete kinds: raw, from 0
+  float* log_prob;                  // [rows]
+  float* value;                     // [rows] raw units
+  std::span<float* const> state{};  // what rows remember now; may be the memory they came from
 };
 
 class Policy;
@@ -137,15 +159,18 @@ class Policy {
   std::size_t noise_size() const;   // uniforms that one row's sample takes
   std::size_t mask_size() const;    // entries of an action mask; 0 where masks make no sense
 
+  /// Numbers a row of each part of the state: the actor's h (and c), then the critic's if it remembers for itself.
+  const std::vector<std::size_t>& state_sizes() const { return state_sizes_; }
+
   /// What `act` samples rows from, [rows, noise_size]: standard normals, uniforms, or both as the head lays them out.
   void noise(std::size_t rows, const NoiseKey& key, float* out) const;
 
   /// Sample actions for rows; `mask` is [rows, mask_size] or null.
-  void act(std::size_t rows, ObsLeaves obs, const bool* mask, const NoiseKey& noise, Workspace& workspace,
-           const Acted& acted) const;
+  void act(std::size_t rows, ObsLeaves obs, const CarriedState& state, const bool* mask, const NoiseKey& noise,
+           Workspace& workspace, const Acted& acted) const;
 
-  /// V of rows of observations.
-  void value(std::size_t rows, ObsLeaves obs, Workspace& workspace, float* value) const;
+  /// V of rows of observations; what rows remember stays as it is.
+  void value(std::size_t rows, ObsLeaves obs, const CarriedState& state, Workspace& workspace, float* value) const;
 
   /// Raw Box actions to what the env takes; may be in place.
   void to_env(std::size_t rows, const float* action, float* env_action) const;
@@ -155,6 +180,7 @@ class Policy {
   struct Pass;
   PolicyPlan plan_;
   const Kernels& kernels_;
+  std::vector<std::size_t> state_sizes_;
   std::unique_ptr<Weights> weights_;
 };
 

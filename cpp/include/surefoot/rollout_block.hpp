@@ -24,6 +24,9 @@ struct RolloutMemory {
   float* last_value;                               // [N]
   double* running_reward;                          // [N] of the running episodes
   std::int64_t* running_length;                    // [N]
+  std::vector<float*> state{};                     // one a part of the policy's, [N, size]: what rows remember
+  std::vector<float*> stored_state{};              // one a part, [C, N, size]: what they did before `state_steps`
+  std::vector<std::size_t> state_steps{};          // [C] ascending
 };
 
 /// What makes a rollout the one it is.
@@ -81,6 +84,7 @@ class RolloutBlock {
 
  private:
   std::size_t count() const { return end_ - begin_; }
+  void store_state();
   void act(Workspace& workspace);
   void step_row(std::size_t row, const Action& action);
   void store_obs(std::size_t row, std::size_t step);
@@ -98,9 +102,11 @@ class RolloutBlock {
   std::vector<float> env_action_;
   std::vector<std::int64_t> env_choice_;
   std::vector<const float*> leaves_;
+  std::vector<float*> state_;    // one a part, of this block's rows
+  std::size_t next_stored_ = 0;  // of `state_steps`
   std::vector<FinishedEpisode> episodes_;
   std::vector<std::pair<std::size_t, std::size_t>> open_ends_;  // (step, row) of truncated episodes
-  std::vector<std::vector<float>> final_obs_;                   // one a part, [open ends, size]
+  std::vector<std::vector<float>> final_obs_, final_state_;     // one a part, [open ends, size]
   std::vector<std::vector<double>> mean_, variance_;            // one a part, [rows, size]
   std::size_t out_of_bounds_ = 0;
   std::optional<NonFinite> problem_;

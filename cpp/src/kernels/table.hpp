@@ -1,6 +1,7 @@
 // The table of this file's instruction set.
 #pragma once
 
+#include "cells.hpp"
 #include "elementwise.hpp"
 #include "heads.hpp"
 #include "linear.hpp"
@@ -18,6 +19,8 @@ constexpr Kernels table(const char* name) {
           .activate = activate,
           .normalize = normalize,
           .uniforms = uniforms,
+          .gru = gru,
+          .lstm = lstm,
           .gaussian = gaussian,
           .categorical = categorical,
           .bernoulli = bernoulli,

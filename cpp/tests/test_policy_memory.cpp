@@ -1,0 +1,370 @@
+// Policies that remember, against a plain loop in double precision.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "check.hpp"
+#include "made_up.hpp"
+#include "surefoot/kernels.hpp"
+#include "surefoot/policy.hpp"
+
+using namespace surefoot;
+
+namespace {
+
+using Numbers = std::vector<double>;
+using Floats = std::vector<float>;
+
+constexpr MemoryKind kKinds[] = {MemoryKind::kGru, MemoryKind::kLstm};
+/// Whose memory the critic judges by.
+enum class Critic { kShared, kOwn, kBranch, kBareBranch };
+constexpr Critic kCritics[] = {Critic::kShared, Critic::kOwn, Critic::kBranch, Critic::kBareBranch};
+
+/// The actor sees 3 numbers through an encoder; 2 more are for the critic if it sees for itself.
+struct Remembering {
+  PolicyPlan plan;
+  MadeUp made_up;
+
+  Remembering(MemoryKind kind, std::size_t layers, std::size_t hidden, Critic critic) {
+    const float no_clip = std::numeric_limits<float>::infinity();
+    plan.obs = {{"seen", 3, "", no_clip}, {"secret", 2, "", no_clip}};
+    plan.actor = {{{0, {{"encoder"}}}}, {{"actor_trunk"}}, {kind, layers, hidden, "actor_cells"}};
+    plan.shares_trunk = critic == Critic::kShared;
+    std::size_t remembered = hidden;
+    if (critic == Critic::kOwn) {
+      plan.critic = {{{0, {}}, {1, {}}}, {{"critic_trunk"}}, {kind, layers, hidden, "critic_cells"}};
+      made_up.add_memory(plan.critic.memory, 5);
+    } else if (critic == Critic::kBranch) {
+      plan.critic = {{{1, {}}}, {{"critic_trunk"}}, {}, true};
+      remembered += 2;
+    } else if (critic == Critic::kBareBranch) {
+      plan.critic = {{}, {{"critic_trunk"}}, {}, true};
+    }
+    plan.head.kind = Distribution::kCategorical;
+    plan.head.layer = "logits";
+    plan.head.sizes = {3};
+    plan.value.layer = "value";
+    made_up.add_linear("encoder", 5, 3);
+    made_up.add_memory(plan.actor.memory, 5);
+    made_up.add_linear("actor_trunk", 6, hidden);
+    if (!plan.shares_trunk) made_up.add_linear("critic_trunk", 6, remembered);
+    made_up.add_linear("logits", 3, 6);
+    made_up.add_linear("value", 1, 6);
+  }
+};
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+Numbers product(const NamedTensor& weight, const NamedTensor& bias, const Numbers& in) {
+  Numbers out(weight.shape[0]);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = bias.data[i];
+    for (std::size_t j = 0; j < in.size(); ++j) out[i] += static_cast<double>(weight.data[i * in.size() + j]) * in[j];
+  }
+  return out;
+}
+
+/// One row of a policy, worked out the plain way.
+struct PlainRow {
+  const Remembering& of;
+  std::vector<Numbers> state;  // one a part
+
+  Numbers network(const MlpPlan& plan, Numbers values) const {
+    for (const std::string& layer : plan.layers) {
+      values = product(of.made_up[layer + ".weight"], of.made_up[layer + ".bias"], values);
+      for (double& value : values) value = std::tanh(value);
+    }
+    return values;
+  }
+
+  Numbers remember(const MemoryPlan& plan, Numbers x, std::size_t first_part) {
+    const std::size_t size = plan.hidden;
+    for (std::size_t layer = 0; layer < plan.layers; ++layer) {
+      const std::string index = std::to_string(layer);
+      double* const h = state[first_part].data() + layer * size;
+      const Numbers from_x =
+          product(of.made_up[plan.name + ".weight_ih_l" + index], of.made_up[plan.name + ".bias_ih_l" + index], x);
+      const Numbers from_h = product(of.made_up[plan.name + ".weight_hh_l" + index],
+                                     of.made_up[plan.name + ".bias_hh_l" + index], Numbers(h, h + size));
+      for (std::size_t i = 0; i < size; ++i) {
+        const auto gate = [&](std::size_t k) { return from_x[k * size + i] + from_h[k * size + i]; };
+        if (plan.kind == MemoryKind::kGru) {
+          const double z = sigmoid(gate(1));
+          const double n = std::tanh(from_x[2 * size + i] + sigmoid(gate(0)) * from_h[2 * size + i]);
+          h[i] = (1 - z) * n + z * h[i];
+        } else {
+          double& c = state[first_part + 1][layer * size + i];
+          c = sigmoid(gate(1)) * c + sigmoid(gate(0)) * std::tanh(gate(2));
+          h[i] = sigmoid(gate(3)) * std::tanh(c);
+        }
+      }
+      x.assign(h, h + size);
+    }
+    return x;
+  }
+
+  struct Step {
+    Numbers logits;
+    double value;
+  };
+
+  Step step(const Numbers& seen, const Numbers& secret) {
+    const PolicyPlan& plan = of.plan;
+    const Numbers remembered = remember(plan.actor.memory, network(plan.actor.encoders[0].network, seen), 0);
+    const Numbers actor = network(plan.actor.trunk, remembered);
+    Numbers critic = actor;
+    if (!plan.shares_trunk) {
+      critic = plan.critic.takes_actor_memory ? remembered : seen;
+      if (!plan.critic.encoders.empty()) critic.insert(critic.end(), secret.begin(), secret.end());
+      if (!plan.critic.takes_actor_memory) {
+        critic = remember(plan.critic.memory, critic, plan.actor.memory.num_parts());
+      }
+      critic = network(plan.critic.trunk, critic);
+    }
+    return {product(of.made_up["logits.weight"], of.made_up["logits.bias"], actor),
+            product(of.made_up["value.weight"], of.made_up["value.bias"], critic)[0]};
+  }
+};
+
+/// Rows of a policy as they go through their episodes.
+struct Acting {
+  Policy policy;
+  std::size_t rows;
+  std::vector<Floats> obs, state;
+  Floats log_prob, value;
+  std::vector<std::int64_t> choice;
+  Workspace workspace;
+
+  Acting(const Remembering& remembering, std::size_t num_rows, const Kernels& kernels = surefoot::kernels())
+      : policy(remembering.plan, kernels),
+        rows(num_rows),
+        obs{Floats(3 * rows), Floats(2 * rows)},
+        log_prob(rows),
+        value(rows),
+        choice(rows) {
+    policy.sync(remembering.made_up.tensors());
+    for (const std::size_t size : policy.state_sizes()) state.emplace_back(rows * size);
+  }
+
+  std::vector<const float*> const_parts(const std::vector<Floats>& parts) const {
+    std::vector<const float*> all;
+    for (const auto& part : parts) all.push_back(part.data());
+    return all;
+  }
+
+  std::vector<float*> parts(std::vector<Floats>& from) const {
+    std::vector<float*> all;
+    for (auto& part : from) all.push_back(part.data());
+    return all;
+  }
+
+  /// Numbers that depend on nothing but step and row.
+  void observe(std::size_t step, std::size_t first_row = 0) {
+    for (std::size_t part = 0; part < 2; ++part) {
+      const std::size_t size = part == 0 ? 3 : 2;
+      for (std::size_t i = 0; i < rows * size; ++i) {
+        obs[part][i] = static_cast<float>(std::sin(0.7 * static_cast<double>(i + first_row * size + 31 * step + part)));
+      }
+    }
+  }
+
+  void act(std::size_t step, const bool* starts, std::vector<Floats>* next = nullptr, std::size_t first_row = 0) {
+    const auto carried = const_parts(state);
+    const auto after = parts(next == nullptr ? state : *next);
+    policy.act(rows, const_parts(obs), {carried, starts}, nullptr, {7, step, first_row, 0}, workspace,
+               {nullptr, choice.data(), log_prob.data(), value.data(), after});
+  }
+
+  Floats valued(const bool* starts) {
+    Floats values(rows);
+    const auto carried = const_parts(state);
+    policy.value(rows, const_parts(obs), {carried, starts}, workspace, values.data());
+    return values;
+  }
+};
+
+bool same_bytes(const Floats& one, const Floats& other) {
+  return one.size() == other.size() && std::memcmp(one.data(), other.data(), one.size() * sizeof(float)) == 0;
+}
+
+Numbers row_of(const Floats& whole, std::size_t row, std::size_t size) {
+  return Numbers(whole.begin() + static_cast<std::ptrdiff_t>(row * size),
+                 whole.begin() + static_cast<std::ptrdiff_t>((row + 1) * size));
+}
+
+/// Whether episodes of a row start at a step.
+bool starts_at(std::size_t step, std::size_t row) { return step == 0 || (step + row) % 4 == 0; }
+
+void check_against_plain_rows(const Remembering& remembering, std::size_t rows, const Kernels& kernels) {
+  Acting acting(remembering, rows, kernels);
+  const std::vector<std::size_t>& sizes = acting.policy.state_sizes();
+  std::vector<Numbers> zeros;
+  for (const std::size_t size : sizes) zeros.emplace_back(size);
+  std::vector<PlainRow> plain(rows, PlainRow{remembering, zeros});
+  const std::unique_ptr<bool[]> starts(new bool[rows]);
+  for (std::size_t step = 0; step < 9; ++step) {
+    acting.observe(step);
+    for (std::size_t row = 0; row < rows; ++row) starts[row] = starts_at(step, row);
+    const Floats valued = acting.valued(starts.get());
+    acting.act(step, starts.get());
+    CHECK(same_bytes(valued, acting.value));
+    for (std::size_t row = 0; row < rows; ++row) {
+      if (starts[row]) plain[row].state = zeros;
+      const auto expected = plain[row].step(row_of(acting.obs[0], row, 3), row_of(acting.obs[1], row, 2));
+      CHECK_NEAR(acting.value[row], expected.value, 3e-6);
+      double sum = 0;
+      for (const double logit : expected.logits) sum += std::exp(logit);
+      CHECK_NEAR(acting.log_prob[row], expected.logits[static_cast<std::size_t>(acting.choice[row])] - std::log(sum),
+                 3e-6);
+      for (std::size_t part = 0; part < sizes.size(); ++part) {
+        CHECK_NEAR(row_of(acting.state[part], row, sizes[part]), plain[row].state[part], 3e-6);
+      }
+    }
+  }
+}
+
+TEST(memories_of_every_kind_depth_and_size) {
+  for (const MemoryKind kind : kKinds) {
+    for (const std::size_t layers : {1, 2, 3}) {
+      for (const std::size_t hidden : {1, 7, 33, 64}) {
+        for (const Kernels* kernels : available_kernels()) {
+          check_against_plain_rows(Remembering(kind, layers, hidden, Critic::kOwn), 5, *kernels);
+        }
+      }
+      check_against_plain_rows(Remembering(kind, layers, 256, Critic::kShared), 2, kernels());
+    }
+  }
+}
+
+TEST(critics_that_remember_for_themselves_or_by_the_actor) {
+  for (const MemoryKind kind : kKinds) {
+    for (const Critic critic : kCritics) check_against_plain_rows(Remembering(kind, 2, 17, critic), 50, kernels());
+  }
+}
+
+TEST(parts_of_the_state_are_the_actors_then_the_critics) {
+  const auto sizes = [](MemoryKind kind, Critic critic) {
+    return Policy(Remembering(kind, 3, 5, critic).plan).state_sizes();
+  };
+  CHECK_EQUAL(sizes(MemoryKind::kGru, Critic::kOwn), (std::vector<std::size_t>{15, 15}));
+  CHECK_EQUAL(sizes(MemoryKind::kLstm, Critic::kOwn), (std::vector<std::size_t>{15, 15, 15, 15}));
+  CHECK_EQUAL(sizes(MemoryKind::kLstm, Critic::kShared), (std::vector<std::size_t>{15, 15}));
+  CHECK_EQUAL(sizes(MemoryKind::kGru, Critic::kBranch), (std::vector<std::size_t>{15}));
+}
+
+TEST(what_a_row_remembers_does_not_depend_on_its_neighbors) {
+  constexpr std::size_t kRows = 70;
+  for (const Kernels* kernels : available_kernels()) {
+    for (const MemoryKind kind : kKinds) {
+      for (const Critic critic : {Critic::kOwn, Critic::kBranch}) {
+        const Remembering remembering(kind, 2, 37, critic);
+        Acting whole(remembering, kRows, *kernels);
+        const std::vector<std::size_t> sizes = whole.policy.state_sizes();
+        bool starts[kRows];
+        const auto run = [&](Acting& acting, std::size_t first) {
+          for (std::size_t step = 0; step < 4; ++step) {
+            acting.observe(step, first);
+            for (std::size_t row = 0; row < acting.rows; ++row) starts[row] = starts_at(step, first + row);
+            acting.act(step, starts, nullptr, first);
+          }
+        };
+        run(whole, 0);
+        for (const std::size_t rows : {1, 2, 3, 5, 13, 33, 49}) {
+          for (const std::size_t first : {std::size_t{0}, kRows - rows}) {
+            Acting part(remembering, rows, *kernels);
+            run(part, first);
+            for (std::size_t i = 0; i < sizes.size(); ++i) {
+              const float* const from = whole.state[i].data() + first * sizes[i];
+              CHECK(same_bytes(part.state[i], Floats(from, from + rows * sizes[i])));
+            }
+            CHECK(same_bytes(part.value, Floats(&whole.value[first], &whole.value[first] + rows)));
+            CHECK(same_bytes(part.log_prob, Floats(&whole.log_prob[first], &whole.log_prob[first] + rows)));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(an_episode_begins_with_nothing_whatever_was_carried) {
+  for (const MemoryKind kind : kKinds) {
+    Acting from_garbage(Remembering(kind, 2, 19, Critic::kOwn), 3),
+        from_zeros(Remembering(kind, 2, 19, Critic::kOwn), 3);
+    for (std::size_t part = 0; part < from_garbage.state.size(); ++part) {
+      const std::size_t size = from_garbage.policy.state_sizes()[part];
+      for (std::size_t i = 0; i < size; ++i) {
+        from_garbage.state[part][size + i] = std::nanf("");
+        from_garbage.state[part][i] = from_zeros.state[part][i] = 0.25f;
+      }
+    }
+    const bool starts[] = {false, true, false}, none[] = {false, false, false};
+    const Floats before = from_garbage.state[0];
+    from_garbage.observe(1);
+    from_zeros.observe(1);
+    CHECK(same_bytes(from_garbage.valued(starts), from_zeros.valued(none)));
+    CHECK(same_bytes(from_garbage.state[0], before));  // values change nothing
+    from_garbage.act(1, starts);
+    from_zeros.act(1, nullptr);
+    for (std::size_t part = 0; part < from_garbage.state.size(); ++part) {
+      CHECK(same_bytes(from_garbage.state[part], from_zeros.state[part]));
+    }
+    CHECK(same_bytes(from_garbage.log_prob, from_zeros.log_prob));
+  }
+}
+
+TEST(the_next_state_may_go_elsewhere) {
+  for (const MemoryKind kind : kKinds) {
+    const Remembering remembering(kind, 3, 9, Critic::kOwn);
+    Acting in_place(remembering, 60), elsewhere(remembering, 60);
+    for (std::size_t step = 0; step < 3; ++step) {
+      in_place.observe(step);
+      elsewhere.observe(step);
+      in_place.act(step, nullptr);
+      auto next = elsewhere.state;
+      const auto before = elsewhere.state;
+      elsewhere.act(step, nullptr, &next);
+      for (std::size_t part = 0; part < next.size(); ++part) {
+        CHECK(same_bytes(elsewhere.state[part], before[part]));
+        CHECK(same_bytes(next[part], in_place.state[part]));
+      }
+      elsewhere.state = next;
+    }
+  }
+}
+
+TEST(sync_names_the_tensors_of_a_memory_that_do_not_fit) {
+  const Remembering remembering(MemoryKind::kLstm, 2, 4, Critic::kShared);
+  Policy policy(remembering.plan);
+  auto tensors = remembering.made_up.tensors();
+  std::string message;
+  for (NamedTensor& tensor : tensors) {
+    if (tensor.name == "actor_cells.weight_ih_l1") tensor.shape = {16, 5};
+    if (tensor.name == "actor_cells.weight_hh_l0") tensor.shape = {12, 4};
+    if (tensor.name == "actor_cells.bias_hh_l1") tensor.name = "actor_cells.bias_hh_l2";
+  }
+  try {
+    policy.sync(tensors);
+  } catch (const std::invalid_argument& error) {
+    message = error.what();
+  }
+  CHECK(message.find("actor_cells.weight_ih_l1 has shape [16, 5], not [16, 4]") != std::string::npos);
+  CHECK(message.find("actor_cells.weight_hh_l0 has shape [12, 4], not [16, 4]") != std::string::npos);
+  CHECK(message.find("missing actor_cells.bias_hh_l1") != std::string::npos);
+  CHECK(message.find("unknown actor_cells.bias_hh_l2") != std::string::npos);
+}
+
+TEST(plans_of_memories_that_contradict_themselves) {
+  auto plan = Remembering(MemoryKind::kGru, 1, 4, Critic::kBranch).plan;
+  plan.actor.memory = {};
+  CHECK_THROWS(Policy(plan), std::invalid_argument);
+  plan = Remembering(MemoryKind::kGru, 1, 4, Critic::kOwn).plan;
+  plan.critic.takes_actor_memory = true;
+  CHECK_THROWS(Policy(plan), std::invalid_argument);
+  plan = Remembering(MemoryKind::kGru, 1, 0, Critic::kShared).plan;
+  CHECK_THROWS(Policy(plan), std::invalid_argument);
+}
+
+}  // namespace
