@@ -11,6 +11,7 @@ namespace nb = nanobind;
 
 void bind_engine(nb::module_& module);
 void bind_policy(nb::module_& module);
+void bind_recurrence(nb::module_& module);
 
 NB_MODULE(_core, module) {
   module.doc() = "Surefoot's C++ core: environments, policies and whole rollouts.";
@@ -19,5 +20,6 @@ NB_MODULE(_core, module) {
       "mujoco_versions", [] { return std::pair(mjVERSION_HEADER, mj_version()); },
       "The MuJoCo version the core was built with, and the one that is loaded.");
   bind_policy(module);
+  bind_recurrence(module);
   bind_engine(module);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "surefoot/activation.hpp"
+#include "surefoot/recurrence_steps.hpp"
 
 namespace surefoot {
 
@@ -98,6 +99,11 @@ struct Kernels {
   void (*gaussian)(const GaussianBlock& block);
   void (*categorical)(const ChoiceBlock& block);
   void (*bernoulli)(const ChoiceBlock& block);
+
+  void (*lstm_step)(const LstmStep& step);
+  void (*lstm_gradient)(const LstmGradient& step);
+  void (*gru_step)(const GruStep& step);
+  void (*gru_gradient)(const GruGradient& step);
 
   void (*tanh)(const float* in, float* out, std::size_t count);
   void (*exp)(const float* in, float* out, std::size_t count);

@@ -5,6 +5,7 @@
 #include "elementwise.hpp"
 #include "heads.hpp"
 #include "linear.hpp"
+#include "recurrence.hpp"
 #include "uniforms.hpp"
 
 namespace surefoot {
@@ -24,6 +25,10 @@ constexpr Kernels table(const char* name) {
           .gaussian = gaussian,
           .categorical = categorical,
           .bernoulli = bernoulli,
+          .lstm_step = lstm_step,
+          .lstm_gradient = lstm_gradient,
+          .gru_step = gru_step,
+          .gru_gradient = gru_gradient,
           .tanh = map<tanh>,
           .exp = map<exp>,
           .log = map<log>,

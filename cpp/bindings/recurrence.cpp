@@ -1,0 +1,142 @@
+// The learner's GRU and LSTM layers from Python: arrays by name, results written into arrays that come along.
+#include "surefoot/recurrence.hpp"
+
+#include <vector>
+
+#include "arrays.hpp"
+
+namespace surefoot {
+namespace {
+
+/// A pass's arrays by their names, once its sizes are known: B samples, S sequences, H hidden.
+class Arrays {
+ public:
+  Arrays(const nb::dict& arrays, std::size_t gates)
+      : arrays_(arrays), steps_(step_sizes()), gates_(gates), hidden_(hidden_size()) {}
+
+  Recurrence layer(std::size_t threads) const {
+    if (threads == 0) throw nb::value_error("threads must be at least 1");
+    return {steps_, hidden_, in("weight", {gates_ * hidden_, hidden_}), nullptr, threads};
+  }
+
+  const float* bias() const { return in("bias", {gates_ * hidden_}); }
+  const float* state(const char* name) const { return in(name, {steps_.sequences(), hidden_}); }
+  const float* samples(const char* name, std::size_t gates = 1) const {
+    return in(name, {steps_.samples(), gates * hidden_});
+  }
+  float* new_state(const char* name) const { return out(name, {steps_.sequences(), hidden_}); }
+  float* new_samples(const char* name, std::size_t gates = 1) const {
+    return out(name, {steps_.samples(), gates * hidden_});
+  }
+
+ private:
+  const float* in(const char* name, const Shape& shape) const { return entry<const float>(arrays_, name, shape); }
+  float* out(const char* name, const Shape& shape) const { return entry<float>(arrays_, name, shape); }
+
+  std::vector<std::int64_t> step_sizes() const {
+    nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> sizes;
+    if (!arrays_.contains("batch_sizes") || !nb::try_cast(arrays_["batch_sizes"], sizes, false)) {
+      throw nb::type_error("batch_sizes must be a C-contiguous int64 array of one dimension");
+    }
+    if (sizes.size() == 0) throw nb::value_error("batch_sizes must have at least one step");
+    for (std::size_t step = 0; step < sizes.size(); ++step) {
+      if (sizes.data()[step] < 1 || (step > 0 && sizes.data()[step] > sizes.data()[step - 1])) {
+        throw nb::value_error("batch_sizes must be positive and never grow");
+      }
+    }
+    return {sizes.data(), sizes.data() + sizes.size()};
+  }
+
+  std::size_t hidden_size() const {
+    nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu> state;
+    if (!arrays_.contains("h0") || !nb::try_cast(arrays_["h0"], state, false) || state.shape(1) == 0) {
+      throw nb::type_error("h0 must be a C-contiguous float32 array of shape [sequences, hidden]");
+    }
+    return state.shape(1);
+  }
+
+  const nb::dict& arrays_;
+  PackedSteps steps_;
+  std::size_t gates_;
+  std::size_t hidden_;
+};
+
+void lstm_forward_of(const nb::dict& dict, std::size_t threads) {
+  const Arrays arrays(dict, 4);
+  Recurrence layer = arrays.layer(threads);
+  layer.bias = arrays.bias();
+  const LstmForward pass{.gates_x = arrays.samples("gates_x", 4),
+                         .h0 = arrays.state("h0"),
+                         .c0 = arrays.state("c0"),
+                         .gates = arrays.new_samples("gates", 4),
+                         .h = arrays.new_samples("h"),
+                         .c = arrays.new_samples("c"),
+                         .h_last = arrays.new_state("h_last"),
+                         .c_last = arrays.new_state("c_last")};
+  const nb::gil_scoped_release released;
+  lstm_forward(layer, pass);
+}
+
+void lstm_backward_of(const nb::dict& dict, std::size_t threads) {
+  const Arrays arrays(dict, 4);
+  const Recurrence layer = arrays.layer(threads);
+  const LstmBackward pass{.gates = arrays.samples("gates", 4),
+                          .h0 = arrays.state("h0"),
+                          .c0 = arrays.state("c0"),
+                          .h = arrays.samples("h"),
+                          .c = arrays.samples("c"),
+                          .grad_h = arrays.samples("grad_h"),
+                          .grad_h_last = arrays.state("grad_h_last"),
+                          .grad_c_last = arrays.state("grad_c_last"),
+                          .grad_gates = arrays.new_samples("grad_gates", 4),
+                          .h_before = arrays.new_samples("h_before"),
+                          .grad_h0 = arrays.new_state("grad_h0"),
+                          .grad_c0 = arrays.new_state("grad_c0")};
+  const nb::gil_scoped_release released;
+  lstm_backward(layer, pass);
+}
+
+void gru_forward_of(const nb::dict& dict, std::size_t threads) {
+  const Arrays arrays(dict, 3);
+  Recurrence layer = arrays.layer(threads);
+  layer.bias = arrays.bias();
+  const GruForward pass{.gates_x = arrays.samples("gates_x", 3),
+                        .h0 = arrays.state("h0"),
+                        .gates = arrays.new_samples("gates", 4),
+                        .h = arrays.new_samples("h"),
+                        .h_last = arrays.new_state("h_last")};
+  const nb::gil_scoped_release released;
+  gru_forward(layer, pass);
+}
+
+void gru_backward_of(const nb::dict& dict, std::size_t threads) {
+  const Arrays arrays(dict, 3);
+  const Recurrence layer = arrays.layer(threads);
+  const GruBackward pass{.gates = arrays.samples("gates", 4),
+                         .h0 = arrays.state("h0"),
+                         .h = arrays.samples("h"),
+                         .grad_h = arrays.samples("grad_h"),
+                         .grad_h_last = arrays.state("grad_h_last"),
+                         .grad_gates_x = arrays.new_samples("grad_gates_x", 3),
+                         .grad_gates_h = arrays.new_samples("grad_gates_h", 3),
+                         .h_before = arrays.new_samples("h_before"),
+                         .grad_h0 = arrays.new_state("grad_h0")};
+  const nb::gil_scoped_release released;
+  gru_backward(layer, pass);
+}
+
+}  // namespace
+}  // namespace surefoot
+
+void bind_recurrence(nanobind::module_& module) {
+  using namespace nanobind::literals;
+  using namespace surefoot;
+  module.def("lstm_forward", &lstm_forward_of, "arrays"_a, "threads"_a,
+             "States of an LSTM layer over packed sequences, and what backward needs.");
+  module.def("lstm_backward", &lstm_backward_of, "arrays"_a, "threads"_a,
+             "Gradients of `lstm_forward`'s gates and first states; the weights' are a product of what it gives.");
+  module.def("gru_forward", &gru_forward_of, "arrays"_a, "threads"_a,
+             "States of a GRU layer over packed sequences, and what backward needs.");
+  module.def("gru_backward", &gru_backward_of, "arrays"_a, "threads"_a,
+             "Gradients of `gru_forward`'s gates and first states; the weights' are a product of what it gives.");
+}
