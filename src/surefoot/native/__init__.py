@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     Policy = _core.Policy
     RolloutResult = _core.RolloutResult
 
+Arrays = dict[str, NDArray[Any]]
+"""By name, for passes that take and fill many."""
+
 
 class Core(Protocol):
     """What the compiled module has; mypy compares it with the stub."""
@@ -35,6 +38,10 @@ class Core(Protocol):
     def mujoco_versions(self) -> tuple[int, int]: ...
     def instruction_sets(self) -> Sequence[str]: ...
     def tanh(self, values: NDArray[np.float32], out: NDArray[np.float32]) -> None: ...
+    def lstm_forward(self, arrays: Arrays, threads: int) -> None: ...
+    def lstm_backward(self, arrays: Arrays, threads: int) -> None: ...
+    def gru_forward(self, arrays: Arrays, threads: int) -> None: ...
+    def gru_backward(self, arrays: Arrays, threads: int) -> None: ...
 
 
 @cache
