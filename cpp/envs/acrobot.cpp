@@ -1,4 +1,5 @@
 // Acrobot-v1: two links that hang from a bar, driven at the joint between them; swing the tip above a line.
+// AcrobotNoVel-v1 hides how fast they turn.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -56,9 +57,9 @@ double wrapped(double angle) {
 
 class Acrobot final : public Cloned<Acrobot> {
  public:
-  explicit Acrobot(const Options&) {}
+  explicit Acrobot(bool shows_velocity) : shows_velocity_(shows_velocity) {}
 
-  std::vector<ObsPart> obs_parts() const override { return {{"", 6}}; }
+  std::vector<ObsPart> obs_parts() const override { return {{"", shows_velocity_ ? 6u : 4u}}; }
   std::size_t action_size() const override { return 1; }
   bool has_choices() const override { return true; }
 
@@ -85,7 +86,7 @@ class Acrobot final : public Cloned<Acrobot> {
       const double angle = state_[link];
       obs[2 * link] = is_fresh_ ? numpy_cos(static_cast<float>(angle)) : std::cos(angle);
       obs[2 * link + 1] = is_fresh_ ? numpy_sin(static_cast<float>(angle)) : std::sin(angle);
-      obs[4 + link] = state_[2 + link];
+      if (shows_velocity_) obs[4 + link] = state_[2 + link];
     }
   }
 
@@ -97,11 +98,13 @@ class Acrobot final : public Cloned<Acrobot> {
   }
 
  private:
+  bool shows_velocity_;
   State state_{};
   bool is_fresh_ = true;
 };
 
-const Registered kAcrobot{"Acrobot-v1", make<Acrobot>};
+const Registered kAcrobot{"Acrobot-v1", [](const Options&) { return std::make_unique<Acrobot>(true); }};
+const Registered kNoVelocity{"AcrobotNoVel-v1", [](const Options&) { return std::make_unique<Acrobot>(false); }};
 
 }  // namespace
 }  // namespace surefoot

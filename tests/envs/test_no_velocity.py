@@ -1,4 +1,4 @@
-"""CartPole and Pendulum without velocities: Gymnasium's own otherwise, and savable in the middle of an episode."""
+"""Classic tasks without velocities: Gymnasium's own otherwise, and savable in the middle of an episode."""
 
 import gymnasium as gym
 import numpy as np
@@ -11,7 +11,11 @@ from surefoot.envs.protocol import new_slot, step_all
 from surefoot.envs.registration import OWN_TASKS, register_envs
 from surefoot.envs.snapshot import load_env, save_env
 
-TASKS = [("CartPoleNoVel-v1", "CartPole-v1", [0, 2]), ("PendulumNoVel-v1", "Pendulum-v1", [0, 1])]
+TASKS = [
+    ("CartPoleNoVel-v1", "CartPole-v1", [0, 2]),
+    ("PendulumNoVel-v1", "Pendulum-v1", [0, 1]),
+    ("AcrobotNoVel-v1", "Acrobot-v1", [0, 1, 2, 3]),
+]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -15,7 +15,8 @@ from tests.parity.stepping import Actions, compare, policy_actions, random_actio
 
 TASKS: list[tuple[str, dict[str, Any]]] = [
     *[(env_id, {}) for env_id in ("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "MountainCarContinuous-v0")],
-    *[(env_id, {}) for env_id in ("Pendulum-v1", "CartPoleNoVel-v1", "PendulumNoVel-v1")],
+    *[(env_id, {}) for env_id in ("Pendulum-v1", "CartPoleNoVel-v1", "PendulumNoVel-v1", "AcrobotNoVel-v1")],
+    *[(env_id, {}) for env_id in ("TMaze-v0", "RepeatPrevious-v0")],
     *[("Probe-v0", {"action": kind}) for kind in ("discrete", "multi_discrete", "multi_binary", "box")],
 ]
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
@@ -23,6 +24,10 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("CartPoleNoVel-v1", {"sutton_barto_reward": True}),
     ("Pendulum-v1", {"g": 9.81}),
     ("PendulumNoVel-v1", {"g": 2}),
+    ("TMaze-v0", {"length": 10}),
+    ("TMaze-v0", {"length": 100, "bump_penalty": 0.1}),
+    ("RepeatPrevious-v0", {"symbols": 7, "delay": 1, "episode_steps": 49}),
+    ("RepeatPrevious-v0", {"symbols": 32, "delay": 64, "episode_steps": 65}),
 ]
 STEPS = 10_000
 
@@ -53,7 +58,7 @@ def check(env_id: str, actions: Any, steps: int = STEPS, limit: int | None = Non
     """Bit for bit; where sines differ in their last bit, within 1e-12 and in episodes too short for that to grow."""
     limit = limit if EXACT else min(limit or 16, 16)
     tolerance = 0.0 if EXACT else 1e-12
-    if env_id == "Acrobot-v1" and not numpy_fuses_single_cosines():
+    if env_id.startswith("Acrobot") and not numpy_fuses_single_cosines():
         tolerance = 1e-7  # the first observation, in float32, may be off by its last bit
     return compare(env_id, steps, actions, tolerance=tolerance, max_episode_steps=limit, **kwargs)
 
@@ -163,6 +168,15 @@ def test_unknown_options_are_refused(env_id: str) -> None:
         ),
         ("Pendulum-v1", {"g": "heavy"}, "'g' must be a number"),
         ("CartPole-v1", {"sutton_barto_reward": 1.0}, "'sutton_barto_reward' must be true or false"),
+        ("TMaze-v0", {"length": 9}, "'length' must be a whole number from 10 to 100, not 9"),
+        ("TMaze-v0", {"length": 101}, "'length' must be a whole number from 10 to 100, not 101"),
+        ("TMaze-v0", {"length": 10.5}, "'length' must be a whole number"),
+        ("TMaze-v0", {"length": "long"}, "'length' must be a number"),
+        ("TMaze-v0", {"bump_penalty": -0.1}, "'bump_penalty' must be a number from 0 to 1"),
+        ("TMaze-v0", {"bump_penalty": float("nan")}, "'bump_penalty' must be a number from 0 to 1"),
+        ("RepeatPrevious-v0", {"symbols": 1}, "'symbols' must be a whole number from 2 to 32, not 1"),
+        ("RepeatPrevious-v0", {"delay": 65}, "'delay' must be a whole number from 1 to 64, not 65"),
+        ("RepeatPrevious-v0", {"delay": 64}, "'episode_steps' must be a whole number from 65 to 1024, not 64"),
     ],
 )
 def test_options_of_another_kind_are_refused(env_id: str, kwargs: dict[str, Any], message: str) -> None:

@@ -1,10 +1,10 @@
-"""CartPole and Pendulum that show where things are but not how fast they move: tasks that need memory."""
+"""CartPole, Pendulum and Acrobot that show where things are but not how fast they move: tasks that need memory."""
 
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.envs.classic_control import CartPoleEnv, PendulumEnv
+from gymnasium.envs.classic_control import AcrobotEnv, CartPoleEnv, PendulumEnv
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
@@ -55,3 +55,10 @@ class PendulumNoVelocity(NoVelocity, PendulumEnv):
 
     shown = [0, 1]
     remembered = ("state", "last_u")
+
+
+class AcrobotNoVelocity(NoVelocity, AcrobotEnv):
+    """Shows the cosine and the sine of both angles."""
+
+    shown = [0, 1, 2, 3]
+    remembered = ("state",)

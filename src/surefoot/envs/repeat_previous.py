@@ -1,0 +1,73 @@
+"""RepeatPrevious: a random symbol a step; the action names the symbol that was shown `delay` steps ago.
+
+The observation ends with the share of the episode that is left: the episode terminates, as nothing is left to earn,
+and a critic that could not see the end come would take each for a surprise, which drowns what single answers earn.
+It says nothing of the symbols. Reads as the reference for cpp/envs/repeat_previous.cpp.
+"""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from surefoot.envs.option_checks import whole_number
+
+LEAST_SYMBOLS, MOST_SYMBOLS = 2, 32
+LEAST_DELAY, MOST_DELAY = 1, 64
+MOST_STEPS = 1024
+
+Obs = NDArray[np.float32]
+
+
+class RepeatPrevious(gym.Env[Obs, Any]):
+    """Shows one of `symbols` as a one-hot vector, and the share of `episode_steps` that is left.
+
+    A right answer pays 1 / (episode_steps - delay), a wrong one nothing, so that the return is the share of right
+    answers; in the first `delay` steps there is nothing to name, and no reward.
+    """
+
+    metadata = {"render_modes": []}
+
+    def __init__(
+        self, symbols: int = 4, delay: int = 4, episode_steps: int = 64, render_mode: str | None = None
+    ) -> None:
+        self._num_symbols = whole_number("symbols", symbols, LEAST_SYMBOLS, MOST_SYMBOLS)
+        self._delay = whole_number("delay", delay, LEAST_DELAY, MOST_DELAY)
+        self._num_steps = whole_number("episode_steps", episode_steps, self._delay + 1, MOST_STEPS)
+        self._reward = 1.0 / (self._num_steps - self._delay)
+        self.render_mode = render_mode
+        self.action_space = spaces.Discrete(self._num_symbols)
+        self.observation_space = spaces.Box(0.0, 1.0, (self._num_symbols + 1,))
+        self._shown, self._time = [0] * self._num_steps, 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Obs, dict[str, Any]]:
+        """Draw the symbols of the whole episode, and show the first."""
+        super().reset(seed=seed)
+        drawn = self.np_random.random(self._num_steps) * self._num_symbols
+        self._shown = [int(number) for number in drawn]
+        self._time = 0
+        return self._observe(), {}
+
+    def step(self, action: Any) -> tuple[Obs, float, bool, bool, dict[str, Any]]:
+        """Pay for the answer, and show the next symbol."""
+        is_right = self._time >= self._delay and action == self._shown[self._time - self._delay]
+        self._time += 1
+        return self._observe(), self._reward if is_right else 0.0, self._time == self._num_steps, False, {}
+
+    def save_state(self) -> dict[str, Any]:
+        """The state in full: what will be shown, too."""
+        return {"shown": self._shown, "time": self._time}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Go on from there."""
+        self._shown, self._time = [int(symbol) for symbol in state["shown"]], int(state["time"])
+
+    def _observe(self) -> Obs:
+        """When the episode is over no symbol is shown."""
+        obs = np.zeros(self._num_symbols + 1, np.float32)
+        if self._time < self._num_steps:
+            obs[self._shown[self._time]] = 1.0
+        obs[-1] = (self._num_steps - self._time) / self._num_steps
+        return obs

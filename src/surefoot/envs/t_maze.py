@@ -1,0 +1,66 @@
+"""TMaze: a cue at the start of a corridor names the arm to take at its end, where nothing tells it any more.
+
+After Bakker (2002), "Reinforcement Learning with Long Short-Term Memory", with one change: the agent advances one cell
+a step whatever it does, and only what it does at the junction counts. Were it to walk by itself, first episodes would
+be random walks, and whether a policy learns would say as much of its exploration as of its memory; so the cue
+always lies exactly `length` steps back. Reads as the reference for cpp/envs/t_maze.cpp.
+"""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from surefoot.envs.option_checks import share, whole_number
+
+FORWARD, UP, DOWN = range(3)
+LEAST_LENGTH, MOST_LENGTH = 10, 100
+
+Obs = NDArray[np.float32]
+
+
+class TMaze(gym.Env[Obs, Any]):
+    """Shows `[cue, is at the junction]`, the cue (1: up, -1: down) only at the start.
+
+    The right arm pays 1, everything else 0, so that the mean return is the success rate; turning in the corridor costs
+    `bump_penalty`, which is 0 unless asked for.
+    """
+
+    metadata = {"render_modes": []}
+
+    def __init__(self, length: int = 50, bump_penalty: float = 0.0, render_mode: str | None = None) -> None:
+        self._length = whole_number("length", length, LEAST_LENGTH, MOST_LENGTH)
+        self._bump_penalty = share("bump_penalty", bump_penalty)
+        self.render_mode = render_mode
+        self.action_space = spaces.Discrete(3)
+        self.observation_space = spaces.Box(np.array([-1.0, 0.0], np.float32), np.array([1.0, 1.0], np.float32))
+        self._cue, self._position = 1.0, 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Obs, dict[str, Any]]:
+        """Go to the start, where the cue is."""
+        super().reset(seed=seed)
+        self._cue = 1.0 if self.np_random.random() < 0.5 else -1.0
+        self._position = 0
+        return self._observe(), {}
+
+    def step(self, action: Any) -> tuple[Obs, float, bool, bool, dict[str, Any]]:
+        """Advance in the corridor; at the junction take an arm (or walk into the wall) and be done."""
+        if self._position == self._length:
+            is_right = action == (UP if self._cue > 0.0 else DOWN)
+            return self._observe(), 1.0 if is_right else 0.0, True, False, {}
+        self._position += 1
+        return self._observe(), 0.0 if action == FORWARD else 0.0 - self._bump_penalty, False, False, {}
+
+    def save_state(self) -> dict[str, Any]:
+        """The state in full."""
+        return {"cue": self._cue, "position": self._position}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Go on from there."""
+        self._cue, self._position = float(state["cue"]), int(state["position"])
+
+    def _observe(self) -> Obs:
+        cue = self._cue if self._position == 0 else 0.0
+        return np.array([cue, self._position == self._length], np.float32)
