@@ -38,6 +38,7 @@ class MultiDiscreteHead(DistributionHead):
 
     start: Tensor
     present: Tensor
+    places: Tensor
 
     def __init__(self, latent_size: int, spec: ArraySpec, config: PolicyConfig) -> None:
         super().__init__(latent_size, spec, config)
@@ -48,21 +49,22 @@ class MultiDiscreteHead(DistributionHead):
         self.action_shape, self.action_dtype = (spec.size,), torch.int64
         self.noise_size = spec.size
         sizes = torch.tensor(spec.sizes)
-        self.register_buffer("present", torch.arange(max(spec.sizes)) < sizes[:, None], persistent=False)
+        present = torch.arange(max(spec.sizes)) < sizes[:, None]
+        self.register_buffer("present", present, persistent=False)
+        # Where each entry of the table comes from; those that are not present come from 0 and are forbidden.
+        places = torch.zeros(present.shape, dtype=torch.int64).masked_scatter(present, torch.arange(sum(spec.sizes)))
+        self.register_buffer("places", places.flatten(), persistent=False)
         self.register_buffer("start", torch.tensor(spec.start), persistent=False)
         self.logits = nn.Linear(latent_size, sum(spec.sizes))
         if config.orthogonal_init:
             orthogonal_(self.logits, 0.01)
 
     def forward(self, latent: Tensor, action_mask: Tensor | None = None) -> MultiCategorical:
-        logits = self.logits(latent)
-        table = logits.new_zeros(logits.shape[0], *self.present.shape)
-        table[:, self.present] = logits
-        allowed = self.present.expand(table.shape)
-        if action_mask is not None:
-            allowed = torch.zeros_like(table, dtype=torch.bool)
-            allowed[:, self.present] = action_mask
-        return MultiCategorical(masked_log_softmax(table, allowed))
+        allowed = self.present if action_mask is None else self.present & self._table(action_mask)
+        return MultiCategorical(masked_log_softmax(self._table(self.logits(latent)), allowed))
 
     def to_env(self, action: Tensor) -> Tensor:
         return (action + self.start).view(-1, *self.env_shape)
+
+    def _table(self, concatenated: Tensor) -> Tensor:
+        return concatenated.index_select(1, self.places).view(-1, *self.present.shape)

@@ -26,4 +26,4 @@ class IdentityEncoder(Encoder):
 
     def forward(self, obs: Obs) -> Tensor:
         assert isinstance(obs, Tensor)
-        return obs.reshape(len(obs), -1)
+        return obs.reshape(obs.shape[0], -1)

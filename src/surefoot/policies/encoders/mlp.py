@@ -21,5 +21,5 @@ class MLPEncoder(Encoder):
 
     def forward(self, obs: Obs) -> Tensor:
         assert isinstance(obs, Tensor)
-        features: Tensor = self.network(obs.reshape(len(obs), -1))
+        features: Tensor = self.network(obs.reshape(obs.shape[0], -1))
         return features
