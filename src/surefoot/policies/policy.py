@@ -14,12 +14,13 @@ from surefoot.core.moments import ObsMoments
 from surefoot.core.records import Obs, State
 from surefoot.core.registry import nearest
 from surefoot.core.specs import ArraySpec, ObsSpec
-from surefoot.core.tree import tree_map
+from surefoot.core.tree import tree_items, tree_map
 from surefoot.policies.critics import Critic, critics
 from surefoot.policies.distributions import Distribution, DistributionHead, build_head
 from surefoot.policies.encoders import build_encoder
 from surefoot.policies.memory import memories
 from surefoot.policies.networks import MLP, orthogonal_
+from surefoot.policies.normalizer import RunningNormalizer
 from surefoot.policies.preprocess import Preprocess
 
 EncoderFactory = Callable[[ObsSpec], nn.Module]
@@ -63,6 +64,14 @@ class Policy(nn.Module):
     def initial_state(self, num_rows: int) -> State:
         """The state at the start of an episode; empty without memory."""
         return ()
+
+    def state_names(self) -> tuple[str, ...]:
+        """What the parts of a state are called in metrics."""
+        return tuple(f"part_{index}" for index in range(len(self.initial_state(1))))
+
+    def obs_normalizers(self) -> dict[str, RunningNormalizer]:
+        """Running statistics of observations by key, if there are any."""
+        return {}
 
     def absorb(self, obs: Obs, moments: ObsMoments | None = None) -> None:
         """Merge a rollout's valid observations `[B, ...]` into running statistics, or their moments if known."""
@@ -173,6 +182,16 @@ class ActorCritic(Policy):
             state += self.critic_body.memory.initial_state(num_rows)
         return state
 
+    def state_names(self) -> tuple[str, ...]:
+        parts = self.actor_body.memory.state_names
+        if not isinstance(self.critic_body, Body):
+            return parts
+        return (*(f"actor_{part}" for part in parts), *(f"critic_{part}" for part in parts))
+
+    def obs_normalizers(self) -> dict[str, RunningNormalizer]:
+        found = {key: self.preprocess.normalizer_of(key) for key, _ in tree_items(self.preprocess.spec)}
+        return {key: normalizer for key, normalizer in found.items() if normalizer is not None}
+
     def absorb_obs(self, obs: Obs) -> None:
         self.preprocess.absorb(obs)
 
@@ -221,7 +240,7 @@ def _seen(parts: Any, keys: Sequence[str] | None) -> Any:
 
 def _forgotten(state: State, episode_start: Tensor) -> State:
     """Zero the memory of rows, or sequences, that begin an episode: before the cell sees it (S6)."""
-    return tuple(part.masked_fill(episode_start[: len(part)].view(-1, *(1,) * (part.dim() - 1)), 0.0) for part in state)
+    return tuple(part.masked_fill(episode_start[: part.shape[0]].view(-1, *(1,) * (part.dim() - 1)), 0.0) for part in state)
 
 
 @torch.no_grad()
