@@ -177,6 +177,8 @@ class Learned:
     """Std of the critic's errors, as a share of the returns' root mean square."""
     skips: tuple[bool, ...] = ()
     """Of every gradient step, in order, whether it was skipped."""
+    metrics: dict[str, float] = field(default_factory=dict)
+    """What only some policies have to tell, by the name of the metric."""
 
 
 @dataclass(frozen=True)

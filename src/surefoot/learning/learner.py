@@ -10,6 +10,8 @@ from surefoot.core.moments import normalized
 from surefoot.core.philox import permutations
 from surefoot.core.records import Batch, Knobs, Learned, Rollout, Targets
 from surefoot.learning.losses import ppo_losses
+from surefoot.learning.memory_metrics import memory_metrics
+from surefoot.learning.obs_drift import absorb_obs
 from surefoot.learning.optimizer import GradientStep
 from surefoot.learning.summary import KL, WATCHED, summarize, watched
 from surefoot.policies.policy import Policy
@@ -48,9 +50,9 @@ class Learner:
         if self._return_stats == "previous":
             self.policy.critic.absorb(batch.returns)
         # Only now: until here the policy saw the numbers it acted on (S10).
-        self.policy.absorb(batch.obs, rollout.obs_moments)
+        metrics = absorb_obs(self.policy, batch, rollout) | memory_metrics(rollout, samples, self.policy)
         self.update += 1
-        return summarize(epochs, samples, self.policy, knobs)
+        return replace(summarize(epochs, samples, self.policy, knobs), metrics=metrics)
 
     def _step(self, minibatch: Batch, knobs: Knobs) -> Tensor:
         """One gradient step. Micro-batches weigh by their share, so that they add up to the one large batch (S9)."""

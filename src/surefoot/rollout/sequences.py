@@ -29,10 +29,10 @@ class Runs:
         return Runs(self.first[chosen], self.length[chosen])
 
 
-def split(rollout: Rollout, chunks: Chunks) -> Runs:
+def split(episode_start: Tensor, valid: Tensor, chunks: Chunks) -> Runs:
     """The sequences of a rollout: cut where a chunk or an episode begins, and where steps are not valid."""
-    valid, begins = rollout.valid.T.contiguous(), rollout.episode_start.T.clone()
-    begins[:, list(chunks.first_steps)] = True
+    valid, begins = valid.T.contiguous(), episode_start.T.clone()
+    begins[:, chunks.first_steps] = True
     begins[:, 1:] |= ~valid[:, :-1]
     first = (begins & valid).flatten().nonzero().squeeze(1)
     run_of_step = (begins & valid).flatten().cumsum(0) - 1
@@ -49,11 +49,11 @@ class SequenceSamples:
         self._steps = map_rollout(lambda leaf: leaf.transpose(0, 1).flatten(0, 1), rollout, targets)
         self._valid = rollout.valid.T.flatten()
         self.batch = map_batch(itemgetter(self._valid), self._steps)
-        self.runs = split(rollout, rollout.chunks)
+        self.runs = split(rollout.episode_start, rollout.valid, rollout.chunks)
         self.num_units = len(self.runs.first)
         rows, steps = self.runs.first // self._num_steps, self.runs.first % self._num_steps
         self._place = torch.bucketize(steps, torch.tensor(rollout.chunks.first_steps), right=True) - 1, rows
-        self._kept = self._state = rollout.state
+        self._kept = self.state = rollout.state
 
     @property
     def padding(self) -> float:
@@ -66,18 +66,18 @@ class SequenceSamples:
         """Every sequence once, in minibatches of about `size` samples each."""
         order = torch.arange(self.num_units) if order is None else order
         for chosen in _shares(order, self.runs.length[order], size):
-            yield self._packed(self.runs[chosen], tuple(part[self._place][chosen] for part in self._state))
+            yield self._packed(self.runs[chosen], tuple(part[self._place][chosen] for part in self.state))
 
     def begin_epoch(self, policy: Policy) -> None:
         """Recompute the memory that sequences begin with, as the policy is now, if that is wanted."""
         first_steps, kept_steps = self._chunks.first_steps, self._chunks.state_steps
         if self._recomputes:
-            self._state = tuple(part.clone() for part in self._kept)
+            self.state = tuple(part.clone() for part in self._kept)
             for chunk in range(1, len(first_steps)):
-                before = tuple(part[chunk - 1] for part in self._state)
+                before = tuple(part[chunk - 1] for part in self.state)
                 self._carry(policy, chunk, first_steps[chunk - 1], before)
         elif first_steps != kept_steps:  # burn-in
-            self._state = tuple(part.clone() for part in self._kept)
+            self.state = tuple(part.clone() for part in self._kept)
             for chunk in range(1, len(first_steps)):
                 self._carry(policy, chunk, kept_steps[chunk], tuple(part[chunk] for part in self._kept))
 
@@ -97,7 +97,7 @@ class SequenceSamples:
         rows = rows[first[rows] < until - since]
         runs = Runs(rows * self._num_steps + since + first[rows], until - since - first[rows])
         minibatch = self._packed(runs, tuple(part[rows] for part in before))
-        for part, carried in zip(self._state, policy(*minibatch.inputs).state, strict=True):
+        for part, carried in zip(self.state, policy(*minibatch.inputs).state, strict=True):
             part[chunk, rows] = carried
 
     def _packed(self, runs: Runs, state: State) -> Batch:

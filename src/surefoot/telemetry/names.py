@@ -35,6 +35,11 @@ EPOCHS = "train/epochs"
 SKIPPED_STEPS = "train/skipped_steps"
 ROLLBACKS = "train/rollbacks"
 
+MEMORY_PREFIX = "memory/"
+PADDING = "memory/padding"
+OBS_DRIFT_WITHIN = "normalizer/drift_within"
+OBS_DRIFT_ACROSS = "normalizer/drift_across"
+
 EVAL_REWARD = "eval/mean_reward"
 EVAL_REWARD_STD = "eval/std_reward"
 EVAL_LENGTH = "eval/mean_ep_length"

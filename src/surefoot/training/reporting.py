@@ -48,7 +48,7 @@ def metrics_of(report: IterationReport, elapsed_s: float) -> dict[str, float]:
         count = len(stats.recent)
         metrics[names.EPISODE_REWARD] = sum(episode.total_reward for episode in stats.recent) / count
         metrics[names.EPISODE_LENGTH] = sum(episode.length for episode in stats.recent) / count
-    return metrics | report.metrics
+    return metrics | learned.metrics | report.metrics
 
 
 class Report:

@@ -11,6 +11,8 @@ class Memory(nn.Module):
     """Base of memories: features of every sample in, features that know the past out."""
 
     output_size: int
+    state_names: tuple[str, ...] = ()
+    """What the parts of its state are called."""
 
     def __init__(self, input_size: int, config: MemoryConfig) -> None:
         super().__init__()

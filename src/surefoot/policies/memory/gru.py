@@ -12,7 +12,7 @@ from surefoot.policies.memory.scan import gru_scan
 class GRUMemory(Recurrent):
     """The state is (h,), `[rows, layers, hidden]`."""
 
-    state_parts = 1
+    state_names = ("hidden",)
     keep_gate = 1  # of r, z, n
 
     def __init__(self, input_size: int, config: MemoryConfig) -> None:

@@ -12,7 +12,7 @@ from surefoot.policies.memory.scan import lstm_scan
 class LSTMMemory(Recurrent):
     """The state is (h, c), `[rows, layers, hidden]` each."""
 
-    state_parts = 2
+    state_names = ("hidden", "cell")
     keep_gate = 1  # of i, f, g, o
 
     def __init__(self, input_size: int, config: MemoryConfig) -> None:

@@ -13,7 +13,6 @@ class Recurrent(Memory):
     """Layers of cells; torch's own module holds their weights, under the names that everybody knows."""
 
     cells: nn.RNNBase
-    state_parts: int
     keep_gate: int
     """Which of the gates keeps the past."""
 
@@ -24,12 +23,12 @@ class Recurrent(Memory):
 
     def initial_state(self, num_rows: int) -> State:
         shape = (num_rows, self.cells.num_layers, self.cells.hidden_size)
-        return tuple(torch.zeros(shape) for _ in range(self.state_parts))
+        return tuple(torch.zeros(shape) for _ in self.state_names)
 
     def forward(self, features: Tensor, state: State, batch_sizes: Tensor | None) -> tuple[Tensor, State]:
         if batch_sizes is None:
             batch_sizes = torch.tensor([len(features)])
-        features, last = features.float(), []  # memory keeps full precision: its errors would add up
+        features, last = features.to(state[0].dtype), []  # memory keeps full precision: its errors would add up
         with torch.autocast("cpu", enabled=False):
             for layer, (weight_ih, weight_hh, bias_ih, bias_hh) in enumerate(self.cells.all_weights):
                 gates = functional.linear(features, weight_ih, bias_ih)

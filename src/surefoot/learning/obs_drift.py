@@ -1,0 +1,48 @@
+"""Observation statistics move on after every update; how far they do says whether the inputs of the policy hold still."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from surefoot.core.records import Batch, Rollout
+from surefoot.core.tree import tree_items
+from surefoot.policies.normalizer import RunningNormalizer
+from surefoot.policies.policy import Policy
+from surefoot.telemetry import names
+
+
+@torch.no_grad()
+def absorb_obs(policy: Policy, batch: Batch, rollout: Rollout) -> dict[str, float]:
+    """Merge a rollout's observations into the policy's statistics; how far they moved, in standard deviations.
+
+    `within` is the distance between the means of the rollout's first and second half, `across` that between the
+    policy's means before and after; both root mean square over the elements. The first rollout has nothing to move from.
+    """
+    normalizers = policy.obs_normalizers()
+    is_first = any(normalizer.count == 0 for normalizer in normalizers.values())
+    before = {key: normalizer.shift.clone() for key, normalizer in normalizers.items()}
+    policy.absorb(batch.obs, rollout.obs_moments)
+    if not normalizers:
+        return {}
+    drift = {names.OBS_DRIFT_WITHIN: _distance(_change_within(rollout, normalizers), normalizers)}
+    if not is_first:
+        change = {key: normalizer.shift - before[key] for key, normalizer in normalizers.items()}
+        drift[names.OBS_DRIFT_ACROSS] = _distance(change, normalizers)
+    return drift
+
+
+def _change_within(rollout: Rollout, normalizers: Mapping[str, RunningNormalizer]) -> dict[str, Tensor]:
+    middle = len(rollout.reward) // 2
+    halves = slice(None, middle), slice(middle, None)
+    leaves = {key: leaf for key, leaf in tree_items(rollout.obs) if key in normalizers}
+    return {key: _mean(leaf, rollout, halves[1]) - _mean(leaf, rollout, halves[0]) for key, leaf in leaves.items()}
+
+
+def _mean(leaf: Tensor, rollout: Rollout, steps: slice) -> Tensor:
+    return leaf[steps][rollout.valid[steps]].float().mean(0)
+
+
+def _distance(change: Mapping[str, Tensor], normalizers: Mapping[str, RunningNormalizer]) -> float:
+    scaled = [(moved / normalizers[key].scale).flatten() for key, moved in change.items()]
+    return float(torch.cat(scaled).square().mean().sqrt())

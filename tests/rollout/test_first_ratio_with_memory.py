@@ -1,0 +1,196 @@
+"""S7 with memory: every kind, observation, distribution and engine, with episodes that end inside sequences.
+
+And every well-known way to get hidden states wrong is planted once, to see that this would notice.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from surefoot.compose import Specs, build_collector, build_env, build_policy
+from surefoot.core.config import Config
+from surefoot.core.layers import build_config
+from surefoot.core.records import Rollout, Targets
+from surefoot.policies import policy as policy_module
+from surefoot.policies.policy import Policy
+from surefoot.rollout import sequences
+from surefoot.rollout.buffer import RolloutBuffer
+from surefoot.rollout.samples import samples_of
+
+STEPS, ROWS, TOLERANCE = 40, 4, 1e-5
+TASKS = {
+    ("flat", "gaussian"): {"id": "PendulumNoVel-v1", "max_episode_steps": 13},
+    ("flat", "beta"): {"id": "PendulumNoVel-v1", "max_episode_steps": 13},
+    ("flat", "categorical"): {"id": "CartPoleNoVel-v1", "max_episode_steps": 13},
+    ("dict", "gaussian"): {"id": "Probe-v0", "kwargs": {"action": "box"}, "max_episode_steps": 13},
+    ("dict", "beta"): {"id": "Probe-v0", "kwargs": {"action": "box"}, "max_episode_steps": 13},
+    ("dict", "categorical"): {"id": "Probe-v0", "kwargs": {"action": "discrete"}, "max_episode_steps": 13},  # masks
+}
+
+
+def configured(kind: str, form: str, distribution: str, engine: str, ppo: Any = None, **policy: Any) -> Config:
+    memory = {"kind": kind, "hidden_size": 12, "layers": 2, "shared": policy.pop("shared", False)}
+    return build_config(
+        {
+            "env": TASKS[form, distribution],
+            "policy": {"memory": memory, "distribution": distribution, "hidden": (16,), **policy},
+            "rollout": {"num_envs": ROWS, "num_steps": STEPS, "sequence_length": 8, "engine": engine, "workers": 2},
+            "ppo": {"batch_size": STEPS, **(ppo or {})},
+            "normalize": {"obs": True},
+        }
+    )
+
+
+def rollouts(config: Config, count: int = 2) -> Iterator[tuple[Rollout, Policy]]:
+    env = build_env(config)
+    try:
+        policy = build_policy(config, Specs(env.obs_spec, env.action_spec))
+        with torch.no_grad():
+            for name, parameter in policy.head.named_parameters():
+                if name.endswith("weight"):  # log-probs that say which action they belong to
+                    parameter.mul_(50)
+        collector = build_collector(config, env, policy)
+        for _ in range(count):
+            yield collector.collect(policy), policy
+    finally:
+        env.close()
+
+
+@torch.no_grad()
+def largest_difference(rollout: Rollout, policy: Policy, config: Config) -> float:
+    """Of log-probs and values, recomputed in shuffled minibatches of sequences."""
+    samples = samples_of(rollout, Targets(rollout.reward, rollout.reward), config.ppo)
+    samples.begin_epoch(policy)
+    order = torch.randperm(samples.num_units, generator=torch.Generator().manual_seed(2))
+    found = 0.0
+    for batch in samples.minibatches(config.ppo.batch_size, order):
+        output = policy(*batch.inputs)
+        log_prob = (output.distribution.log_prob(batch.action) - batch.log_prob).abs().max()
+        found = max(found, float(log_prob), float((output.value - batch.value).abs().max()))
+    return found
+
+
+def assert_ratio_is_one(config: Config) -> None:
+    for rollout, policy in rollouts(config):
+        inside = rollout.episode_start.clone()
+        inside[::8] = False
+        assert inside.any(), "an episode must end inside a sequence for this test to say anything"
+        assert rollout.log_prob.std() > 1e-3
+        assert largest_difference(rollout, policy, config) < TOLERANCE
+
+
+@pytest.mark.parametrize("engine", ["local", "processes", "native"])
+@pytest.mark.parametrize(("form", "distribution"), TASKS)
+@pytest.mark.parametrize("kind", ["none", "gru", "lstm"])
+def test_every_mix(kind, form, distribution, engine):
+    assert_ratio_is_one(configured(kind, form, distribution, engine))
+
+
+@pytest.mark.parametrize("engine", ["local", "native"])
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"share_trunk": True},
+        {"shared": True},
+        {"shared": True, "critic_obs": ("wheel",)},
+        {"critic_obs": ("wheel",)},
+        {"encoders": {"wheel": {"kind": "mlp", "layers": (7,)}}},
+    ],
+    ids=["trunk shared", "memory shared", "memory shared, critic sees more", "critic sees more", "encoders"],
+)
+def test_actor_and_critic_share_or_do_not(settings, kind, engine):
+    assert_ratio_is_one(configured(kind, "dict", "categorical", engine, **settings))
+
+
+@pytest.mark.parametrize("ppo", [{"sequence_state": "recomputed"}, {"burn_in": 5}, {"burn_in": 100}], ids=str)
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_recomputed_states_are_the_stored_ones_before_anything_is_learned(kind, ppo):
+    assert_ratio_is_one(configured(kind, "flat", "categorical", "native", ppo=ppo))
+
+
+def test_recomputed_states_move_with_the_weights():
+    config = configured("gru", "flat", "gaussian", "native", ppo={"sequence_state": "recomputed"})
+    for rollout, policy in rollouts(config, 1):
+        targets = Targets(rollout.reward, rollout.reward)
+        recomputed, stored = (samples_of(rollout, targets, ppo) for ppo in (config.ppo, build_config({}).ppo))
+        with torch.no_grad():
+            policy.actor_body.memory.cells.weight_hh_l0.mul_(0.5)
+        for samples in (recomputed, stored):
+            samples.begin_epoch(policy)
+        (new,), (old,) = (list(samples.minibatches(10_000)) for samples in (recomputed, stored))
+        moved = (new.state[0] - old.state[0]).abs().amax((1, 2)) > 1e-4
+        assert moved[~new.episode_start[: len(moved)]].any()
+        first, following = (
+            (new - old).abs().max() > 1e-4
+            for new, old in zip(recomputed.state[0][:2], stored.state[0][:2], strict=True)
+        )
+        assert following
+        assert not first, "a rollout begins with what was remembered then"
+
+
+def planted_early_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    forgotten = policy_module._forgotten
+
+    def early(state: Any, episode_start: torch.Tensor) -> Any:
+        return forgotten(state, episode_start.roll(-1))
+
+    monkeypatch.setattr(policy_module, "_forgotten", early)
+
+
+def planted_no_reset_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    split = sequences.split
+    monkeypatch.setattr(sequences, "split", lambda start, valid, chunks: split(torch.zeros_like(start), valid, chunks))
+
+
+def planted_zero_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = sequences.SequenceSamples._packed
+
+    def zeroed(self: Any, runs: Any, state: Any) -> Any:
+        return packed(self, runs, tuple(torch.zeros_like(part) for part in state))
+
+    monkeypatch.setattr(sequences.SequenceSamples, "_packed", zeroed)
+
+
+def planted_state_after_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    keep = RolloutBuffer.keep_state
+
+    def late(self: RolloutBuffer, step: int, rows: slice, state: Any) -> None:
+        keep(self, step - 1, rows, state)
+
+    monkeypatch.setattr(RolloutBuffer, "keep_state", late)
+
+
+def planted_wrong_reshape(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time-major samples read as if they were row after row."""
+    rows = sequences.map_rollout
+    monkeypatch.setattr(
+        sequences, "map_rollout", lambda function, *rollout: rows(lambda leaf: leaf.flatten(0, 1), *rollout)
+    )
+
+
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+@pytest.mark.parametrize(
+    "plant",
+    [
+        planted_early_reset,
+        planted_no_reset_inside,
+        planted_zero_state,
+        planted_state_after_the_step,
+        planted_wrong_reshape,
+    ],
+)
+def test_hidden_states_gone_wrong_are_noticed(plant: Callable[..., None], kind, monkeypatch):
+    config = configured(kind, "flat", "categorical", "local")
+    if plant is planted_early_reset:  # only while learning: acting and learning alike would be wrong alike
+        for rollout, policy in rollouts(config):
+            kept = replace(rollout, state=tuple(part.clone() for part in rollout.state))
+            with monkeypatch.context() as patch:
+                plant(patch)
+                assert largest_difference(kept, policy, config) > 100 * TOLERANCE
+        return
+    plant(monkeypatch)
+    assert max(largest_difference(rollout, policy, config) for rollout, policy in rollouts(config)) > 100 * TOLERANCE
