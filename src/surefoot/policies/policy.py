@@ -240,7 +240,9 @@ def _seen(parts: Any, keys: Sequence[str] | None) -> Any:
 
 def _forgotten(state: State, episode_start: Tensor) -> State:
     """Zero the memory of rows, or sequences, that begin an episode: before the cell sees it (S6)."""
-    return tuple(part.masked_fill(episode_start[: part.shape[0]].view(-1, *(1,) * (part.dim() - 1)), 0.0) for part in state)
+    return tuple(
+        part.masked_fill(episode_start[: part.shape[0]].view(-1, *(1,) * (part.dim() - 1)), 0.0) for part in state
+    )
 
 
 @torch.no_grad()
