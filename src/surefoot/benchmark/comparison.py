@@ -34,6 +34,15 @@ class Sides:
     peers: list[str]
     absent: dict[str, str]
 
+    @property
+    def names(self) -> list[str]:
+        """All that can run here, ours first."""
+        return [*self.engines, *self.peers]
+
+    def fitting(self, task: Task) -> list[str]:
+        """Those of them that can do the same work at a task."""
+        return [name for name in self.names if PEERS[name].fits(task)]
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -87,6 +96,7 @@ def _report(comparison: Comparison, effort: Effort, measured: Sequence[tuple[Tas
     sides, threads = comparison.sides, comparison.threads
     notes = _absences(sides)
     for task, rounds in measured:
+        notes += _unfit(task, sides)
         notes += [f"{task.name}: {failure}" for failure in failures(rounds.subjects)]
     notes.append(
         f"{NOISE_NOTE} A ratio is ours over theirs, each repeat of ours by theirs of the same round: median (lowest and"
@@ -117,10 +127,19 @@ def _absences(sides: Sides) -> list[str]:
     return [f"{PEERS[name].title} left out: {reason}." for name, reason in sides.absent.items()]
 
 
+def _unfit(task: Task, sides: Sides) -> list[str]:
+    """A sentence about those who would not do the same work at a task, if there are any."""
+    fitting = sides.fitting(task)
+    titles = [PEERS[name].title for name in sides.names if name not in fitting]
+    return [f"{task.name}: not for {', '.join(titles)}."] if titles else []
+
+
 def _measure(task: Task, comparison: Comparison, effort: Effort, say: Say) -> Rounds:
     say(f"-- {task.title}")
     sides, threads = comparison.sides, comparison.threads
-    names = [name for name in (*sides.engines, *sides.peers) if PEERS[name].fits(task)]
+    for note in _unfit(task, sides):
+        say(note)
+    names = sides.fitting(task)
     return measure([Plan(name, peer_recipe(name, task, threads), threads or None) for name in names], effort, say)
 
 

@@ -23,16 +23,23 @@ class Task:
     hidden: tuple[int, ...] = (64, 64)
     activation: str = "tanh"
     has_masks: bool = False
+    lstm: int = 0
+    """Cells of an LSTM before the hidden layers, one of the actor and one of the critic; 0: no memory."""
 
     @property
     def title(self) -> str:
         """For tables."""
-        network = "-".join(map(str, self.hidden))
+        network = (f"LSTM {self.lstm}, " if self.has_memory else "") + "-".join(map(str, self.hidden))
         env = self.env.rpartition(":")[2]
         return (
             f"{env}, {self.num_envs} x {self.num_steps}, {self.epochs} epochs, {self.num_minibatches} minibatches,"
             f" {network} {self.activation}"
         )
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether policies remember."""
+        return self.lstm > 0
 
     @property
     def batch_size(self) -> int:
@@ -53,7 +60,14 @@ class Task:
             "optimizer": {"lr": LEARNING_RATE, "adam_eps": ADAM_EPS},
             "train": {"threads": threads, "steps": 10**12},
         }
-        return build_config(settings)
+        return build_config(settings, self._memory() if self.has_memory else {})
+
+    def _memory(self) -> dict[str, Any]:
+        return {
+            "policy.memory": {"kind": "lstm", "hidden_size": self.lstm, "layers": 1, "shared": False},
+            # As sb3-contrib does: gradients reach back to the start of the episode or of the rollout.
+            "rollout.sequence_length": self.num_steps,
+        }
 
 
 TASKS = {
@@ -66,5 +80,6 @@ TASKS = {
         Task("ant-64", "Ant-v5", 64, 64, 4, 4),
         Task("humanoid-16", "Humanoid-v5", 16, 64, 4, 4, (512, 512, 512), "relu"),
         Task("masked-16", "surefoot.benchmark.masked_choice:MaskedChoice-v0", 16, 128, 4, 4, has_masks=True),
+        Task("cartpole-memory-8", "CartPoleNoVel-v1", 8, 128, 4, 4, (64,), lstm=64),
     )
 }

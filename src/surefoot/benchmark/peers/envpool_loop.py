@@ -34,8 +34,8 @@ class EnvPoolLoop:
 
     @classmethod
     def fits(cls, task: Task) -> bool:
-        """It has the Gymnasium ids, not envs of other modules."""
-        return ":" not in task.env
+        """It has the Gymnasium ids, not envs of other modules; the loop knows no memory."""
+        return ":" not in task.env and not task.has_memory
 
     def run(self, iterations: int) -> Window:
         """Whole iterations."""

@@ -35,8 +35,8 @@ class RslRlPPO:
 
     @classmethod
     def fits(cls, task: Task) -> bool:
-        """It has Gaussian policies only."""
-        return not task.has_masks and isinstance(_action_space(task), gym.spaces.Box)
+        """It has Gaussian policies only, here without memory."""
+        return not (task.has_masks or task.has_memory) and isinstance(_action_space(task), gym.spaces.Box)
 
     def run(self, iterations: int) -> Window:
         """Its runner for so many iterations; every step is executed, as envs reset in the same one."""

@@ -43,8 +43,8 @@ class SkrlPPO:
 
     @classmethod
     def fits(cls, task: Task) -> bool:
-        """It knows no masks."""
-        return not task.has_masks
+        """It knows no masks; its recurrent PPO, which is another agent, takes no part."""
+        return not task.has_masks and not task.has_memory
 
     def run(self, iterations: int) -> Window:
         """Its trainer for so many rollouts; the envs go on from where they were."""

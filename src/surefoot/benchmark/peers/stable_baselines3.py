@@ -46,8 +46,8 @@ class StableBaselines3(Learning):
 
     @classmethod
     def fits(cls, task: Task) -> bool:
-        """Its PPO knows no masks."""
-        return not task.has_masks
+        """Its PPO knows neither masks nor memory."""
+        return not task.has_masks and not task.has_memory
 
     def _vec_env(self) -> Any:
         raise NotImplementedError
