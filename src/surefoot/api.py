@@ -1,7 +1,8 @@
 """PPO: the Python surface, with the names people know."""
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from surefoot.envs.batching import as_batch
 from surefoot.envs.make import EnvSource, fixed_envs
 from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.evaluate import Evaluation, evaluate
+from surefoot.export.onnx_file import Exported, export_onnx
+from surefoot.export.parity import TOLERANCE
 from surefoot.policies.policy import EncoderFactory, Policy
 from surefoot.presets import load_preset, preset_names
 from surefoot.training.checkpoint import check_shapes, read_checkpoint, write_checkpoint
@@ -30,6 +33,8 @@ from surefoot.training.run_directory import RunDirectory
 from surefoot.training.trainer import Trainer
 
 Pathlike = str | Path
+EXPORT_ROWS = 2
+"""Envs that an exported policy is tried on, side by side."""
 
 
 class PPO:
@@ -117,16 +122,13 @@ class PPO:
         self, episodes: int = 10, *, seed: int = 0, deterministic: bool = True, env: EnvSource | None = None
     ) -> Evaluation:
         """Mean reward, spread and confidence interval over whole episodes from fixed seeds."""
-        source = self._source if env is None else env
-        if source is not None and env is None and fixed_envs(source) is not None:
-            raise EnvError("this agent's env cannot be made again for evaluation; pass one: evaluate(env=...)")
-        vec_env = build_env(self.config, source, seed, rows=min(episodes, EVALUATION_ROWS))
-        try:
-            self._check_spaces(vec_env)
+        with self._envs_like_ours(env, seed, min(episodes, EVALUATION_ROWS)) as vec_env:
             return evaluate(self.policy, vec_env, episodes, seed, deterministic)
-        finally:
-            if env is None or fixed_envs(env) is None:
-                vec_env.close()
+
+    def export_onnx(self, path: Pathlike, *, env: EnvSource | None = None, tolerance: float = TOLERANCE) -> Exported:
+        """Write an ONNX file, and a script that runs it, once it acts as the policy does over an episode."""
+        with self._envs_like_ours(env, self.config.train.seed, EXPORT_ROWS) as vec_env:
+            return export_onnx(self.policy, vec_env, self.config, Path(path), tolerance)
 
     def save(self, path: Pathlike) -> None:
         """Write a checkpoint: enough to act, and to go on learning."""
@@ -179,6 +181,20 @@ class PPO:
             if self._saved is not None:
                 self._run(None).load_state(self._saved)
         return self._trainer
+
+    @contextmanager
+    def _envs_like_ours(self, env: EnvSource | None, seed: int, rows: int) -> Iterator[VecEnv]:
+        """Other envs than those that are learned on, or the ones that are given."""
+        source = self._source if env is None else env
+        if source is not None and env is None and fixed_envs(source) is not None:
+            raise EnvError("this agent's env cannot be made again; pass one to use: env=...")
+        vec_env = build_env(self.config, source, seed, rows)
+        try:
+            self._check_spaces(vec_env)
+            yield vec_env
+        finally:
+            if env is None or fixed_envs(env) is None:
+                vec_env.close()
 
     def _check_spaces(self, env: VecEnv) -> None:
         if Specs(env.obs_spec, env.action_spec) != self.specs:

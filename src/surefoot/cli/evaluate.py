@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import tyro
 
 from surefoot.cli.arguments import parse
-from surefoot.core.errors import CheckpointError
+from surefoot.cli.trained import load_agent
 
 
 def main(arguments: list[str]) -> int:
@@ -34,33 +34,14 @@ def evaluate_model(
         json: print JSON for machines
         env: a Gymnasium id to use instead of the one the policy was trained on
     """
-    from surefoot.api import PPO
     from surefoot.core.errors import ConfigError
 
     if episodes < 1:
         raise ConfigError([f"--episodes: must be at least 1 (got {episodes})"])
-    path = _model_file(model)
-    agent = PPO.load(path, env)
-    if model.is_file() and env is None and ":" in agent.config.env.id:
-        raise CheckpointError(
-            f"{model} asks to import '{agent.config.env.id}'; if you trust it, say so with --env {agent.config.env.id}"
-        )
+    agent, path = load_agent(model, env)
     evaluation = agent.evaluate(episodes, seed=seed, deterministic=not stochastic)
     _print(evaluation.to_json(), json, path)
     return 0
-
-
-def _model_file(model: Path) -> Path:
-    if not model.is_dir():
-        return model
-    from surefoot.training.run_directory import RunDirectory
-
-    run = RunDirectory(model)
-    if run.best.exists():
-        return run.best
-    if not run.saved():
-        raise CheckpointError(f"{model} holds no checkpoint yet")
-    return run.saved()[0]
 
 
 def _print(result: dict[str, Any], as_json: bool, path: Path) -> None:

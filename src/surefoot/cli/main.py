@@ -12,6 +12,7 @@ COMMANDS = {
     "train": "train a preset or any Gymnasium environment",
     "resume": "go on with a run, exactly where it stopped",
     "evaluate": "score a run or a model file",
+    "export": "write a policy as an ONNX file that runs without Surefoot",
     "doctor": "say what is wrong with a run, and what to try",
     "report": "write an HTML page about one or several runs",
     "verify": "prove the native path equal to the readable one",

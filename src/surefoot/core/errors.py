@@ -45,3 +45,7 @@ class RunDirectoryError(SurefootError):
 
 class NativeError(SurefootError):
     """The compiled core is missing or does not fit, or was asked for something it does not know."""
+
+
+class ExportError(SurefootError):
+    """A policy cannot be exported: a package is missing, or its graph does not compute what the policy does."""

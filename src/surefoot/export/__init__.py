@@ -1,0 +1,1 @@
+"""Policies as ONNX files that need neither Surefoot nor torch to run."""

@@ -1,0 +1,100 @@
+"""The policy as it is deployed: an env's own observations in, an env's own actions out, everything else inside."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass, fields, is_dataclass
+
+import torch
+from torch import Tensor, nn
+
+from surefoot.core.specs import ArraySpec, ObsSpec
+from surefoot.core.tree import tree_items
+from surefoot.export.one_step import replace_memories
+from surefoot.policies.distributions import Distribution
+from surefoot.policies.policy import ActorCritic, Policy, PolicyOutput
+
+OBS, ACTION, EPISODE_START, ACTION_MASK = "obs", "action", "episode_start", "action_mask"
+STATE, NEXT_STATE, DISTRIBUTION = "state_", "next_state_", "distribution/"
+
+
+@dataclass(frozen=True)
+class Input:
+    """A named input of the graph, and a value that one row of it may have."""
+
+    name: str
+    example: Tensor
+
+    def batch(self, num_rows: int) -> Tensor:
+        """The same in every row."""
+        return self.example.repeat(num_rows, *(1,) * self.example.dim())
+
+
+class Deployed(nn.Module):
+    """One step of a batch of rows, deterministic; `forward` takes the `inputs` and gives the `outputs`, in order."""
+
+    def __init__(self, policy: Policy, obs_spec: ObsSpec, mask_size: int) -> None:
+        super().__init__()
+        self.policy, self._obs_spec = deepcopy(policy), obs_spec
+        replace_memories(self.policy)
+        self.inputs = list(_inputs(policy, obs_spec, mask_size))
+        with torch.no_grad():
+            self.outputs = tuple(self.step({part.name: part.batch(2) for part in self.inputs}))
+
+    def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
+        given = {part.name: value for part, value in zip(self.inputs, values, strict=True)}
+        return tuple(self.step(given).values())
+
+    def step(self, given: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Outputs by name from inputs by name."""
+        obs = {key: _shifted(given[obs_name(key)], spec) for key, spec in tree_items(self._obs_spec)}
+        state = tuple(value for name, value in given.items() if name.startswith(STATE))
+        output = self.policy(
+            obs if isinstance(self._obs_spec, dict) else obs[""], state, given[EPISODE_START], given.get(ACTION_MASK)
+        )
+        # Copies: in a graph, what is also an input or another output would need two names.
+        return {name: part.clone() for name, part in named_outputs(self.policy, output).items()}
+
+
+def named_outputs(policy: Policy, output: PolicyOutput) -> dict[str, Tensor]:
+    """What a graph gives: the env's action, the next state, and the parameters of the distribution."""
+    results = {ACTION: policy.head.to_env(output.distribution.mode())}
+    results |= {f"{NEXT_STATE}{index}": part for index, part in enumerate(output.state)}
+    return results | {f"{DISTRIBUTION}{name}": part for name, part in _parameters(output.distribution)}
+
+
+def obs_name(key: str) -> str:
+    """The input of an observation key; a lone observation has the empty one."""
+    return f"{OBS}/{key}" if key else OBS
+
+
+def acting_copy(policy: Policy) -> Policy:
+    """A copy in evaluation mode that computes in float32: the weights are float32 whatever `policy.precision` says."""
+    copy = deepcopy(policy).eval().requires_grad_(False)
+    if isinstance(copy, ActorCritic):
+        copy._config = copy._config.model_copy(update={"precision": "float32"})
+    return copy
+
+
+def _inputs(policy: Policy, obs_spec: ObsSpec, mask_size: int) -> Iterator[Input]:
+    for key, spec in tree_items(obs_spec):
+        first = torch.tensor(spec.start).reshape(spec.shape) if spec.start else torch.from_numpy(spec.zeros())
+        yield Input(obs_name(key), first)
+    for index, part in enumerate(policy.initial_state(1)):
+        yield Input(f"{STATE}{index}", part[0])
+    yield Input(EPISODE_START, torch.tensor(True))
+    if mask_size:
+        yield Input(ACTION_MASK, torch.ones(mask_size, dtype=torch.bool))
+
+
+def _shifted(value: Tensor, spec: ArraySpec) -> Tensor:
+    """Categories counted from 0, as policies take them, from those that the env counts from `start`."""
+    return value - torch.tensor(spec.start).reshape(spec.shape) if any(spec.start) else value
+
+
+def _parameters(distribution: Distribution) -> Iterator[tuple[str, Tensor]]:
+    """The tensors that a distribution consists of."""
+    if is_dataclass(distribution):
+        for field in fields(distribution):
+            value = getattr(distribution, field.name)
+            if isinstance(value, Tensor):
+                yield field.name, value

@@ -1,0 +1,73 @@
+"""From a policy to an ONNX file that is known to act alike, and a script beside it."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from surefoot.core.config import Config
+from surefoot.core.errors import ExportError
+from surefoot.core.specs import spec_to_json
+from surefoot.core.torch_threads import one_torch_thread
+from surefoot.core.version import VERSION
+from surefoot.envs.protocol import VecEnv
+from surefoot.export.deployed import Deployed, acting_copy
+from surefoot.export.graph import build_graph, require_packages
+from surefoot.export.parity import TOLERANCE, Parity, check_parity
+from surefoot.export.script import MARK, run_script
+from surefoot.policies.policy import Policy
+from surefoot.training.checkpoint import write_atomically
+
+SUFFIX = ".onnx"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, and how it was checked."""
+
+    model: Path
+    script: Path
+    parity: Parity
+
+
+def export_onnx(policy: Policy, env: VecEnv, config: Config, path: Path, tolerance: float = TOLERANCE) -> Exported:
+    """Write the policy and a script that runs it; only after both went through an episode of `env` alike."""
+    require_packages()
+    from onnxruntime import InferenceSession, SessionOptions
+
+    script = path.with_name(f"{path.stem}_run.py")
+    _check_targets(path, script)
+    reference = acting_copy(policy)
+    deployed = Deployed(reference, env.obs_spec, env.mask_size)
+    data = build_graph(deployed, describe(config, env)).SerializeToString()
+    options = SessionOptions()
+    options.intra_op_num_threads = 1  # more would only wait for each other: two rows are little work
+    session = InferenceSession(data, options)
+    with one_torch_thread():
+        parity = check_parity(reference, session, env, tolerance)
+    inputs = [part.name for part in session.get_inputs()]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(script, run_script(path.name, config.env.id, inputs, env.obs_spec).encode())
+        write_atomically(path, data)
+    except OSError as error:
+        raise ExportError(f"{path} cannot be written: {error.strerror}; choose another file") from error
+    return Exported(path, script, parity)
+
+
+def describe(config: Config, env: VecEnv) -> dict[str, str]:
+    """What the file says about itself."""
+    return {
+        "surefoot_version": VERSION,
+        "env_id": config.env.id,
+        "config": json.dumps(config.model_dump(mode="json")),
+        "obs_spec": json.dumps(spec_to_json(env.obs_spec)),
+        "action_spec": json.dumps(spec_to_json(env.action_spec)),
+    }
+
+
+def _check_targets(path: Path, script: Path) -> None:
+    """Before any work: never over a file that is something else."""
+    if path.suffix != SUFFIX or path.is_dir():
+        raise ExportError(f"{path} is no name for a model: it must be a file that ends in {SUFFIX}")
+    if script.exists() and MARK not in script.read_text(encoding="utf-8", errors="replace")[:200]:
+        raise ExportError(f"{script} exists and was not written by an export; move it, or name the model differently")

@@ -1,0 +1,124 @@
+"""Whether a graph acts as its policy does: side by side through a real episode, each with its own memory."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from surefoot.core.errors import ExportError
+from surefoot.core.records import State
+from surefoot.core.specs import ArraySpec
+from surefoot.core.tree import tree_items, tree_map
+from surefoot.envs.protocol import Slot, VecEnv, new_slot, step_all
+from surefoot.envs.steps import check_step
+from surefoot.export.deployed import ACTION, ACTION_MASK, EPISODE_START, NEXT_STATE, STATE, named_outputs, obs_name
+from surefoot.policies.policy import Policy, PolicyOutput
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+TOLERANCE = 1e-5
+"""Largest difference that is rounding, of numbers around 1."""
+LONGEST_EPISODE = 10_000
+"""Steps after which an episode that does not end has been seen enough of."""
+_STEPS_AFTER = 8
+"""Steps into the next episode, to see that the last one is forgotten."""
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Parity:
+    """How long both were watched, and how far they were from each other: at 1, or relative if larger."""
+
+    steps: int
+    largest_difference: float
+
+
+@torch.no_grad()
+def check_parity(policy: Policy, session: "InferenceSession", env: VecEnv, tolerance: float) -> Parity:
+    """Refuse a graph that gives another action, distribution or memory than the policy at any step."""
+    slot = new_slot(env.num_rows, env.obs_spec, env.mask_size)
+    env.reset(slot)
+    check_step(env, slot, 0)
+    state, start = policy.initial_state(env.num_rows), np.ones(env.num_rows, dtype=bool)
+    graph = GraphMemory(session, state)
+    step, last, largest = 0, LONGEST_EPISODE, 0.0
+    while step < last + _STEPS_AFTER:
+        mask = None if slot.action_mask is None else torch.tensor(slot.action_mask)
+        output = policy(tree_map(torch.tensor, slot.obs), state, torch.tensor(start), mask)
+        differences = _differences(policy, output, graph.step(_raw_inputs(env, slot, start)), env.action_spec)
+        largest = max(largest, _checked(differences, step, tolerance))
+        state = output.state
+        step_all(env, policy.head.to_env(output.distribution.mode()).numpy(), slot)
+        step += 1
+        check_step(env, slot, step)
+        if (slot.ended & slot.valid).any():
+            last = min(last, step)
+        start = slot.ended | (start & ~slot.valid) | (step == LONGEST_EPISODE)
+    return Parity(step, largest)
+
+
+class GraphMemory:
+    """A session with the state that it carries from step to step."""
+
+    def __init__(self, session: "InferenceSession", state: State) -> None:
+        self._session = session
+        self._outputs = [part.name for part in session.get_outputs()]
+        self._inputs = [part.name for part in session.get_inputs()]
+        self._state: Arrays = {f"{STATE}{index}": part.numpy() for index, part in enumerate(state)}
+
+    def step(self, given: Arrays) -> Arrays:
+        """All outputs by name; inputs that the graph does not have are left out."""
+        feed = {name: value for name, value in {**given, **self._state}.items() if name in self._inputs}
+        results: Arrays = dict(zip(self._outputs, self._session.run(None, feed), strict=True))
+        self._state |= {
+            name.replace(NEXT_STATE, STATE): part for name, part in results.items() if name.startswith(NEXT_STATE)
+        }
+        return results
+
+
+def _raw_inputs(env: VecEnv, slot: Slot, start: NDArray[np.bool_]) -> Arrays:
+    """A step as the env itself gives it: categories counted from where it counts them."""
+    given: Arrays = {EPISODE_START: start}
+    specs = dict(tree_items(env.obs_spec))
+    for key, leaf in tree_items(slot.obs):
+        spec = specs[key]
+        given[obs_name(key)] = leaf + np.reshape(spec.start, spec.shape) if spec.start else leaf
+    return given if slot.action_mask is None else given | {ACTION_MASK: slot.action_mask}
+
+
+def _differences(policy: Policy, output: PolicyOutput, theirs: Arrays, action: ArraySpec) -> dict[str, float]:
+    """The largest difference in each output of the graph."""
+    ours = named_outputs(policy, output)
+    found = {name: _difference(ours[name], part, np.ones(())) for name, part in theirs.items() if name != ACTION}
+    if action.kind == "box":
+        bounds = np.nan_to_num(np.abs(action.bounds()), posinf=0.0).max(axis=0)
+        return found | {ACTION: _difference(ours[ACTION], theirs[ACTION], np.maximum(bounds, 1))}
+    # Of two choices that are equally good, either may win by the last bit.
+    raw = torch.tensor(theirs[ACTION] - np.reshape(action.start, action.shape) if action.start else theirs[ACTION])
+    chosen = raw.reshape(-1, *policy.head.action_shape)
+    best, given = (output.distribution.log_prob(choice) for choice in (output.distribution.mode(), chosen))
+    return found | {ACTION: _difference(best, given.numpy(), np.ones(()))}
+
+
+def _difference(ours: Tensor, theirs: NDArray[Any], scale: NDArray[np.float64]) -> float:
+    wanted = ours.double().numpy()
+    if wanted.shape != theirs.shape:
+        return np.inf
+    with np.errstate(invalid="ignore"):
+        distance = np.abs(wanted - theirs) / np.maximum(np.abs(wanted), scale)
+    return float(np.where(wanted == theirs, 0.0, np.nan_to_num(distance, nan=np.inf)).max(initial=0.0))
+
+
+def _checked(differences: dict[str, float], step: int, tolerance: float) -> float:
+    name, largest = max(differences.items(), key=lambda item: item[1])
+    if not largest <= tolerance:  # nor if either is no number
+        raise ExportError(
+            f"the graph differs from the policy by {largest:.2g} in '{name}' at step {step}, more than {tolerance:.2g};"
+            " nothing was written: if that is near enough, raise the tolerance"
+        )
+    return largest

@@ -1,0 +1,58 @@
+"""`surefoot export`: from a run to a file that acts without Surefoot."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+from surefoot.api import PPO
+from tests.cli.processes import surefoot
+from tests.cli.runs import TINY, train
+
+pytestmark = pytest.mark.xdist_group("export")
+
+ACT = "import json, sys, policy_run; print([int(policy_run.act(obs)) for obs in json.load(sys.stdin)])"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    run = tmp_path_factory.mktemp("export") / "run"
+    train("CartPole-v1", run, *TINY, "--steps", 256, "--train.eval_episodes", 2)
+    return run
+
+
+def test_a_run_becomes_a_file_and_a_script_that_act_alike(run, tmp_path):
+    model = tmp_path / "policy.onnx"
+    lines = surefoot("export", run, "--onnx", model).succeeded().out.splitlines()
+    assert lines[0] == f"policy    {run / 'best.safetensors'}"
+    assert lines[1].startswith(f"model     {model}  (")
+    assert lines[2].startswith("checked   ")
+    assert " steps of CartPole-v1: within " in lines[2]
+    assert lines[3] == f"script    {tmp_path / 'policy_run.py'}  (numpy and onnxruntime alone)"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["policy.onnx", "policy_run.py"]
+
+    agent, env = PPO.load(run / "best.safetensors"), gym.make("CartPole-v1")
+    (obs, _), seen, actions, done = env.reset(seed=3), [], [], False
+    while not done:
+        action, _ = agent.predict(obs)
+        seen.append(obs.tolist())
+        actions.append(int(action))
+        obs, _, terminated, truncated, _ = env.step(action)
+        done = terminated or truncated
+    command = [sys.executable, "-c", ACT]
+    acted = subprocess.run(command, input=json.dumps(seen), cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert json.loads(acted.stdout) == actions
+
+
+def test_what_cannot_be_exported(run, tmp_path):
+    assert "ends in .onnx" in surefoot("export", run, "--onnx", tmp_path / "policy").refused()
+    assert "holds no checkpoint yet" in surefoot("export", tmp_path, "--onnx", tmp_path / "a.onnx").refused()
+    message = surefoot("export", run, "--onnx", tmp_path / "a.onnx", "--tolerance", "1e-12").refused()
+    assert "more than 1e-12; nothing was written" in message
+    other = surefoot("export", run, "--onnx", tmp_path / "a.onnx", "--env", "Pendulum-v1").refused()
+    assert "other observation or action spaces" in other
+    assert surefoot("export", run).code == 2
+    assert not list(tmp_path.iterdir())
