@@ -327,7 +327,8 @@ void bind_engine(nanobind::module_& module) {
            nb::arg("action_mask").none())
       .def("collect", &collect, nb::arg("policy"), nb::arg("obs"), nb::arg("arrays"), nb::arg("seed"),
            nb::arg("first_step"), nb::arg("stream"), nb::arg("low"), nb::arg("high"), nb::arg("with_moments"),
-           nb::arg("memory") = nb::list(), nb::arg("stored_state") = nb::list(), nb::arg("state_steps") = nb::list())
+           nb::arg("memory") = nb::make_tuple(), nb::arg("stored_state") = nb::make_tuple(),
+           nb::arg("state_steps") = nb::make_tuple())
       .def("replay", &replay, nb::arg("actions"), nb::arg("ended"))
       .def("save", &save, nb::sig("def save(self) -> numpy.typing.NDArray[numpy.float64]"))
       .def("load", &load, nb::arg("state"));

@@ -209,10 +209,10 @@ void bind_policy(nanobind::module_& module) {
              std::uint64_t first_row, std::uint32_t stream) {
             return act(policy, obs, mask, state, episode_start, {seed, step, first_row, stream});
           },
-          "obs"_a, "mask"_a = nb::none(), nb::kw_only(), "state"_a = nb::list(), "episode_start"_a = nb::none(),
+          "obs"_a, "mask"_a = nb::none(), nb::kw_only(), "state"_a = nb::make_tuple(), "episode_start"_a = nb::none(),
           "seed"_a, "step"_a, "first_row"_a = 0, "stream"_a = kAction,
           "Raw actions, log-probs and values of rows; `state` is what they remember, one array a part, and is changed.")
-      .def("value", &value, "obs"_a, nb::kw_only(), "state"_a = nb::list(), "episode_start"_a = nb::none(),
+      .def("value", &value, "obs"_a, nb::kw_only(), "state"_a = nb::make_tuple(), "episode_start"_a = nb::none(),
            "V of rows, raw units; `state` stays as it is.")
       .def("to_env", &to_env, "action"_a, "Raw Box actions to what the env takes.")
       .def(

@@ -31,15 +31,21 @@ class Policy:
         obs: Sequence[object],
         mask: object | None = None,
         *,
+        state: Sequence[object] = (),
+        episode_start: object | None = None,
         seed: int,
         step: int,
         first_row: int = 0,
         stream: int = 0,
     ) -> tuple:
-        """Raw actions, log-probs and values of rows."""
+        """
+        Raw actions, log-probs and values of rows; `state` is what they remember, one array a part, and is changed.
+        """
 
-    def value(self, obs: Sequence[object]) -> object:
-        """V of rows, raw units."""
+    def value(
+        self, obs: Sequence[object], *, state: Sequence[object] = (), episode_start: object | None = None
+    ) -> object:
+        """V of rows, raw units; `state` stays as it is."""
 
     def to_env(
         self,
@@ -61,6 +67,10 @@ class Policy:
     @property
     def mask_size(self) -> int: ...
     @property
+    def state_sizes(self) -> list[int]:
+        """Numbers a row of each part of the state; none without memory."""
+
+    @property
     def instructions(self) -> str: ...
 
 def instruction_sets() -> list:
@@ -74,6 +84,24 @@ def tanh(
 
 def uniforms(seed: int, step: int, first_row: int, rows: int, count: int, stream: int = 0) -> object:
     """Uniforms [rows, count] as surefoot.core.philox gives them."""
+
+def lstm_forward(arrays: dict, threads: int) -> None:
+    """
+    States of an LSTM layer over packed sequences, and what backward needs.
+    """
+
+def lstm_backward(arrays: dict, threads: int) -> None:
+    """
+    Gradients of `lstm_forward`'s gates and first states; the weights' are a product of what it gives.
+    """
+
+def gru_forward(arrays: dict, threads: int) -> None:
+    """States of a GRU layer over packed sequences, and what backward needs."""
+
+def gru_backward(arrays: dict, threads: int) -> None:
+    """
+    Gradients of `gru_forward`'s gates and first states; the weights' are a product of what it gives.
+    """
 
 class NonFinite:
     """NaN or infinity, where it was first seen."""
@@ -149,6 +177,9 @@ class Engine:
         low: Sequence[Sequence[float]],
         high: Sequence[Sequence[float]],
         with_moments: Sequence[bool],
+        memory: Sequence[object] = (),
+        stored_state: Sequence[object] = (),
+        state_steps: Sequence[int] = (),
     ) -> RolloutResult: ...
     def replay(self, actions: object, ended: object) -> None: ...
     def save(self) -> numpy.typing.NDArray[numpy.float64]: ...

@@ -24,10 +24,12 @@ from surefoot.policies.distributions.tanh_gaussian import TanhGaussianHead
 from surefoot.policies.encoders.identity import IdentityEncoder
 from surefoot.policies.encoders.mlp import MLPEncoder
 from surefoot.policies.encoders.per_key import DictEncoder
+from surefoot.policies.memory.gru import GRUMemory
+from surefoot.policies.memory.lstm import LSTMMemory
 from surefoot.policies.memory.none import NoMemory
 from surefoot.policies.networks import ACTIVATIONS, MLP
 from surefoot.policies.normalizer import RunningNormalizer
-from surefoot.policies.policy import ActorCritic, Body
+from surefoot.policies.policy import ActorCritic, Body, Branch
 from surefoot.policies.preprocess import Preprocess, _module_name
 
 Plain = dict[str, Any]
@@ -74,6 +76,7 @@ def _plan(policy: nn.Module) -> Plain:
         raise _UnknownToCoreError(f"the native core does not compute in {config.precision}")
     names = {module: name for name, module in policy.named_modules()}
     specs = dict(tree_items(policy.preprocess._raw_spec))
+    _expect(policy.actor_body, "body", Body)  # only a critic branches off
     plan: Plain = {
         "obs": [_plan_obs(policy.preprocess, key, spec) for key, spec in specs.items()],
         "activation": config.activation,
@@ -117,10 +120,29 @@ def _plan_obs(preprocess: Preprocess, key: str, spec: ArraySpec) -> Plain:
 
 
 def _plan_body(body: nn.Module, keys: list[str], names: dict[nn.Module, str], activation: object) -> Plain:
-    _expect(body, "body", Body)
-    assert isinstance(body, Body)
-    _expect(body.memory, "memory", NoMemory)
-    encoder = body.encoder
+    _expect(body, "body", Body, Branch)
+    assert isinstance(body, Body | Branch)
+    memory = _plan_memory(body.memory, names) if isinstance(body, Body) else {"kind": "none"}
+    return {
+        "encoders": [] if body.encoder is None else _plan_encoders(body.encoder, keys, names, activation),
+        "memory": memory,
+        "takes_actor_memory": isinstance(body, Branch),
+        "trunk": _mlp_layers(body.trunk, names, activation),
+    }
+
+
+def _plan_memory(memory: nn.Module, names: dict[nn.Module, str]) -> Plain:
+    _expect(memory, "memory", NoMemory, GRUMemory, LSTMMemory)
+    if not isinstance(memory, GRUMemory | LSTMMemory):
+        return {"kind": "none"}
+    cells, kind = memory.cells, "gru" if isinstance(memory, GRUMemory) else "lstm"
+    _expect(cells, "cells", {"gru": nn.GRU, "lstm": nn.LSTM}[kind])
+    if cells.bidirectional or not cells.bias or cells.proj_size:
+        raise _UnknownToCoreError(f"the native core takes plain layers of cells, which {names[cells]} is not")
+    return {"kind": kind, "layers": cells.num_layers, "hidden": cells.hidden_size, "name": names[cells]}
+
+
+def _plan_encoders(encoder: nn.Module, keys: list[str], names: dict[nn.Module, str], activation: object) -> list[Plain]:
     _expect(encoder, "encoder", IdentityEncoder, MLPEncoder, DictEncoder)
     parts = list(zip(encoder.keys, encoder.parts, strict=True)) if isinstance(encoder, DictEncoder) else [("", encoder)]
     encoders = []
@@ -128,7 +150,7 @@ def _plan_body(body: nn.Module, keys: list[str], names: dict[nn.Module, str], ac
         _expect(part, "encoder", IdentityEncoder, MLPEncoder)
         layers = _mlp_layers(part.network, names, activation) if isinstance(part, MLPEncoder) else []
         encoders.append({"obs": keys.index(key), "layers": layers})
-    return {"encoders": encoders, "trunk": _mlp_layers(body.trunk, names, activation)}
+    return encoders
 
 
 def _mlp_layers(network: nn.Module, names: dict[nn.Module, str], activation: object) -> list[str]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from surefoot.core.errors import PolicyError
 from surefoot.core.moments import Moments
 from surefoot.core.philox import Stream
-from surefoot.core.records import Chunks, Episodes, Rollout
+from surefoot.core.records import Chunks, Episodes, Rollout, State
 from surefoot.core.specs import ArraySpec
 from surefoot.core.tree import tree_items
 from surefoot.envs.engines.native import NativeEngine
@@ -47,6 +47,7 @@ class NativeCollector:
         rows = self.rows
         self._sync(policy)  # first: a policy that is refused must not cost the rows their episodes
         rows.begin(policy)
+        memory = rows.memory  # a copy, which the core carries through all steps
         running = dict(zip(("running_reward", "running_length"), rows.episodes.running, strict=True))
         result = self._env.core.collect(
             self._policy,
@@ -54,12 +55,23 @@ class NativeCollector:
             self._arrays | running,
             *(rows.seed, rows.first_step, int(Stream.ACTION)),
             *(self._low, self._high, self._normalized),
+            **self._memory_arrays(memory),
         )
         if result.problem is not None:
             raise self._nonfinite(result.problem)
+        rows.remember(0, memory)  # a native env has one group
         finished = Episodes(result.total_rewards, result.lengths)
         stats = rows.episodes.adopt(finished, rows.buffer.reward.numel(), result.out_of_bounds)
         return rows.finish(stats, self._moments(result))
+
+    def _memory_arrays(self, memory: State) -> dict[str, Any]:
+        if not memory:
+            return {}
+        return {
+            "memory": [part.flatten(1).numpy() for part in memory],
+            "stored_state": [part.flatten(2).numpy() for part in self.rows.buffer.state],
+            "state_steps": self.rows.buffer.chunks.state_steps,
+        }
 
     def _sync(self, policy: Policy) -> None:
         """Give the core the policy as it is now: not only its weights may have changed since the last rollout."""
