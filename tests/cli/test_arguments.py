@@ -82,3 +82,17 @@ def test_what_is_no_setting_stays_in_order():
 def test_yaml_that_cannot_be_read_is_named():
     with pytest.raises(ConfigError, match=r"env\.kwargs: cannot read the value '\{a: '"):
         split_settings(["--env.kwargs", "{a: "])
+
+
+def test_nothing_is_a_word_where_a_setting_cannot_be_nothing():
+    assert config_of("--ppo.advantage_norm", "none").ppo.advantage_norm == "none"
+    assert config_of("--policy.memory", "none").policy.memory.kind == "none"
+    assert config_of("--policy.memory.kind=none").policy.memory.kind == "none"
+    assert config_of("--ppo.max-grad-norm", "none").ppo.max_grad_norm is None
+
+
+def test_settings_within_a_setting_whatever_comes_first():
+    kind, size = ("--policy.memory", "gru"), ("--policy.memory.hidden-size", "256")
+    for arguments in (kind + size, size + kind, ("--policy.memory.kind", "gru", *size)):
+        memory = config_of(*arguments).policy.memory
+        assert (memory.kind, memory.hidden_size, memory.layers) == ("gru", 256, 1)

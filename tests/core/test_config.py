@@ -272,3 +272,16 @@ def test_a_section_header_with_nothing_below_it_is_nothing():
 def test_a_section_that_is_no_mapping_is_reported_even_if_a_key_of_it_is_given_later():
     with pytest.raises(ConfigError, match="ppo"):
         build_config({"ppo": 3}, {"ppo.gamma": 0.9})
+
+
+def test_one_entry_of_the_memory_that_a_preset_has():
+    for preset in ("lstm", {"kind": "lstm", "layers": 2}):
+        memory = build_config({"policy": {"memory": preset}}, {"policy.memory.hidden_size": 32}).policy.memory
+        assert (memory.kind, memory.hidden_size, memory.layers) == ("lstm", 32, 1 if preset == "lstm" else 2)
+    memory = build_config(by_name({"policy.memory.layers": 2, "memory": "gru"})).policy.memory
+    assert (memory.kind, memory.layers) == ("gru", 2)
+
+
+def test_an_unknown_key_of_the_memory_gets_the_nearest_of_the_memory():
+    (problem,) = problems_of({"policy.memory.hiden_size": 3})
+    assert problem == "policy.memory.hiden_size: unknown key; did you mean 'hidden_size'?"

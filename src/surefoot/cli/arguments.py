@@ -1,7 +1,7 @@
 """`--section.key value` for every config key, beside a command's own options."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import tyro
 import yaml
@@ -31,7 +31,7 @@ def split_settings(arguments: list[str]) -> tuple[list[str], Raw]:
             continue
         if not equals:
             value = pending.pop(0) if pending and not pending[0].startswith("--") else "true"
-        settings[name.replace("-", "_")] = _value(name, value)
+        settings[name.replace("-", "_")] = _value(name.replace("-", "_"), value)
     return rest, settings
 
 
@@ -52,9 +52,16 @@ def wants_help(arguments: list[str]) -> bool:
     return "-h" in arguments or "--help" in arguments
 
 
+def _may_be_nothing(name: str) -> bool:
+    """Elsewhere `none` is a word: a kind of memory, a way not to normalize."""
+    section, _, key = name.partition(".")
+    cls = key_types().get(section)
+    return cls is not None and key in cls.model_fields and type(None) in get_args(cls.model_fields[key].annotation)
+
+
 def _value(name: str, text: str) -> Any:
     """Lists and mappings are YAML; the rest stays text, read by the key's type (`off` is no boolean here)."""
-    if text.lower() in ("null", "none"):
+    if text.lower() == "null" or (text.lower() == "none" and _may_be_nothing(name)):
         return None
     if not text.startswith(("[", "{")):
         return text

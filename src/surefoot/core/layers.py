@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from surefoot.core.config import Config, EncoderConfig, key_types, known_keys
+from surefoot.core.config import Config, EncoderConfig, Section, key_types, known_keys
 from surefoot.core.errors import ConfigError
 from surefoot.core.registry import nearest
 
@@ -31,15 +31,15 @@ def read_yaml(path: Path) -> Raw:
 
 
 def merge(*layers: Mapping[str, Any]) -> Raw:
-    """Later layers win, key by key within each section; `section.key` is understood too."""
+    """Later layers win, key by key within each section; `section.key` and `policy.memory.kind` are understood too."""
     merged: Raw = {}
     for layer in layers:
-        for name, value in layer.items():
+        for name, value in sorted(layer.items(), key=_depth):
             section, dot, key = str(name).partition(".")
-            addition = {key: value} if dot else value
+            present = merged.get(section)
+            addition = _entry(section, key, value, present) if dot else value
             if addition is None and section in key_types():
                 continue  # a section header with nothing below it
-            present = merged.get(section)
             if dot and present is not None and not isinstance(present, dict):
                 continue  # a section that is no mapping is reported, not replaced
             if isinstance(present, dict) and isinstance(addition, Mapping):
@@ -49,11 +49,33 @@ def merge(*layers: Mapping[str, Any]) -> Raw:
     return merged
 
 
+def _depth(item: tuple[str, Any]) -> int:
+    """What is inside a key comes after the key itself, in whatever order both are given."""
+    return str(item[0]).count(".")
+
+
+def _entry(section: str, key: str, value: Any, present: Any) -> Raw:
+    """One key of a section; `memory.layers` changes one entry of the memory that is there, be it a kind alone."""
+    outer, dot, inner = key.partition(".")
+    if not dot or _inner_section(section, outer) is None:
+        return {key: value}
+    before = present.get(outer, {}) if isinstance(present, Mapping) else {}
+    before = {"kind": before} if isinstance(before, str) else before
+    return {outer: {**before, inner: value}} if isinstance(before, Mapping) else {key: value}
+
+
+def _inner_section(section: str, key: str) -> type[Section] | None:
+    """The section that a key of a section is, such as `policy.memory`."""
+    cls = key_types().get(section)
+    found = cls.model_fields[key].annotation if cls is not None and key in cls.model_fields else None
+    return found if isinstance(found, type) and issubclass(found, Section) else None
+
+
 def by_name(settings: Mapping[str, Any]) -> Raw:
     """Settings by bare key (`gamma=0.9`), by `section.key`, or as whole sections, brought to one form."""
     homes = {key.partition(".")[2]: key for key in known_keys()}
     layers: list[Mapping[str, Any]] = []
-    for name, value in settings.items():
+    for name, value in sorted(settings.items(), key=_depth):
         is_section = name.partition(".")[0] in key_types()
         layers.append({name if is_section else homes.get(name, name): value})
     return merge(*layers)
@@ -97,8 +119,8 @@ def _explain(problem: Mapping[str, Any]) -> str:
 def _suggestion(path: str, location: Sequence[Any]) -> str:
     keys = known_keys()
     bare = path.rpartition(".")[2]
-    if len(location) > 2:  # inside an encoder, the only section within a section
-        return nearest(bare, EncoderConfig.model_fields)
+    if len(location) > 2:  # inside a section within a section, or one of policy.encoders
+        return nearest(bare, (_inner_section(*location[:2]) or EncoderConfig).model_fields)
     same_name = [key for key in keys if key.partition(".")[2] == bare]
     if same_name:
         return f"; did you mean '{same_name[0]}'?"
