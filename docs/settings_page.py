@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from surefoot.core.config import Config, EncoderConfig, Section, key_types
+from surefoot.core.config import Config, EncoderConfig, MemoryConfig, Section, key_types
 
 PAGE = Path(__file__).parent / "settings.md"
 
@@ -18,7 +18,8 @@ def page() -> str:
     ]
     for section, cls in key_types().items():
         lines += ["", f"## {section}", "", (cls.__doc__ or "").strip(), *_rows(cls, getattr(defaults, section))]
-    lines += ["", "## An encoder", "", (EncoderConfig.__doc__ or "").strip(), *_rows(EncoderConfig, EncoderConfig())]
+    for title, part in (("An encoder", EncoderConfig()), ("policy.memory", MemoryConfig())):
+        lines += ["", f"## {title}", "", (type(part).__doc__ or "").strip(), *_rows(type(part), part)]
     return "\n".join([*lines, ""])
 
 
@@ -26,7 +27,7 @@ def _rows(cls: type[Section], defaults: Section) -> list[str]:
     rows = ["", "| key | default | meaning |", "|---|---|---|"]
     for key, field in cls.model_fields.items():
         value = getattr(defaults, key)
-        shown = value.kind if isinstance(value, EncoderConfig) else value
+        shown = value.kind if isinstance(value, EncoderConfig | MemoryConfig) else value
         shown = list(shown) if isinstance(shown, tuple) else shown
         rows.append(f"| `{key}` | `{shown}` | {field.description} |")
     return rows

@@ -33,7 +33,7 @@ def summary(value: list[float], returns: list[float], skips: list[list[float]]) 
     epochs = [torch.tensor([[0.0] * len(WATCHED) + [1.0, skip] for skip in epoch]) for epoch in skips]
     policy = Silent.__new__(Silent)
     torch.nn.Module.__init__(policy)
-    return summarize(epochs, FlatSamples(batch_of(value, returns)), policy, KNOBS)
+    return summarize(epochs, FlatSamples(batch_of(value, returns)), policy, KNOBS, {})
 
 
 def test_the_value_error_is_the_spread_of_the_errors_as_a_share_of_the_returns():

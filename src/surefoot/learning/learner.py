@@ -24,9 +24,8 @@ class Learner:
     def __init__(
         self, policy: Policy, gradient: GradientStep, ppo: PPOConfig, normalize: NormalizeConfig, seed: int
     ) -> None:
-        self.policy, self.gradient = policy, gradient
+        self.policy, self.gradient, self.update = policy, gradient, 0
         self._ppo, self._return_stats, self._seed = ppo, normalize.return_stats, seed
-        self.update = 0
 
     # tour: learn
     def learn(self, rollout: Rollout, targets: Targets, knobs: Knobs) -> Learned:
@@ -36,9 +35,8 @@ class Learner:
         if self._return_stats == "current":
             self.policy.critic.absorb(batch.returns)
         self.gradient.set_lr(knobs.lr)
-        orders = permutations(self._seed, self.update, config.epochs, samples.num_units)
         epochs: list[Tensor] = []
-        for order in torch.from_numpy(orders):
+        for order in torch.from_numpy(permutations(self._seed, self.update, config.epochs, samples.num_units)):
             samples.begin_epoch(self.policy)
             seen = [
                 self._step(minibatch, knobs) * (len(minibatch) / len(batch))
@@ -50,9 +48,9 @@ class Learner:
         if self._return_stats == "previous":
             self.policy.critic.absorb(batch.returns)
         # Only now: until here the policy saw the numbers it acted on (S10).
-        metrics = absorb_obs(self.policy, batch, rollout) | memory_metrics(rollout, samples, self.policy)
+        drift = absorb_obs(self.policy, batch, rollout)
         self.update += 1
-        return replace(summarize(epochs, samples, self.policy, knobs), metrics=metrics)
+        return summarize(epochs, samples, self.policy, knobs, drift | memory_metrics(rollout, samples, self.policy))
 
     def _step(self, minibatch: Batch, knobs: Knobs) -> Tensor:
         """One gradient step. Micro-batches weigh by their share, so that they add up to the one large batch (S9)."""

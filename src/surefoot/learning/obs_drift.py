@@ -1,4 +1,4 @@
-"""Observation statistics move on after every update; how far they do says whether the inputs of the policy hold still."""
+"""Observation statistics move on after every update; how far says whether the inputs of the policy hold still."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ def absorb_obs(policy: Policy, batch: Batch, rollout: Rollout) -> dict[str, floa
     """Merge a rollout's observations into the policy's statistics; how far they moved, in standard deviations.
 
     `within` is the distance between the means of the rollout's first and second half, `across` that between the
-    policy's means before and after; both root mean square over the elements. The first rollout has nothing to move from.
+    policy's means before and after; both root mean square over the elements. The first rollout moves from nowhere.
     """
     normalizers = policy.obs_normalizers()
     is_first = any(normalizer.count == 0 for normalizer in normalizers.values())

@@ -21,7 +21,9 @@ def watched(losses: Losses) -> Tensor:
     return torch.stack([getattr(losses, name).detach() for name in WATCHED])
 
 
-def summarize(epochs: list[Tensor], samples: Samples, policy: Policy, knobs: Knobs) -> Learned:
+def summarize(
+    epochs: list[Tensor], samples: Samples, policy: Policy, knobs: Knobs, metrics: dict[str, float]
+) -> Learned:
     """What an update did, from a row a minibatch, weighted by its share, an epoch.
 
     Means over the epochs; but the KL of the last one, which is where the policy ended up.
@@ -46,6 +48,7 @@ def summarize(epochs: list[Tensor], samples: Samples, policy: Policy, knobs: Kno
         std=_mean_std(samples, policy),
         value_error=_value_error(batch),
         skips=tuple(skips),
+        metrics=metrics,
     )
 
 

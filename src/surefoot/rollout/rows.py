@@ -62,6 +62,11 @@ class Rows:
         """What the policy remembers of a group's rows."""
         return self._memories[group]
 
+    def memory_before(self, step: int, group: int) -> State:
+        """The same before a step; kept, if a training sequence will begin with it."""
+        self.buffer.keep_state(step, self.env.groups[group], self._memories[group])
+        return self._memories[group]
+
     def remember(self, group: int, memory: State) -> None:
         """A group's rows have moved on."""
         self._memories[group] = memory

@@ -38,8 +38,7 @@ class StepwiseCollector:
     def _act(self, t: int, group: int, policy: Policy, noise: Tensor) -> None:
         """Choose a group's actions, send them off, and record them while the envs step."""
         rows = self.rows
-        rows.buffer.keep_state(t, rows.env.groups[group], rows.memory_of(group))
-        output = policy(*rows.buffer.inputs_at(t, rows.memory_of(group), group))
+        output = policy(*rows.buffer.inputs_at(t, rows.memory_before(t, group), group))
         action = output.distribution.sample(noise[rows.env.groups[group]])
         rows.env.send(group, policy.head.to_env(action).numpy())
         rows.buffer.record(t, group, action, output)

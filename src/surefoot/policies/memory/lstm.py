@@ -13,7 +13,7 @@ class LSTMMemory(Recurrent):
     """The state is (h, c), `[rows, layers, hidden]` each."""
 
     state_names = ("hidden", "cell")
-    keep_gate = 1  # of i, f, g, o
+    keep_gate, take_gate = 1, 0  # of i, f, g, o
 
     def __init__(self, input_size: int, config: MemoryConfig) -> None:
         super().__init__(nn.LSTM(input_size, config.hidden_size, config.layers), config)

@@ -1,5 +1,7 @@
 """What GRU and LSTM share: layers of cells over packed sequences."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -8,6 +10,9 @@ from surefoot.core.config import MemoryConfig
 from surefoot.core.records import State
 from surefoot.policies.memory import Memory
 
+LONGEST = 100
+"""Steps that the longest memory lasts, to begin with."""
+
 
 class Recurrent(Memory):
     """Layers of cells; torch's own module holds their weights, under the names that everybody knows."""
@@ -15,6 +20,8 @@ class Recurrent(Memory):
     cells: nn.RNNBase
     keep_gate: int
     """Which of the gates keeps the past."""
+    take_gate: int | None = None
+    """Which takes in the new, where that is not what the other does not keep."""
 
     def __init__(self, cells: nn.RNNBase, config: MemoryConfig) -> None:
         super().__init__(cells.input_size, config)
@@ -44,14 +51,20 @@ class Recurrent(Memory):
         raise NotImplementedError
 
     def orthogonal_(self) -> None:
-        """Orthogonal weights a gate; zero biases, but 1 at the gate that keeps the past: remembering is the default."""
+        """Orthogonal weights a gate; zero biases but those that say how long each cell remembers.
+
+        From a step to a hundred, in even ratios: gradients then reach far back from the start (Tallec and Ollivier 2018).
+        """
         size = self.cells.hidden_size
+        log_steps = torch.linspace(0, math.log(LONGEST), size)
         for name, parameter in self.cells.named_parameters():
             gates = parameter.detach().split(size)
             if name.startswith("weight"):
                 for gate in gates:
                     nn.init.orthogonal_(gate)
-            else:
-                nn.init.zeros_(parameter)
-                if name.startswith("bias_ih"):
-                    nn.init.ones_(gates[self.keep_gate])
+                continue
+            nn.init.zeros_(parameter)
+            if name.startswith("bias_ih"):
+                gates[self.keep_gate].copy_(log_steps)
+                if self.take_gate is not None:
+                    gates[self.take_gate].copy_(-log_steps)
