@@ -1,11 +1,13 @@
-"""Writes README's speed table from the committed results: python docs/speed_table.py"""
+"""Writes README's speed tables from the committed results: python docs/speed_table.py"""
 
 import json
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "benchmarks" / "results" / "speed" / "peers.json"
+SPEED = ROOT / "benchmarks" / "results" / "speed"
+RESULTS = (SPEED / "peers.json", SPEED / "peers-memory" / "peers.json")
+"""Of all tasks in one run, or with the task with memory in a run of its own, which then counts."""
 BEGIN, END = "<!-- speed: begin -->\n", "<!-- speed: end -->\n"
 OURS = {
     "native": "Surefoot `native`",
@@ -21,6 +23,8 @@ THEIRS = {
 }
 OVER = ("sb3", "envpool")
 """Whom the ratios are about."""
+RECURRENT = "sb3-contrib"
+"""Whom the ratios with memory are about."""
 MISSING = "\N{EN DASH}"
 
 
@@ -38,6 +42,22 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def memory_table(results: dict[str, Any]) -> str:
+    """Markdown: tasks with memory, each of our engines over sb3-contrib; nothing if none was measured."""
+    tasks = [entry for entry in results["tasks"] if entry["task"].get("lstm") and RECURRENT in rates(entry)]
+    sides = {name: title for name, title in OURS.items() if any(name in rates(entry) for entry in tasks)}
+    titles = [*sides.values(), f"{RECURRENT} RecurrentPPO", *(f"`{name}` over it" for name in sides)]
+    lines = [f"| with memory | {' | '.join(titles)} |", "|---|" + "---:|" * len(titles)]
+    for entry in tasks:
+        task, ratios = entry["task"], _ratios_over(RECURRENT, entry)
+        cells = [_rate(rates(entry).get(side)) for side in (*sides, RECURRENT)] + [
+            _times(ratios.get(side)) for side in sides
+        ]
+        size = f"{task['num_envs']} x {task['num_steps']}"
+        lines.append(f"| {task['env']}, {size}, LSTM {task['lstm']} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n" if tasks else ""
+
+
 def rates(entry: dict[str, Any]) -> dict[str, float]:
     """Steps a second by side, of those that ran."""
     return {one["name"]: one["steps_per_s"]["median"] for one in entry["subjects"] if "steps_per_s" in one}
@@ -50,6 +70,10 @@ def _ratios(entry: dict[str, Any]) -> list[str]:
     return [_times(ratios.get(name)) for name in OVER]
 
 
+def _ratios_over(theirs: str, entry: dict[str, Any]) -> dict[str, dict[str, float]]:
+    return {ratio["ours"]: ratio["end_to_end"] for ratio in entry["ratios"] if ratio["theirs"] == theirs}
+
+
 def _rate(rate: float | None) -> str:
     return MISSING if rate is None else f"{rate:,.0f}"
 
@@ -59,11 +83,13 @@ def _times(ratio: dict[str, float] | None) -> str:
 
 
 def written() -> str:
-    """README with the table of the results that are there."""
+    """README with the tables of the results that are there."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
-    return head + BEGIN + table(json.loads(RESULTS.read_text(encoding="utf-8"))) + END + tail
+    found = [json.loads(file.read_text(encoding="utf-8")) for file in RESULTS if file.exists()]
+    tables = [table(found[0]), *[each for each in map(memory_table, reversed(found)) if each][:1]]
+    return head + BEGIN + "\n".join(tables) + END + tail
 
 
 if __name__ == "__main__":

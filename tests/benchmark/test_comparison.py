@@ -79,3 +79,28 @@ def test_what_is_measured_is_kept_after_every_task_and_a_failure_is_shown() -> N
     assert second.rows[0][1] == FAILED
     assert "fatal: local failed: its process ended with code 7" in report.notes
     assert report.results["failed"] == ["fatal: local"]
+
+
+def test_who_takes_no_part_at_a_task_is_named() -> None:
+    task = Task("tiny-memory", "CartPoleNoVel-v1", 2, 16, 1, 2, (4,), lstm=4)
+    said: list[str] = []
+    report = bench_peers(
+        Comparison([task], Sides(["local"], ["sb3", "envpool"], {}), threads=1),
+        Effort(repeats=1, seconds=0.05, warmup=1),
+        said.append,
+        lambda report: None,
+    )
+    note = "tiny-memory: not for SB3 DummyVecEnv; EnvPool, plain loop."
+    assert note in report.notes
+    assert note in said
+    (table,) = report.tables
+    assert [row[0] for row in table.rows] == ["Surefoot local"]
+    assert report.results["failed"] == []
+
+
+def test_a_task_for_nobody_is_no_failure() -> None:
+    masked = Task("masked", "surefoot.benchmark.masked_choice:MaskedChoice-v0", 2, 16, 1, 2, (4,), has_masks=True)
+    sides = Sides(["native"], ["sb3"], {})
+    report = bench_peers(Comparison([masked], sides), Effort(), lambda line: None, lambda report: None)
+    assert "masked: not for Surefoot native; SB3 DummyVecEnv." in report.notes
+    assert report.results["failed"] == []

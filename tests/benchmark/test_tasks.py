@@ -1,5 +1,7 @@
 """The tasks of `bench peers`, and that all sides mean the same by them."""
 
+from dataclasses import replace
+
 import pytest
 
 from surefoot.benchmark.masked_choice import CHOICES, MaskedChoice
@@ -14,6 +16,7 @@ SIZES = {
     "ant-64": (64, 64, 4, 4),
     "humanoid-16": (16, 64, 4, 4),
     "masked-16": (16, 128, 4, 4),
+    "cartpole-memory-8": (8, 128, 4, 4),
 }
 
 
@@ -31,6 +34,7 @@ def test_a_task_has_peers_and_a_config(task: Task) -> None:
     assert config.rollout.engine == "processes"
     assert config.train.threads == 2
     assert config.rollout.size == task.num_minibatches * config.ppo.batch_size
+    assert config.policy.memory.kind == ("lstm" if task.has_memory else "none")
 
 
 @pytest.mark.parametrize("name", ["cartpole-8", "humanoid-16"])
@@ -64,3 +68,13 @@ def test_the_masked_task_tells_both_sides_the_same_mask() -> None:
         assert reward == 1.0
     with pytest.raises(ValueError, match="is masked"):
         env.step(next(choice for choice in range(CHOICES) if not env.action_masks()[choice]))
+
+
+def test_who_remembers() -> None:
+    """Those who know no memory take no part; sb3-contrib has nothing of its own for plain tasks."""
+    remembering = {name for name in PEERS.names() if PEERS[name].fits(TASKS["cartpole-memory-8"])}
+    assert remembering == {"native", "local", "processes", "sb3-contrib"}
+    special = {name for name, task in TASKS.items() if PEERS["sb3-contrib"].fits(task)}
+    assert special == {"masked-16", "cartpole-memory-8"}
+    assert not PEERS["sb3-contrib"].fits(replace(TASKS["masked-16"], lstm=8))
+    assert "LSTM 64, 64 tanh" in TASKS["cartpole-memory-8"].title

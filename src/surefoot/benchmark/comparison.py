@@ -131,7 +131,7 @@ def _unfit(task: Task, sides: Sides) -> list[str]:
     """A sentence about those who would not do the same work at a task, if there are any."""
     fitting = sides.fitting(task)
     titles = [PEERS[name].title for name in sides.names if name not in fitting]
-    return [f"{task.name}: not for {', '.join(titles)}."] if titles else []
+    return [f"{task.name}: not for {'; '.join(titles)}."] if titles else []
 
 
 def _measure(task: Task, comparison: Comparison, effort: Effort, say: Say) -> Rounds:
