@@ -122,12 +122,12 @@ class PPO:
         self, episodes: int = 10, *, seed: int = 0, deterministic: bool = True, env: EnvSource | None = None
     ) -> Evaluation:
         """Mean reward, spread and confidence interval over whole episodes from fixed seeds."""
-        with self._envs_like_ours(env, seed, min(episodes, EVALUATION_ROWS)) as vec_env:
+        with self._envs_like_ours("evaluate", env, seed, min(episodes, EVALUATION_ROWS)) as vec_env:
             return evaluate(self.policy, vec_env, episodes, seed, deterministic)
 
     def export_onnx(self, path: Pathlike, *, env: EnvSource | None = None, tolerance: float = TOLERANCE) -> Exported:
         """Write an ONNX file, and a script that runs it, once it acts as the policy does over an episode."""
-        with self._envs_like_ours(env, self.config.train.seed, EXPORT_ROWS) as vec_env:
+        with self._envs_like_ours("export_onnx", env, self.config.train.seed, EXPORT_ROWS) as vec_env:
             return export_onnx(self.policy, vec_env, self.config, Path(path), tolerance)
 
     def save(self, path: Pathlike) -> None:
@@ -183,11 +183,11 @@ class PPO:
         return self._trainer
 
     @contextmanager
-    def _envs_like_ours(self, env: EnvSource | None, seed: int, rows: int) -> Iterator[VecEnv]:
+    def _envs_like_ours(self, caller: str, env: EnvSource | None, seed: int, rows: int) -> Iterator[VecEnv]:
         """Other envs than those that are learned on, or the ones that are given."""
         source = self._source if env is None else env
         if source is not None and env is None and fixed_envs(source) is not None:
-            raise EnvError("this agent's env cannot be made again; pass one to use: env=...")
+            raise EnvError(f"this agent's env cannot be made again; pass one: {caller}(env=...)")
         vec_env = build_env(self.config, source, seed, rows)
         try:
             self._check_spaces(vec_env)

@@ -53,7 +53,7 @@ class Recurrent(Memory):
     def orthogonal_(self) -> None:
         """Orthogonal weights a gate; zero biases but those that say how long each cell remembers.
 
-        From a step to a hundred, in even ratios: gradients then reach far back from the start (Tallec and Ollivier 2018).
+        From a step to a hundred, in even ratios: gradients reach far back from the start (Tallec and Ollivier 2018).
         """
         size = self.cells.hidden_size
         log_steps = torch.linspace(0, math.log(LONGEST), size)
