@@ -57,3 +57,21 @@ def test_phases() -> None:
     assert collected.rollout_s > 0
     assert collected.learn_s == 0
     assert trained.steps == collected.steps == 2 * ENVS * STEPS
+
+
+@pytest.mark.parametrize("engine", ["native", "local"])
+@pytest.mark.parametrize("kind", [Training, Collecting])
+def test_policies_with_memory(kind: type[Training], engine: str) -> None:
+    """As `--policy.memory gru --policy.memory.hidden_size 8` asks for; native refuses to be another engine."""
+    memory = {"policy.memory": "gru", "policy.memory.hidden_size": 8}
+    config = build_config(
+        CONFIG.model_dump(mode="json"), {"env.id": "CartPoleNoVel-v1", "rollout.engine": engine, **memory}
+    )
+    subject = kind(config)
+    try:
+        window = subject.run(2)
+    finally:
+        subject.close()
+    assert subject.engine == engine
+    assert window.steps == 2 * ENVS * STEPS
+    assert subject._trainer.policy.initial_state(1)[0].shape == (1, 1, 8)

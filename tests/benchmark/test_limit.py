@@ -18,7 +18,8 @@ EPISODE_LENGTH = 4
 
 def config(env_id: str, **rollout: Any) -> Config:
     sizes = {"num_envs": 4, "num_steps": 32, "engine": "native", **rollout}
-    return build_config({"env": {"id": env_id}, "rollout": sizes, "ppo": {"batch_size": 32}, "policy": {"hidden": [4]}})
+    policy = {"hidden": [4], "memory": "gru" if "NoVel" in env_id else "none"}
+    return build_config({"env": {"id": env_id}, "rollout": sizes, "ppo": {"batch_size": 32}, "policy": policy})
 
 
 def engine_of(subject: Collecting | Replaying) -> Any:
@@ -26,7 +27,7 @@ def engine_of(subject: Collecting | Replaying) -> Any:
     return subject._env.core
 
 
-@pytest.mark.parametrize("env_id", ["CartPole-v1", "Pendulum-v1", "Hopper-v5"])
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "Pendulum-v1", "Hopper-v5", "CartPoleNoVel-v1"])
 def test_it_replays_what_the_native_engine_collected(env_id: str) -> None:
     """Both end in the same state after the same rollouts, whose episodes end in the middle."""
     collecting, replaying = Collecting(config(env_id)), Replaying(config(env_id))
