@@ -7,6 +7,7 @@ from pathlib import Path
 
 import gymnasium as gym
 import pytest
+from torch import nn
 
 from surefoot.api import PPO
 from tests.cli.processes import surefoot
@@ -56,3 +57,10 @@ def test_what_cannot_be_exported(run, tmp_path):
     assert "other observation or action spaces" in other
     assert surefoot("export", run).code == 2
     assert not list(tmp_path.iterdir())
+
+
+def test_modules_that_a_file_does_not_hold_have_to_be_given_from_python(tmp_path):
+    encoder = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
+    PPO("CartPole-v1", encoder=encoder, num_envs=2, num_steps=8, batch_size=16).save(tmp_path / "own.safetensors")
+    message = surefoot("export", tmp_path / "own.safetensors", "--onnx", tmp_path / "own.onnx").refused()
+    assert "own.safetensors has modules of your own; export it from Python: PPO.load(..., encoder=...)" in message

@@ -11,10 +11,14 @@ from gymnasium import spaces
 from torch import nn
 
 from surefoot.api import PPO
+from surefoot.core.config import NormalizeConfig, PolicyConfig
 from surefoot.core.errors import EnvError, ExportError
 from surefoot.core.layers import build_config
 from surefoot.core.specs import spec_from_json
 from surefoot.core.version import VERSION
+from surefoot.policies.critics.scalar import ScalarCritic
+from surefoot.policies.distributions.categorical import CategoricalHead
+from surefoot.policies.policy import Policy, PolicyOutput
 from tests.export.agents import LENGTH, Noise, agent, difference
 
 pytestmark = pytest.mark.xdist_group("export")
@@ -123,6 +127,34 @@ def test_own_modules(tmp_path):
         deciding.export_onnx(tmp_path / "deciding.onnx")
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "deciding.onnx").exists()
+
+
+class Averaging(Policy):
+    """A linear policy over a running average: a memory that Surefoot does not know."""
+
+    def __init__(self, obs_spec, action_spec):
+        super().__init__()
+        config = PolicyConfig()
+        self.head = CategoricalHead(obs_spec.size, action_spec, config)
+        self.critic = ScalarCritic(obs_spec.size, config, NormalizeConfig())
+
+    def initial_state(self, num_rows):
+        return (torch.zeros(num_rows, 5),)
+
+    def forward(self, obs, state, episode_start, action_mask=None):
+        average = torch.where(episode_start[:, None], obs, 0.7 * state[0] + 0.3 * obs)
+        prediction = self.critic(average)
+        return PolicyOutput(self.head(average, action_mask), prediction, self.critic.value(prediction), (average,))
+
+
+def test_own_policy(tmp_path):
+    env = partial(Noise, VECTOR, spaces.Discrete(3))
+    specs = PPO(env, num_envs=2, num_steps=8, batch_size=16).specs
+    made = agent(env, policy=Averaging(specs.obs, specs.action))
+    exported = made.export_onnx(tmp_path / "own.onnx")
+    assert difference(made, env(), exported.model) == pytest.approx({"action": 0, "state": 0}, abs=1e-5)
+    with pytest.raises(ExportError, match=r"cannot be written: .*; choose another file"):
+        made.export_onnx(exported.model / "policy.onnx")
 
 
 def test_the_file_says_what_it_is(tmp_path):

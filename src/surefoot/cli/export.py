@@ -7,6 +7,7 @@ import tyro
 
 from surefoot.cli.arguments import parse
 from surefoot.cli.trained import load_agent
+from surefoot.core.errors import CheckpointMismatchError, ExportError
 
 
 def main(arguments: list[str]) -> int:
@@ -31,7 +32,13 @@ def export_model(
         env: a Gymnasium id to try it on instead of the one the policy was trained on
         tolerance: the largest difference from the policy that counts as rounding
     """
-    agent, path = load_agent(model, env)
+    try:
+        agent, path = load_agent(model, env)
+    except CheckpointMismatchError as error:
+        raise ExportError(
+            f"{model} has modules of your own; export it from Python: PPO.load(..., encoder=...) or"
+            " PPO.load(..., policy=...), then .export_onnx(...)"
+        ) from error
     exported = agent.export_onnx(onnx, tolerance=tolerance)
     parity = exported.parity
     print(f"policy    {path}")
