@@ -1,6 +1,7 @@
 """Policies that remember: the core against torch over many steps with resets, alone and in whole rollouts."""
 
 import hashlib
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from surefoot.core.records import Rollout
 from surefoot.native import core
 from surefoot.policies.memory.gru import GRUMemory
 from surefoot.policies.native_plan import NativePlan, native_tensors, plan_policy
-from surefoot.policies.policy import ActorCritic
+from surefoot.policies.policy import ActorCritic, Policy
+from surefoot.rollout.collector import Collector
 from surefoot.rollout.native import NativeCollector
 from tests.parity.native_policies import ACTIONS, SEED, assert_close, box, build, leaves_of, native, observations
 
@@ -191,18 +193,23 @@ def configured(rows: int, kind: str = "gru", engine: str = "native", workers: in
     )
 
 
-def collected(config: Config, rollouts: int = 2) -> list[dict[str, NDArray[Any]]]:
-    """What some rollouts hold, and what rows remember after each."""
+def make(config: Config) -> tuple[Collector, Policy]:
     env = build_env(config)
     policy = build_policy(config, Specs(env.obs_spec, env.action_spec))
-    collector = build_collector(config, env, policy)
-    found = []
-    for _ in range(rollouts):
-        arrays = arrays_of(collector.collect(policy))
-        found.append(arrays | {f"memory {i}": part.numpy().copy() for i, part in enumerate(collector.rows.memory)})
+    return build_collector(config, env, policy), policy
+
+
+def collected(config: Config, rollouts: int = 2) -> list[dict[str, NDArray[Any]]]:
+    """What some rollouts hold, and what rows remember after each."""
+    collector, policy = make(config)
     if config.rollout.engine == "native":
-        assert isinstance(getattr(collector, "_collector", collector), NativeCollector)
-    return found
+        assert isinstance(collector._collector, NativeCollector)  # type: ignore[attr-defined]
+    return [rollout_and_memory(collector, policy) for _ in range(rollouts)]
+
+
+def rollout_and_memory(collector: Collector, policy: Policy) -> dict[str, NDArray[Any]]:
+    arrays = arrays_of(collector.collect(policy))
+    return arrays | {f"memory {i}": part.numpy().copy() for i, part in enumerate(collector.rows.memory)}
 
 
 def arrays_of(rollout: Rollout) -> dict[str, NDArray[Any]]:
@@ -243,3 +250,35 @@ def test_what_the_stepwise_collector_gives(kind: str, shared: bool) -> None:
         assert len([name for name in ours if name.startswith("state")]) == (1 if kind == "gru" else 2) * (2 - shared)
         for name, value in ours.items():
             np.testing.assert_allclose(value, theirs[name], rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_rows_go_on_remembering_after_a_resume(kind: str) -> None:
+    (stopped, policy), (resumed, _) = make(configured(5, kind)), make(configured(5, kind))
+    stopped.collect(policy)
+    saved = deepcopy(stopped.rows.state())
+    assert all(part.abs().max() > 0 for part in saved["memory"])
+    assert resumed.rows.load_state(saved, policy)
+    ours, theirs = (rollout_and_memory(collector, policy) for collector in (stopped, resumed))
+    for name, value in ours.items():
+        np.testing.assert_array_equal(theirs[name], value, name)
+
+
+@pytest.mark.parametrize(
+    ("entry", "change", "problem"),
+    [
+        ("memory", lambda parts: parts[:1], "memory must be 4 arrays, not 1"),
+        ("memory", lambda parts: [parts[0][:, :-1].copy(), *parts[1:]], r"memory\[0\] must have shape \[3, 38\], not"),
+        ("stored_state", lambda parts: [*parts[:3], parts[3][:2]], r"stored_state\[3\] must have shape \[3, 3, 38\]"),
+        ("stored_state", lambda _: (), "stored_state must be 4 arrays, not 0"),
+        ("state_steps", lambda steps: steps[::-1], "state_steps must be steps of the rollout, in ascending order"),
+        ("state_steps", lambda steps: [*steps[:2], 24], "state_steps must be steps of the rollout"),
+    ],
+)
+def test_arrays_of_a_rollout_are_checked_by_name(entry: str, change: Any, problem: str) -> None:
+    collector, policy = make(configured(3, "lstm"))
+    inner: Any = collector._collector  # type: ignore[attr-defined]
+    arrays = inner._memory_arrays
+    inner._memory_arrays = lambda memory: arrays(memory) | {entry: change(arrays(memory)[entry])}
+    with pytest.raises(ValueError, match=problem):
+        collector.collect(policy)
