@@ -1,0 +1,59 @@
+"""Where results of benchmarks go: files, the screen, or both."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from surefoot.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from surefoot.benchmark.report import Report
+
+STDOUT = "-"
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where results go besides the screen."""
+
+    json: str | None = None
+    """a file for the numbers; alone or with - they are printed instead of tables"""
+    output: Path | None = None
+    """a folder for <benchmark>.json and <benchmark>.md"""
+
+    def __post_init__(self) -> None:
+        """Refuse places that cannot be written to before anything is measured."""
+        folders = {} if self.output is None else {"--output": self.output}
+        if self.json is not None and self.json != STDOUT:
+            folders["--json"] = Path(self.json).parent
+        for option, folder in folders.items():
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise ConfigError([f"{option}: {folder} cannot be written to ({error.strerror})"]) from error
+
+
+def say(line: str) -> None:
+    """Progress, where it does not mix with results."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def deliver(report: "Report", arguments: list[str], output: Output) -> int:
+    """Files first, so that nothing measured is lost; then the screen."""
+    from rich.console import Console
+
+    from surefoot.benchmark.report import Occasion, show, to_json, write, write_text
+
+    occasion = Occasion.now(arguments)
+    written = [] if output.output is None else write(report, occasion, output.output)
+    if output.json is not None and output.json != STDOUT:
+        written.append(Path(output.json))
+        write_text(written[-1], to_json(report, occasion) + "\n")
+    if output.json == STDOUT:
+        print(to_json(report, occasion))
+    else:
+        show(report, Console())
+    for file in written:
+        say(f"wrote {file}")
+    return 0

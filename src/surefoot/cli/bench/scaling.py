@@ -1,0 +1,46 @@
+"""`surefoot bench scaling`"""
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from surefoot.benchmark.rounds import Effort
+from surefoot.cli.arguments import parse
+from surefoot.cli.bench.output import Output, deliver, say
+from surefoot.cli.bench.settings import Switch, Target, named_engines, run_config
+from surefoot.core.errors import ConfigError
+from surefoot.core.layers import Raw
+
+
+def main(settings: Raw, arguments: list[str], rest: list[str]) -> int:
+    """Parse, measure, show."""
+
+    def scaling(
+        target: Target = None,
+        /,
+        config: Path | None = None,
+        num_envs_list: tuple[int, ...] = (2, 4, 8, 16, 32, 64),
+        engines: tuple[str, ...] = (),
+        only_rollout: Switch = False,
+        effort: Annotated[Effort, tyro.conf.OmitArgPrefixes] = Effort(seconds=3.0),  # noqa: B008
+        output: Annotated[Output, tyro.conf.OmitArgPrefixes] = Output(),  # noqa: B008
+    ) -> int:
+        """Measure speed and memory against the number of envs, and recommend one.
+
+        Args:
+            target: a preset or a Gymnasium id; the default preset if not given
+            config: a YAML file with settings, on top of the preset's
+            num_envs_list: the numbers of envs
+            engines: which ones; the configured one if not given
+            only_rollout: no learning, and what a step of the rollout costs
+        """
+        from surefoot.benchmark.scaling import Sweep, bench_scaling
+
+        if not num_envs_list or min(num_envs_list) < 1:
+            raise ConfigError([f"--num-envs-list: needs numbers of at least 1 (got {num_envs_list})"])
+        run = run_config(target, config, settings)
+        sweep = Sweep(num_envs_list, named_engines(engines) or [run.rollout.engine], only_rollout)
+        return deliver(bench_scaling(run, sweep, effort, say), arguments, output)
+
+    return parse(scaling, "bench scaling", rest)

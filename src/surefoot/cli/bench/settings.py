@@ -1,0 +1,38 @@
+"""What benchmarks of a configured run share: its settings, and engines by name."""
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from surefoot.core.config import Config
+from surefoot.core.layers import Raw, build_config, read_yaml
+
+Target = Annotated[str | None, tyro.conf.Positional]
+Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+
+
+def run_config(target: str | None, file: Path | None, settings: Raw) -> Config:
+    """The config that is measured."""
+    from surefoot.cli.train import target_settings
+
+    # A benchmark is no run of a fixed length: schedules must not reach their end in it.
+    endless = {"train": {"steps": 10**12}}
+    yaml = {} if file is None else read_yaml(file)
+    return build_config(target_settings(target, has_config=file is not None), yaml, endless, settings)
+
+
+def known_engines() -> list[str]:
+    """All of them."""
+    from surefoot.envs.engines import engines
+
+    return engines.names()
+
+
+def named_engines(names: tuple[str, ...]) -> list[str]:
+    """The named ones, checked."""
+    from surefoot.envs.engines import engines
+
+    for name in names:
+        engines[name]
+    return list(dict.fromkeys(names))

@@ -1,0 +1,36 @@
+"""`surefoot bench stepping`"""
+
+from typing import Annotated
+
+import tyro
+
+from surefoot.benchmark.rounds import Effort
+from surefoot.cli.arguments import parse
+from surefoot.cli.bench.output import Output, deliver, say
+
+
+def main(arguments: list[str], rest: list[str]) -> int:
+    """Parse, measure, show."""
+
+    def stepping(
+        env: Annotated[str, tyro.conf.Positional] = "CartPole-v1",
+        /,
+        num_envs: int = 64,
+        num_steps: int = 64,
+        sides: tuple[str, ...] = (),
+        effort: Annotated[Effort, tyro.conf.OmitArgPrefixes] = Effort(seconds=2.0),  # noqa: B008
+        output: Annotated[Output, tyro.conf.OmitArgPrefixes] = Output(),  # noqa: B008
+    ) -> int:
+        """Measure envs alone with random actions, each side in its own process, in turns.
+
+        Args:
+            env: a Gymnasium id
+            num_envs: envs side by side
+            num_steps: steps of each env in an iteration
+            sides: native, native-core, envpool, gymnasium; all that are installed if not given
+        """
+        from surefoot.benchmark.stepping import Course, bench_stepping
+
+        return deliver(bench_stepping(Course(env, num_envs, num_steps), sides, effort, say), arguments, output)
+
+    return parse(stepping, "bench stepping", rest)

@@ -1,0 +1,35 @@
+"""`surefoot bench train`"""
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from surefoot.benchmark.rounds import Effort
+from surefoot.cli.arguments import parse
+from surefoot.cli.bench.output import Output, deliver, say
+from surefoot.cli.bench.settings import Target, run_config
+from surefoot.core.layers import Raw
+
+
+def main(settings: Raw, arguments: list[str], rest: list[str]) -> int:
+    """Parse, measure, show."""
+
+    def train(
+        target: Target = None,
+        /,
+        config: Path | None = None,
+        effort: Annotated[Effort, tyro.conf.OmitArgPrefixes] = Effort(repeats=5, seconds=8.0),  # noqa: B008
+        output: Annotated[Output, tyro.conf.OmitArgPrefixes] = Output(),  # noqa: B008
+    ) -> int:
+        """Measure a run from end to end in a process of its own: rollout, learning, memory.
+
+        Args:
+            target: a preset or a Gymnasium id; the default preset if not given
+            config: a YAML file with settings, on top of the preset's
+        """
+        from surefoot.benchmark.train import bench_train
+
+        return deliver(bench_train(run_config(target, config, settings), effort, say), arguments, output)
+
+    return parse(train, "bench train", rest)
