@@ -5,10 +5,12 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
 
 import pytest
 
-from surefoot.benchmark.host import describe
+from surefoot.benchmark.host import GRACE_S, describe
 from surefoot.benchmark.process_tree import members
 from surefoot.benchmark.recipe import Plan, training_recipe
 from surefoot.benchmark.rounds import Effort
@@ -16,15 +18,15 @@ from surefoot.benchmark.subject_process import SubjectError, SubjectProcess
 from surefoot.core.errors import ConfigError
 from surefoot.core.layers import build_config
 from tests.benchmark.trees import is_running, wait_until
-from tests.cli.processes import start
+from tests.cli.processes import Process, start
 
 pytestmark = pytest.mark.xdist_group("subject processes")
 
 
-def plan(env: str = "CartPole-v1") -> Plan:
+def plan(env: str = "CartPole-v1", **kwargs: str) -> Plan:
     config = build_config(
         {
-            "env": {"id": env},
+            "env": {"id": env, "kwargs": kwargs},
             "rollout": {"num_envs": 2, "num_steps": 16},
             "ppo": {"epochs": 1, "batch_size": 16},
             "policy": {"hidden": [4]},
@@ -52,6 +54,33 @@ def test_one_that_is_killed() -> None:
         os.kill(process.pid, signal.SIGKILL)
         with pytest.raises(SubjectError, match="ended with code -9"):
             process.build()
+
+
+def test_one_that_closes_its_pipe_and_stays() -> None:
+    which = plan("tests.benchmark.odd_envs:Mute-v0")
+    with started(which) as process, pytest.raises(SubjectError, match="stopped answering"):
+        process.build()
+
+
+def test_one_that_is_still_starting_is_not_waited_for(tmp_path: Path) -> None:
+    """It has nothing to close, and where it is just then an interrupt may be lost."""
+    finished = Process(_interrupt_while_it_starts, str(tmp_path / "begun")).wait()
+    assert finished.code == 0, finished.err
+    assert float(finished.out) < GRACE_S / 2
+
+
+def _interrupt_while_it_starts(file: str) -> None:
+    def interrupt() -> None:
+        wait_until(Path(file).exists, "it is being built")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    process = SubjectProcess(plan("tests.benchmark.odd_envs:Deaf-v0", file=file))
+    Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        process.build()
+    began = time.monotonic()
+    process.close(gently=False)
+    print(time.monotonic() - began, flush=True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])

@@ -7,6 +7,7 @@ second and still shares nothing with the tests.
 import multiprocessing
 import os
 import resource
+import signal
 import sys
 import tempfile
 import time
@@ -116,5 +117,8 @@ def _surefoot(arguments: list[str]) -> None:
 def _call(function: Callable[..., Any], arguments: tuple[Any, ...], out: str, err: str) -> None:
     for number, file in ((1, out), (2, err)):
         os.dup2(os.open(file, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644), number)
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # which is ignored where tests are a shell's background job
     torch.set_num_threads(1)
     function(*arguments)

@@ -24,6 +24,8 @@ GRACE_S = 5.0
 
 def main() -> int:
     """Build what the first command says, then run and answer until told to close."""
+    # Background jobs of a shell ignore it, and so would we: it is how a subject is told to end.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     answers = _own_stdout()
     commands: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=_listen, args=(commands,), daemon=True).start()

@@ -31,7 +31,7 @@ class SubjectProcess:
 
     def __init__(self, plan: Plan) -> None:
         self.name = plan.name
-        self._recipe = plan.recipe
+        self._recipe, self._is_built = plan.recipe, False
         self._stderr = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace")  # noqa: SIM115
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "surefoot.benchmark.host"],
@@ -55,6 +55,7 @@ class SubjectProcess:
     def build(self) -> str | None:
         """Make the subject, watching its memory; the engine that it got, if it has one."""
         engine: str | None = self._ask({"build": self._recipe}, watch_memory=True)["engine"]
+        self._is_built = True
         return engine
 
     def warm_up(self, iterations: int) -> Window:
@@ -69,12 +70,13 @@ class SubjectProcess:
 
     def close(self, gently: bool = True) -> None:
         """End it and all that it started: asked to close first, then killed."""
-        with contextlib.suppress(OSError):
-            if gently:
-                self._send({"close": True})
-            else:
-                self._process.send_signal(signal.SIGINT)
-        self._wait_for_end(GRACE_S)
+        if gently or self._is_built:  # one that is still starting has nothing to close, and may miss an interrupt
+            with contextlib.suppress(OSError):
+                if gently:
+                    self._send({"close": True})
+                else:
+                    self._process.send_signal(signal.SIGINT)
+            self._wait_for_end(GRACE_S)
         # Before the leader is reaped, so that the group's number still is its own.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
@@ -119,7 +121,10 @@ class SubjectProcess:
 
     def _last_words(self) -> str:
         """What a process that ended by itself left behind."""
-        code = self._process.wait()
+        try:
+            code = self._process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:  # its end of the pipe is closed, it is not
+            return "its process stopped answering"
         self._stderr.seek(0)
         lines = [line.strip() for line in self._stderr.read().splitlines() if line.strip()]
         return f"its process ended with code {code}" + (f": {lines[-1]}" if lines else "")
