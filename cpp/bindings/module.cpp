@@ -1,11 +1,14 @@
 // The Python module `surefoot.native._core`: argument checks, no logic.
 #include <mujoco/mujoco.h>
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include "surefoot/env.hpp"
+#include "surefoot/rows.hpp"
 
 namespace nb = nanobind;
 
@@ -13,12 +16,34 @@ void bind_engine(nb::module_& module);
 void bind_policy(nb::module_& module);
 void bind_recurrence(nb::module_& module);
 
+namespace {
+
+/// An env that fails is the error that Python code expects of envs.
+void translate_failure(const std::exception_ptr& thrown, void*) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const surefoot::EnvFailure& failure) {
+    PyErr_SetString(nb::module_::import_("surefoot.core.errors").attr("EnvError").ptr(), failure.what());
+  }
+}
+
+std::pair<std::size_t, std::size_t> footprint(const std::string& env_id,
+                                              const std::map<std::string, surefoot::Option>& options) {
+  const auto [filled, reserved] = surefoot::Rows(env_id, surefoot::Options(options), 1, {}).footprint();
+  return {filled, reserved};
+}
+
+}  // namespace
+
 NB_MODULE(_core, module) {
   module.doc() = "Surefoot's C++ core: environments, policies and whole rollouts.";
   module.def("env_ids", &surefoot::env_ids, "Ids of all native environments, sorted.");
+  module.def("footprint", &footprint, nb::arg("env_id"), nb::arg("options"),
+             "Bytes that each environment fills, and addresses that it asks for.");
   module.def(
       "mujoco_versions", [] { return std::pair(mjVERSION_HEADER, mj_version()); },
       "The MuJoCo version the core was built with, and the one that is loaded.");
+  nb::register_exception_translator(translate_failure);
   bind_policy(module);
   bind_recurrence(module);
   bind_engine(module);

@@ -2,26 +2,17 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <new>
 #include <stdexcept>
+
+#include "surefoot/mujoco_calls.hpp"
 
 namespace surefoot {
 namespace {
 
 constexpr int kState = mjSTATE_INTEGRATION;
-
-/// While it lives, MuJoCo does not print what it warns of nor write it to a file: these are other people's models.
-class Quiet {
- public:
-  Quiet() : previous_(mju_user_warning) {
-    mju_user_warning = [](const char*) {};
-  }
-  ~Quiet() { mju_user_warning = previous_; }
-  Quiet(const Quiet&) = delete;
-  Quiet& operator=(const Quiet&) = delete;
-
- private:
-  void (*previous_)(const char*);
-};
+/// The arena is filled from both ends: a page begun at each.
+constexpr std::size_t kArenaEnds = 2 * 4096;
 
 std::shared_ptr<const mjModel> load_model(const std::string& path) {
   const Quiet quiet;
@@ -40,11 +31,18 @@ std::string model_path(const Options& options, const std::string& xml_file) {
   return own || assets.empty() ? file.string() : (assets / file).string();
 }
 
+/// MuJoCo asks for all of it at once, and its only error here is that there is no more.
+mjData* make_data(const mjModel* model) {
+  mjData* data = nullptr;
+  if (!error_of([&] { data = mj_makeData(model); }).empty() || data == nullptr) throw std::bad_alloc();
+  return data;
+}
+
 }  // namespace
 
 MujocoEnv::MujocoEnv(const Options& options, const std::string& xml_file, int frame_skip)
     : model_(load_model(model_path(options, xml_file))),
-      data_(mj_makeData(model_.get())),
+      data_(make_data(model_.get())),
       frame_skip_(options.count("frame_skip", frame_skip)),
       init_qpos_(qpos().begin(), qpos().end()),
       init_qvel_(qvel().begin(), qvel().end()) {}
@@ -52,26 +50,28 @@ MujocoEnv::MujocoEnv(const Options& options, const std::string& xml_file, int fr
 MujocoEnv::MujocoEnv(const MujocoEnv& other)
     : Env(other),
       model_(other.model_),
-      data_(mj_makeData(model_.get())),
+      data_(make_data(model_.get())),
       frame_skip_(other.frame_skip_),
       init_qpos_(other.init_qpos_),
       init_qvel_(other.init_qvel_) {}
 
 void MujocoEnv::reset(Generator& random) {
-  mj_resetData(model_.get(), data_.get());
+  shielded([this] { mj_resetData(model_.get(), data_.get()); });
   reset_model(random);
 }
 
 void MujocoEnv::simulate(std::span<const float> controls, bool with_forces) {
   std::copy(controls.begin(), controls.end(), data_->ctrl);
-  for (int substep = 0; substep < frame_skip_; ++substep) mj_step(model_.get(), data_.get());
-  if (with_forces) mj_rnePostConstraint(model_.get(), data_.get());
+  shielded([&] {
+    for (int substep = 0; substep < frame_skip_; ++substep) mj_step(model_.get(), data_.get());
+    if (with_forces) mj_rnePostConstraint(model_.get(), data_.get());
+  });
 }
 
 void MujocoEnv::set_state(std::span<const double> qpos, std::span<const double> qvel) {
   std::copy(qpos.begin(), qpos.end(), data_->qpos);
   std::copy(qvel.begin(), qvel.end(), data_->qvel);
-  mj_forward(model_.get(), data_.get());
+  shielded([this] { mj_forward(model_.get(), data_.get()); });
 }
 
 int MujocoEnv::id_of(mjtObj kind, const std::string& name) const {
@@ -98,6 +98,15 @@ std::vector<std::span<mjtNum>> MujocoEnv::derived() const {
           {data_->sensordata, static_cast<std::size_t>(model_->nsensordata)}};
 }
 
+Footprint MujocoEnv::footprint() const {
+  // Of the arena, only the pages that were used take memory; how many that are shows when a simulation runs.
+  const std::unique_ptr<mjData, FreeData> tried(make_data(model_.get()));
+  (void)error_of([&] { mj_step(model_.get(), tried.get()); });  // one that gives up shows it, too
+  const auto fixed = sizeof(mjData) + static_cast<std::size_t>(tried->nbuffer);
+  const auto arena = static_cast<std::size_t>(tried->narena), used = static_cast<std::size_t>(tried->maxuse_arena);
+  return {fixed + std::min(arena, used + kArenaEnds), fixed + arena};
+}
+
 std::size_t MujocoEnv::state_size() const {
   auto size = static_cast<std::size_t>(mj_stateSize(model_.get(), kState));
   for (const auto& array : derived()) size += array.size();
@@ -112,8 +121,10 @@ void MujocoEnv::save(double* state) const {
 
 void MujocoEnv::load(const double* state) {
   // Nothing of what the simulation did before may show: contacts of the old state would seed the next one.
-  mj_resetData(model_.get(), data_.get());
-  mj_setState(model_.get(), data_.get(), state, kState);
+  shielded([&] {
+    mj_resetData(model_.get(), data_.get());
+    mj_setState(model_.get(), data_.get(), state, kState);
+  });
   state += mj_stateSize(model_.get(), kState);
   for (const auto& array : derived()) {
     std::copy_n(state, array.size(), array.begin());

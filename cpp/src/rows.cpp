@@ -3,6 +3,19 @@
 #include <bit>
 
 namespace surefoot {
+namespace {
+
+/// Names the row of what fails in it.
+template <class Work>
+auto in_row(std::size_t row, const Work& work) {
+  try {
+    return work();
+  } catch (const EnvFailure& failure) {
+    throw EnvFailure("env " + std::to_string(row) + ": " + failure.what());
+  }
+}
+
+}  // namespace
 
 Rows::Rows(const std::string& id, const Options& options, std::size_t num_rows, const Endings& endings)
     : generators_(num_rows), elapsed_(num_rows, 0), endings_(endings) {
@@ -16,18 +29,24 @@ Rows::Rows(const std::string& id, const Options& options, std::size_t num_rows, 
   mask_size_ = first.mask_size();
 }
 
+Footprint Rows::footprint() const {
+  const Footprint env = envs_.front()->footprint();
+  const std::size_t around = sizeof(envs_[0]) + sizeof(Generator) + sizeof(elapsed_[0]);
+  return {env.filled + around, env.reserved + around};
+}
+
 void Rows::reseed(std::size_t row, const Generator::Words& words) {
   generators_[row] = Generator(words);
   reset(row);
 }
 
 void Rows::reset(std::size_t row) {
-  envs_[row]->reset(generators_[row]);
+  in_row(row, [&] { envs_[row]->reset(generators_[row]); });
   elapsed_[row] = 0;
 }
 
 RowStep Rows::step(std::size_t row, const Action& action) {
-  const Outcome outcome = envs_[row]->step(action);
+  const Outcome outcome = in_row(row, [&] { return envs_[row]->step(action); });
   RowStep step{outcome.reward, outcome.terminated, false};
   step.truncated = ++elapsed_[row] >= endings_.max_episode_steps && endings_.max_episode_steps > 0;
   if (endings_.truncation_as_termination) {
@@ -35,6 +54,10 @@ RowStep Rows::step(std::size_t row, const Action& action) {
     step.truncated = false;
   }
   return step;
+}
+
+void Rows::advance(std::size_t row, const Action& action) {
+  in_row(row, [&] { envs_[row]->advance(action); });
 }
 
 void Rows::save(std::size_t row, double* state) const {

@@ -12,6 +12,7 @@ from surefoot.core.config import Config, PPOConfig
 from surefoot.core.cores import available_cores
 from surefoot.core.errors import CheckpointError, ConfigError, EnvError
 from surefoot.core.layers import Raw, build_config
+from surefoot.core.memory import readable
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.records import Chunks
 from surefoot.core.specs import ArraySpec, ObsSpec, spec_from_json, spec_to_json
@@ -31,7 +32,7 @@ from surefoot.learning.schedules import Schedules
 from surefoot.policies.native_plan import plan_policy
 from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
 from surefoot.rollout.collector import Collector
-from surefoot.rollout.memory import readable, rollout_bytes
+from surefoot.rollout.memory import rollout_bytes
 from surefoot.rollout.native import NativeCollector
 from surefoot.rollout.one_torch_thread import OneTorchThread
 from surefoot.rollout.stepwise import StepwiseCollector

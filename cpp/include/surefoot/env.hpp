@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,16 @@ struct ObsPart {
   std::size_t size;
 };
 
+/// Bytes of one env: what it fills, and the addresses that it asks for.
+struct Footprint {
+  std::size_t filled = 0, reserved = 0;
+};
+
+/// A reset or step that could not be finished; the env has to be reset before it is used again.
+struct EnvFailure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 /// Rounds as Gymnasium's environment of the same name does: from the same seed both give the same numbers.
 class Env {
  public:
@@ -39,6 +50,9 @@ class Env {
 
   /// Another env with the same options, before its first reset.
   virtual std::unique_ptr<Env> clone() const = 0;
+
+  /// Of what an env has besides its own members.
+  virtual Footprint footprint() const { return {}; }
 
   virtual std::vector<ObsPart> obs_parts() const = 0;
   virtual std::size_t action_size() const = 0;        // elements of an action
@@ -59,12 +73,16 @@ class Env {
   virtual void load(const double* state) = 0;
 };
 
-/// Gives an env its `clone` from its copy constructor.
+/// Gives an env its `clone` from its copy constructor, and its footprint from its size.
 template <class Self, class Parent = Env>
 class Cloned : public Parent {
  public:
   using Parent::Parent;
   std::unique_ptr<Env> clone() const override { return std::make_unique<Self>(static_cast<const Self&>(*this)); }
+  Footprint footprint() const override {
+    const Footprint rest = Parent::footprint();
+    return {sizeof(Self) + rest.filled, sizeof(Self) + rest.reserved};
+  }
 };
 
 using MakeEnv = std::function<std::unique_ptr<Env>(const Options&)>;

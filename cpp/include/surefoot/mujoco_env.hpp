@@ -20,6 +20,7 @@ class MujocoEnv : public Env {
   MujocoEnv(const MujocoEnv& other);
   MujocoEnv& operator=(const MujocoEnv&) = delete;
 
+  Footprint footprint() const override;
   std::size_t action_size() const final { return static_cast<std::size_t>(model().nu); }
   void reset(Generator& random) final;
   void advance(const Action& action) final { simulate(action.values, false); }

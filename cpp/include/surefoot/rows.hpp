@@ -35,13 +35,16 @@ class Rows {
   std::size_t mask_size() const { return mask_size_; }
   bool has_choices() const { return envs_.front()->has_choices(); }
 
-  /// Give a row its generator, and start it anew.
+  /// Of each row.
+  Footprint footprint() const;
+
+  /// Give a row its generator, and start it anew. Where a row fails, the EnvFailure says which.
   void reseed(std::size_t row, const Generator::Words& words);
   void reset(std::size_t row);
   /// Step a row; one that ended waits to be reset, so that its last observation can be read before.
   RowStep step(std::size_t row, const Action& action);
   /// Only the dynamics.
-  void advance(std::size_t row, const Action& action) { envs_[row]->advance(action); }
+  void advance(std::size_t row, const Action& action);
   /// All parts, one after the other.
   void observe(std::size_t row, double* obs) const { envs_[row]->observe(obs); }
   void mask(std::size_t row, bool* allowed) const { envs_[row]->mask(allowed); }

@@ -1,6 +1,8 @@
 """How much memory the machine, and the container we may be in, have and leave; from Linux, elsewhere what is known."""
 
 import os
+import resource
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,3 +35,28 @@ def container_memory() -> Memory | None:
     except (OSError, ValueError):  # no control group, or "max": no limit
         return None
     return Memory(limit, max(0, limit - used + int(statistics.get("inactive_file", 0))))
+
+
+def free_memory() -> int:
+    """Bytes that this process may still take: of the machine's, its container's and its own limit."""
+    limits = [limit.available for limit in (machine_memory(), container_memory()) if limit is not None]
+    return min(*limits, free_addresses())
+
+
+def free_addresses() -> int:
+    """Bytes that this process may still ask for, whether it uses them or not; no limit is a very large one."""
+    allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if allowed == resource.RLIM_INFINITY:
+        return sys.maxsize
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    return max(0, allowed - used)
+
+
+def readable(count: int) -> str:
+    """Bytes for people."""
+    value, unit = float(count), "B"
+    for larger in ("KB", "MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.3g} {unit}"

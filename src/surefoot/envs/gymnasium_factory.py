@@ -16,6 +16,11 @@ from surefoot.envs.gymnasium_envs import GymEnv
 _log = logging.getLogger("surefoot")
 
 
+def bare_id(env_id: str) -> str:
+    """Without the module's name where that is Gymnasium's own: the ids mean the same envs."""
+    return env_id.removeprefix("gymnasium:")
+
+
 @dataclass(frozen=True)
 class GymnasiumFactory:
     """Makes a Gymnasium env with the config's arguments; knows the spec of ids that a script registered itself."""
@@ -44,7 +49,7 @@ class GymnasiumFactory:
 @contextmanager
 def _quiet_mujoco(env_id: str) -> Iterator[None]:
     """What MuJoCo warns of while it compiles a model goes to the log; it would print it and write MUJOCO_LOG.TXT."""
-    spec = gym.registry.get(env_id)
+    spec = gym.registry.get(bare_id(env_id))
     if spec is None or not str(spec.entry_point).startswith("gymnasium.envs.mujoco"):
         yield
         return

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from surefoot.core.cores import available_cores
-from surefoot.core.errors import NativeError
-from surefoot.envs.gymnasium_factory import GymnasiumFactory
+from surefoot.core.errors import ConfigError, NativeError
+from surefoot.core.memory import free_addresses, free_memory, readable
+from surefoot.envs.gymnasium_factory import GymnasiumFactory, bare_id
 from surefoot.envs.registration import register_envs
 from surefoot.native import core
 
@@ -28,14 +30,23 @@ _STILL_NATIVE = frozenset(
 """Arguments of MuJoCo tasks that only change pictures, which nobody takes of native envs."""
 _OWNERS = ("gymnasium.envs.", "surefoot.envs.")
 """Where the envs are from that the core has counterparts of; a registry may have others under the same ids."""
-_NO_LIMIT = -1
-"""How Gymnasium writes that there is no time limit."""
+_FAMILIES = ("gymnasium.envs.classic_control", "gymnasium.envs.mujoco", "surefoot.envs.")
+_NUMBERS = (int, float, np.number)
+_NO_LIMIT, _LIMIT = -1, "max_episode_steps"
+"""How Gymnasium writes that there is no time limit, and its argument for one."""
 
 
 @cache
 def native_ids() -> tuple[str, ...]:
     """Ids that the core can run."""
     return tuple(core().env_ids())
+
+
+def may_be_native(env_id: str) -> bool:
+    """Whether an id is of a family that the core knows; said without the core, which knows it exactly."""
+    register_envs()
+    spec = gym.registry.get(bare_id(env_id))
+    return spec is not None and str(spec.entry_point).startswith(_FAMILIES)
 
 
 def make(env_id: str, num_envs: int = 1, *, threads: int = 0, **kwargs: Any) -> "NativeVectorEnv":
@@ -48,17 +59,17 @@ def open_engine(
 ) -> "Engine":
     """The core's engine for the envs that a factory would make, or a NativeError that says why there is none."""
     register_envs()
-    if factory.env_id not in native_ids():
-        raise NativeError(f"there is no native '{factory.env_id}'")
-    spec = gym.spec(factory.env_id)
+    env_id = bare_id(factory.env_id)
+    if env_id not in native_ids():
+        raise NativeError(f"there is no native '{env_id}'")
+    spec = gym.spec(env_id)
     if not str(spec.entry_point).startswith(_OWNERS) or spec.kwargs or spec.additional_wrappers:
-        raise NativeError(f"'{factory.env_id}' is registered as another env here than the one that the core knows")
-    limit = spec.max_episode_steps if factory.max_episode_steps is None else factory.max_episode_steps
-    limit = 0 if limit is None or limit == _NO_LIMIT else limit
-    options = _options(factory.env_id, factory.kwargs)
+        raise NativeError(f"'{env_id}' is registered as another env here than the one that the core knows")
+    limit, options = _limit(factory, spec), _options(env_id, factory.kwargs)
     threads = min(threads or available_cores(), num_envs)
     try:
-        return core().Engine(factory.env_id, options, num_envs, threads, limit, truncation_as_termination)
+        _check_memory(env_id, options, num_envs)
+        return core().Engine(env_id, options, num_envs, threads, limit, truncation_as_termination)
     except ValueError as error:
         raise NativeError(str(error)) from error
     except (RuntimeError, MemoryError) as error:
@@ -66,6 +77,32 @@ def open_engine(
             f"{num_envs} envs on {threads} threads could not be made ({error}); lower rollout.num_envs or"
             " rollout.workers"
         ) from error
+
+
+def _check_memory(env_id: str, options: dict[str, Any], num_envs: int) -> None:
+    """Refuse envs that do not fit, before they are made."""
+    filled, reserved = (num_envs * each for each in core().footprint(env_id, options))
+    for needed, free, what in ((filled, free_memory(), "memory"), (reserved, free_addresses(), "address space")):
+        if needed > free:
+            raise ConfigError(
+                [
+                    f"rollout.num_envs: {num_envs} envs of '{env_id}' take {readable(needed)} of {what}, but only"
+                    f" {readable(free)} are free; lower rollout.num_envs"
+                ]
+            )
+
+
+def _limit(factory: GymnasiumFactory, spec: EnvSpec) -> int:
+    """Steps of an episode at most, 0 for no limit; among the env's arguments, Gymnasium takes a limit, too."""
+    given, limit = factory.kwargs.get(_LIMIT), factory.max_episode_steps
+    if _LIMIT in factory.kwargs and (limit is not None or not _is_limit(given)):
+        raise NativeError(f"the argument '{_LIMIT}' is not one that Gymnasium takes here")
+    limit = next((each for each in (limit, given, spec.max_episode_steps) if each is not None), _NO_LIMIT)
+    return 0 if limit == _NO_LIMIT else int(limit)
+
+
+def _is_limit(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and (value > 0 or value == _NO_LIMIT))
 
 
 def _options(env_id: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,7 +113,7 @@ def _options(env_id: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     if str(gym.spec(env_id).entry_point).startswith("gymnasium.envs.mujoco"):
         options["assets"] = str(Path(gym.__file__).parent / "envs" / "mujoco" / "assets")
     for name, value in kwargs.items():
-        if name in _STILL_NATIVE or (name == "render_mode" and value is None):
+        if name in (*_STILL_NATIVE, _LIMIT) or (name == "render_mode" and value is None):
             continue
         if isinstance(value, bool):
             options[name] = value
@@ -84,11 +121,13 @@ def _options(env_id: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
             raise NativeError(
                 f"the argument '{name}' is a numpy number, with which Gymnasium rounds otherwise than with a float"
             )
+        elif name == "frame_skip" and isinstance(value, float):
+            raise NativeError("the argument 'frame_skip' must be a whole number")
         elif isinstance(value, int | float):
             options[name] = float(value)
         elif isinstance(value, str):
             options[name] = expanduser(value) if name == "xml_file" else value
-        elif isinstance(value, tuple | list | np.ndarray):
+        elif isinstance(value, tuple | list | np.ndarray) and all(isinstance(one, _NUMBERS) for one in value):
             options[name] = [float(number) for number in value]
         else:
             raise NativeError(f"the argument '{name}' is of a kind that the core does not take")

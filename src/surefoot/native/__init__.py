@@ -4,7 +4,7 @@ import ctypes
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -35,6 +35,9 @@ class Core(Protocol):
     @property
     def Policy(self) -> "type[_core.Policy]": ...  # noqa: N802
     def env_ids(self) -> Sequence[str]: ...
+    def footprint(
+        self, env_id: str, options: Mapping[str, bool | float | str | Sequence[float]]
+    ) -> tuple[int, int]: ...
     def mujoco_versions(self) -> tuple[int, int]: ...
     def instruction_sets(self) -> Sequence[str]: ...
     def tanh(self, values: NDArray[np.float32], out: NDArray[np.float32]) -> None: ...

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 def env_ids() -> list[str]:
     """Ids of all native environments, sorted."""
 
+def footprint(env_id: str, options: Mapping[str, bool | float | str | Sequence[float]]) -> tuple[int, int]:
+    """Bytes that each environment fills, and addresses that it asks for."""
+
 def mujoco_versions() -> tuple[int, int]:
     """
     The MuJoCo version the core was built with, and the one that is loaded.
@@ -104,7 +107,9 @@ def gru_backward(arrays: dict, threads: int) -> None:
     """
 
 class NonFinite:
-    """NaN or infinity, where it was first seen."""
+    """
+    NaN or infinity, or a mask that forbids everything, where it was first seen.
+    """
 
     @property
     def step(self) -> int: ...

@@ -1,13 +1,10 @@
 """How much memory a rollout takes, known before it is taken."""
 
-import resource
-from pathlib import Path
-
 import numpy as np
 import torch
 
 from surefoot.core.errors import ConfigError
-from surefoot.core.memory import container_memory, machine_memory
+from surefoot.core.memory import free_memory, readable
 from surefoot.core.records import Chunks
 from surefoot.core.tree import tree_items
 from surefoot.envs.protocol import VecEnv
@@ -38,23 +35,3 @@ def check_memory(num_steps: int, env: VecEnv, policy: Policy, chunks: Chunks) ->
                 f" {readable(free)} are free; lower rollout.num_steps or rollout.num_envs"
             ]
         )
-
-
-def free_memory() -> int:
-    """Bytes that this process may still take: of the machine's, its container's and its own limit."""
-    limits = [limit.available for limit in (machine_memory(), container_memory()) if limit is not None]
-    allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if allowed != resource.RLIM_INFINITY:
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        limits.append(max(0, allowed - used))
-    return min(limits)
-
-
-def readable(count: int) -> str:
-    """Bytes for people."""
-    value, unit = float(count), "B"
-    for larger in ("KB", "MB", "GB", "TB"):
-        if value < 1000:
-            break
-        value, unit = value / 1000, larger
-    return f"{value:.3g} {unit}"
