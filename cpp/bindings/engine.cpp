@@ -262,12 +262,13 @@ void load(Engine& engine, nb::handle state) {
 
 void bind_engine(nanobind::module_& module) {
   using namespace surefoot;
-  nb::class_<NonFinite>(module, "NonFinite", "NaN or infinity, where it was first seen.")
+  nb::class_<NonFinite>(module, "NonFinite",
+                        "NaN or infinity, or a mask that forbids everything, where it was first seen.")
       .def_ro("step", &NonFinite::step)
       .def_ro("row", &NonFinite::row)
       .def_prop_ro("where",
                    [](const NonFinite& problem) {
-                     const char* names[] = {"observation", "reward", "final observation"};
+                     const char* names[] = {"observation", "reward", "final observation", "action mask"};
                      return names[static_cast<std::size_t>(problem.where)];
                    })
       .def_ro("part", &NonFinite::part)

@@ -1,6 +1,7 @@
 // Probe-v0: leads every kind of policy through the engine; what it is for is said in surefoot/envs/probe.py.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <stdexcept>
 
 #include "surefoot/env.hpp"
@@ -16,6 +17,9 @@ double turned(double number) { return 1.0 - 2.0 * (number * number); }
 
 class Probe : public Env {
  public:
+  explicit Probe(const Options& options)
+      : forbids_below_(options.number("forbids_below", -std::numeric_limits<double>::infinity())) {}
+
   std::vector<ObsPart> obs_parts() const override { return {{"cues", kCues}, {"fuel", 1}, {"wheel", wheel_.size()}}; }
   std::size_t mask_size() const override { return kCues; }
 
@@ -39,8 +43,10 @@ class Probe : public Env {
     std::copy(wheel_.begin(), wheel_.end(), obs);
   }
 
-  void mask(bool* allowed) const override {
-    for (std::size_t choice = 0; choice < kCues; ++choice) allowed[choice] = openness(choice) >= kOpenFrom;
+  void mask(bool* allowed) const final {
+    for (std::size_t choice = 0; choice < mask_size(); ++choice) allowed[choice] = openness(choice) >= kOpenFrom;
+    open_elements(allowed);
+    if (fuel_ < forbids_below_) std::fill_n(allowed, mask_size(), false);
   }
 
   std::size_t state_size() const override { return kCues + 1 + wheel_.size(); }
@@ -53,6 +59,8 @@ class Probe : public Env {
 
  protected:
   virtual double pay(const Action& action) const = 0;
+  /// Where a choice has to be made, see to it that it can be.
+  virtual void open_elements(bool* /*allowed*/) const {}
 
   /// The cue of a choice; what is forbidden costs.
   double earned(std::int64_t choice) const {
@@ -75,33 +83,31 @@ class Probe : public Env {
 
   std::array<double, kCues> cues_{};
   std::array<double, 2> wheel_{};
-  double fuel_ = 0.0;
+  double fuel_ = 0.0, forbids_below_;
 };
 
 class DiscreteProbe final : public Cloned<DiscreteProbe, Probe> {
  public:
+  using Cloned::Cloned;
   std::size_t action_size() const override { return 1; }
   bool has_choices() const override { return true; }
-  void mask(bool* allowed) const override {
-    Probe::mask(allowed);
-    open_one(0, kCues, allowed);
-  }
 
  protected:
+  void open_elements(bool* allowed) const override { open_one(0, kCues, allowed); }
   double pay(const Action& action) const override { return earned(action.choices[0] - 3); }
 };
 
 class MultiDiscreteProbe final : public Cloned<MultiDiscreteProbe, Probe> {
  public:
+  using Cloned::Cloned;
   std::size_t action_size() const override { return 2; }
   bool has_choices() const override { return true; }
-  void mask(bool* allowed) const override {
-    Probe::mask(allowed);
+
+ protected:
+  void open_elements(bool* allowed) const override {
     open_one(0, 3, allowed);
     open_one(3, kCues, allowed);
   }
-
- protected:
   double pay(const Action& action) const override {
     return earned(action.choices[0] - 1) + earned(3 + action.choices[1] + 2);
   }
@@ -109,6 +115,7 @@ class MultiDiscreteProbe final : public Cloned<MultiDiscreteProbe, Probe> {
 
 class MultiBinaryProbe final : public Cloned<MultiBinaryProbe, Probe> {
  public:
+  using Cloned::Cloned;
   std::size_t action_size() const override { return kCues; }
   bool has_choices() const override { return true; }
 
@@ -124,9 +131,9 @@ class MultiBinaryProbe final : public Cloned<MultiBinaryProbe, Probe> {
 
 class BoxProbe final : public Cloned<BoxProbe, Probe> {
  public:
+  using Cloned::Cloned;
   std::size_t action_size() const override { return 2; }
   std::size_t mask_size() const override { return 0; }
-  void mask(bool*) const override {}
 
  protected:
   double pay(const Action& action) const override {
@@ -137,10 +144,10 @@ class BoxProbe final : public Cloned<BoxProbe, Probe> {
 
 std::unique_ptr<Env> make_probe(const Options& options) {
   const std::string kind = options.text("action", "discrete");
-  if (kind == "discrete") return std::make_unique<DiscreteProbe>();
-  if (kind == "multi_discrete") return std::make_unique<MultiDiscreteProbe>();
-  if (kind == "multi_binary") return std::make_unique<MultiBinaryProbe>();
-  if (kind == "box") return std::make_unique<BoxProbe>();
+  if (kind == "discrete") return std::make_unique<DiscreteProbe>(options);
+  if (kind == "multi_discrete") return std::make_unique<MultiDiscreteProbe>(options);
+  if (kind == "multi_binary") return std::make_unique<MultiBinaryProbe>(options);
+  if (kind == "box") return std::make_unique<BoxProbe>(options);
   throw std::invalid_argument("option 'action' must be discrete, multi_discrete, multi_binary or box, not '" + kind +
                               "'");
 }

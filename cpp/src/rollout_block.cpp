@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace surefoot {
 
@@ -15,6 +16,19 @@ void PartMoments::merge(double other_count, const double* other_mean, const doub
   }
   count = total;
 }
+
+namespace {
+
+/// In every element; masks of yes/no actions may forbid every yes.
+bool leaves_a_choice(const HeadPlan& head, const bool* allowed) {
+  if (head.kind == Distribution::kBernoulli) return true;
+  return std::all_of(head.sizes.begin(), head.sizes.end(), [&](std::int64_t size) {
+    const bool* element = std::exchange(allowed, allowed + size);
+    return std::any_of(element, allowed, [](bool is_allowed) { return is_allowed; });
+  });
+}
+
+}  // namespace
 
 RolloutBlock::RolloutBlock(Rows& rows, const Policy& policy, const RolloutMemory& memory, const RolloutKey& key,
                            std::size_t begin, std::size_t end)
@@ -112,7 +126,10 @@ void RolloutBlock::step_row(std::size_t row, const Action& action) {
     rows_.reset(row);
   }
   store_obs(row, step_ + 1);
-  if (memory_.mask != nullptr) rows_.mask(row, memory_.mask + following * rows_.mask_size());
+  if (memory_.mask == nullptr) return;
+  bool* allowed = memory_.mask + following * rows_.mask_size();
+  rows_.mask(row, allowed);
+  if (!leaves_a_choice(policy_.plan().head, allowed)) report(row, Where::kMask, 0, 0, 0);
 }
 
 void RolloutBlock::store_obs(std::size_t row, std::size_t step) {

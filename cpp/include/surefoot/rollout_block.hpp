@@ -43,9 +43,9 @@ struct FinishedEpisode {
   std::int64_t length;
 };
 
-enum class Where { kObservation, kReward, kFinalObservation };
+enum class Where { kObservation, kReward, kFinalObservation, kMask };
 
-/// NaN or infinity, where it was first seen.
+/// NaN or infinity, or a mask that forbids everything, where it was first seen.
 struct NonFinite {
   std::size_t step, row;
   Where where;

@@ -5,6 +5,7 @@ than 0 and some are forbidden. Choose what the greatest cues stand for (or, in a
 pays badly burns more fuel, and without fuel the episode ends. Reads as the reference for cpp/envs/probe.cpp.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,15 +36,20 @@ def turned(number: float) -> float:
 
 
 class Probe(gym.Env[Any, Any]):
-    """`action` is the kind of action: discrete, multi_discrete, multi_binary or box."""
+    """`action` is the kind of action: discrete, multi_discrete, multi_binary or box.
+
+    With less fuel than `forbids_below`, masks forbid everything, which they must not: a fault that has to be noticed.
+    """
 
     metadata = {"render_modes": []}
 
-    def __init__(self, action: str = "discrete", render_mode: str | None = None) -> None:
+    def __init__(
+        self, action: str = "discrete", forbids_below: float = -math.inf, render_mode: str | None = None
+    ) -> None:
         if action not in KINDS:
             raise gym.error.Error(f"action must be one of {', '.join(KINDS)}, not '{action}'")
         self.render_mode = render_mode
-        self._kind = action
+        self._kind, self._forbids_below = action, forbids_below
         self.action_space = KINDS[action]
         self.observation_space = spaces.Dict(
             {
@@ -86,6 +92,8 @@ class Probe(gym.Env[Any, Any]):
 
     def _allowed(self) -> list[bool]:
         """The choices that the wheel leaves open; where it leaves none of an element, the one nearest to open."""
+        if self._fuel < self._forbids_below:
+            return [False] * NUM_CUES
         openness = [self._wheel[0] + self._wheel[1] * slope for slope in SLOPES]
         allowed = [how_open >= OPEN_FROM for how_open in openness]
         for choices in ELEMENTS.get(self._kind, []):

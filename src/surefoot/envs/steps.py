@@ -117,8 +117,11 @@ def check_masks(env: VecEnv, mask: Flags, step: int, rows: slice = ALL_ROWS) -> 
     edges = np.concatenate([[0], np.cumsum(spec.sizes)[:-1]])
     dead = ~np.logical_or.reduceat(mask[rows], edges, axis=1).all(axis=1)
     if dead.any():
-        row = int(np.flatnonzero(dead)[0])
-        raise EnvError(
-            f"{env.describe(rows.start + row)} gave an action mask that forbids every action at step {step}; allow at"
-            " least one"
-        )
+        raise dead_mask_error(env, rows.start + int(np.flatnonzero(dead)[0]), step)
+
+
+def dead_mask_error(env: VecEnv, row: int, step: int) -> EnvError:
+    """The error for a mask that leaves nothing to choose."""
+    return EnvError(
+        f"{env.describe(row)} gave an action mask that forbids every action at step {step}; allow at least one"
+    )

@@ -13,7 +13,7 @@ from surefoot.core.records import Chunks, Episodes, Rollout, State
 from surefoot.core.specs import ArraySpec
 from surefoot.core.tree import tree_items
 from surefoot.envs.engines.native import NativeEngine
-from surefoot.envs.steps import nonfinite_error
+from surefoot.envs.steps import dead_mask_error, nonfinite_error
 from surefoot.native import core
 from surefoot.policies.native_plan import NativePlan, native_tensors, plan_policy
 from surefoot.policies.policy import ActorCritic, Policy
@@ -58,7 +58,7 @@ class NativeCollector:
             **self._memory_arrays(memory),
         )
         if result.problem is not None:
-            raise self._nonfinite(result.problem)
+            raise self._error(result.problem)
         rows.remember(0, memory)  # a native env has one group
         finished = Episodes(result.total_rewards, result.lengths)
         stats = rows.episodes.adopt(finished, rows.buffer.reward.numel(), result.out_of_bounds)
@@ -104,11 +104,13 @@ class NativeCollector:
                 moments[key] = Moments(torch.tensor(count, dtype=torch.float64), *tensors)
         return moments
 
-    def _nonfinite(self, problem: Any) -> Exception:
+    def _error(self, problem: Any) -> Exception:
+        step = self.rows.first_step + problem.step
+        if problem.where == "action mask":
+            return dead_mask_error(self.rows.env, problem.row, step)
         key = self._keys[problem.part]
         spec = self._obs_spec(key)
         index = [] if problem.where == "reward" else [int(i) for i in np.unravel_index(problem.index, spec.shape)]
-        step = self.rows.first_step + problem.step
         return nonfinite_error(self.rows.env, problem.where, key, problem.row, index, problem.value, step)
 
     def _obs_spec(self, key: str) -> ArraySpec:
