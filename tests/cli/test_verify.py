@@ -70,3 +70,25 @@ def test_own_registered_env_by_its_module() -> None:
 def test_typed_errors_are_exit_code_2() -> None:
     assert "did you mean 'CartPole-v1'" in surefoot("verify", "CartPole-v9").refused()
     assert "policy.hiden" in surefoot("verify", "CartPole-v1", "--policy.hiden", "8").refused()
+    assert "EnvPool has no task 'foo'" in surefoot("verify", "envpool:foo").refused()
+
+
+def test_a_native_id_without_the_core_is_not_held_to_the_protocol_instead(tmp_path: Path) -> None:
+    for env_id in ("CartPole-v1", "gymnasium:Hopper-v5"):
+        message = Process(_verify_without_the_core, str(tmp_path), env_id).wait().refused()
+        assert f"the native path of '{env_id}' could not be compared: the native core is not there" in message
+
+
+def test_an_own_env_needs_no_core(tmp_path: Path) -> None:
+    finished = Process(_verify_without_the_core, str(tmp_path), "tests.cli.odd_envs:Forgetful-v0").wait()
+    assert "keeps all" in finished.succeeded().out
+
+
+def _verify_without_the_core(empty_folder: str, env_id: str) -> None:
+    import os
+    import sys
+
+    from surefoot.cli.main import main
+
+    os.environ["SUREFOOT_NATIVE"] = empty_folder
+    sys.exit(main(["verify", env_id]))

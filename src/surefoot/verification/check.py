@@ -7,12 +7,15 @@ from typing import Any
 from torch import nn
 
 from surefoot.core.config import Config
-from surefoot.core.errors import EnvError
+from surefoot.core.errors import EnvError, NativeError
 from surefoot.core.layers import build_config
 from surefoot.core.torch_threads import one_torch_thread
 from surefoot.envs.engines import Engine
 from surefoot.envs.engines.native import NativeEngine
+from surefoot.envs.envpool_batch import EnvPoolVector
 from surefoot.envs.make import ENVPOOL, PETTINGZOO, EnvSource
+from surefoot.envs.native import may_be_native
+from surefoot.native import core
 from surefoot.policies.native_plan import NativePlan, plan_policy
 from surefoot.policies.policy import EncoderFactory, Policy
 from surefoot.presets import load_preset, preset_names
@@ -103,9 +106,7 @@ def _verify_stepwise(findings: Findings, subject: Subject) -> None:
 
 def _plan(subject: Subject) -> NativePlan | str:
     """The plan of the policy if the core knows it and the env, else why not."""
-    make: Callable[[], Any] | None = maker(subject)
-    if make is not None and not subject.is_fixed:
-        make().close()  # what cannot be made at all is an error, not a difference
+    _refuse_what_cannot_be_made(subject)
     try:
         with subject.sized().opened("native") as env:
             if isinstance(env, NativeEngine):
@@ -113,6 +114,21 @@ def _plan(subject: Subject) -> NativePlan | str:
             return (env.why_not_native if isinstance(env, Engine) else "") or "these envs step themselves"
     except EnvError as error:
         return f"the env breaks its contract: {error}"
+
+
+def _refuse_what_cannot_be_made(subject: Subject) -> None:
+    """It is an error, not a difference; so is a core that cannot be loaded where there is something to compare."""
+    env = subject.config.env
+    if subject.source is None and env.id.startswith(ENVPOOL):
+        EnvPoolVector(env.id.removeprefix(ENVPOOL), env, 1)
+    make: Callable[[], Any] | None = maker(subject)
+    if make is not None and not subject.is_fixed:
+        make().close()
+    if subject.source is None and may_be_native(env.id):
+        try:
+            core()
+        except NativeError as error:
+            raise NativeError(f"the native path of '{env.id}' could not be compared: {error}") from error
 
 
 def _is_native(subject: Subject) -> bool:
