@@ -162,6 +162,19 @@ class PPO:
         agent._begin(now, specs, own, source, None, state)
         return agent
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "PPO":
+        """An agent that goes on from here by itself, with envs of its own: those of an engine cannot be copied."""
+        source = self._source
+        if source is not None and fixed_envs(source) is not None:
+            raise EnvError("an agent with an env that exists cannot be copied; save it, then PPO.load(path, env=...)")
+        saved = self._saved if self._trainer is None else self._run(None).state()
+        other = type(self).__new__(type(self))
+        memo[id(self)] = other
+        policy, state = deepcopy(self.policy, memo), deepcopy(saved, memo)
+        other._begin(self.config, self.specs, policy, source, None, state)
+        other._default_steps, other._predictions = self._default_steps, self._predictions
+        return other
+
     def close(self) -> None:
         """Close the envs; predicting and saving still work, and learning makes new ones."""
         try:
