@@ -27,8 +27,8 @@ def main(arguments: list[str], rest: list[str]) -> int:
         """Measure Surefoot beside others: same envs and hyperparameters, each in its own process, in turns.
 
         Args:
-            tasks: cartpole-8, cartpole-64, halfcheetah-8, halfcheetah-64, ant-64, humanoid-16, masked-16; all if
-                not given
+            tasks: cartpole-8, cartpole-64, halfcheetah-8, halfcheetah-64, ant-64, humanoid-16, masked-16,
+                cartpole-memory-8; all if not given
             peers: sb3, sb3-subproc, sb3-contrib, envpool, skrl, rsl-rl; all that are installed if not given
             engines: native, local, processes: Surefoot's sides; all if not given
             threads: torch threads of every side; 0: what each uses by itself
