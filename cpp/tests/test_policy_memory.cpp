@@ -1,133 +1,23 @@
 // Policies that remember, against a plain loop in double precision.
 #include <cmath>
 #include <cstring>
-#include <limits>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "check.hpp"
-#include "made_up.hpp"
+#include "plain_memory.hpp"
 #include "surefoot/kernels.hpp"
-#include "surefoot/policy.hpp"
 
 using namespace surefoot;
 
 namespace {
 
-using Numbers = std::vector<double>;
 using Floats = std::vector<float>;
 
 constexpr MemoryKind kKinds[] = {MemoryKind::kGru, MemoryKind::kLstm};
-/// Whose memory the critic judges by.
-enum class Critic { kShared, kOwn, kBranch, kBareBranch };
 constexpr Critic kCritics[] = {Critic::kShared, Critic::kOwn, Critic::kBranch, Critic::kBareBranch};
-
-/// The actor sees 3 numbers through an encoder; 2 more are for the critic if it sees for itself.
-struct Remembering {
-  PolicyPlan plan;
-  MadeUp made_up;
-
-  Remembering(MemoryKind kind, std::size_t layers, std::size_t hidden, Critic critic) {
-    const float no_clip = std::numeric_limits<float>::infinity();
-    plan.obs = {{"seen", 3, "", no_clip}, {"secret", 2, "", no_clip}};
-    plan.actor = {{{0, {{"encoder"}}}}, {{"actor_trunk"}}, {kind, layers, hidden, "actor_cells"}};
-    plan.shares_trunk = critic == Critic::kShared;
-    std::size_t remembered = hidden;
-    if (critic == Critic::kOwn) {
-      plan.critic = {{{0, {}}, {1, {}}}, {{"critic_trunk"}}, {kind, layers, hidden, "critic_cells"}};
-      made_up.add_memory(plan.critic.memory, 5);
-    } else if (critic == Critic::kBranch) {
-      plan.critic = {{{1, {}}}, {{"critic_trunk"}}, {}, true};
-      remembered += 2;
-    } else if (critic == Critic::kBareBranch) {
-      plan.critic = {{}, {{"critic_trunk"}}, {}, true};
-    }
-    plan.head.kind = Distribution::kCategorical;
-    plan.head.layer = "logits";
-    plan.head.sizes = {3};
-    plan.value.layer = "value";
-    made_up.add_linear("encoder", 5, 3);
-    made_up.add_memory(plan.actor.memory, 5);
-    made_up.add_linear("actor_trunk", 6, hidden);
-    if (!plan.shares_trunk) made_up.add_linear("critic_trunk", 6, remembered);
-    made_up.add_linear("logits", 3, 6);
-    made_up.add_linear("value", 1, 6);
-  }
-};
-
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-
-Numbers product(const NamedTensor& weight, const NamedTensor& bias, const Numbers& in) {
-  Numbers out(weight.shape[0]);
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i] = bias.data[i];
-    for (std::size_t j = 0; j < in.size(); ++j) out[i] += static_cast<double>(weight.data[i * in.size() + j]) * in[j];
-  }
-  return out;
-}
-
-/// One row of a policy, worked out the plain way.
-struct PlainRow {
-  const Remembering& of;
-  std::vector<Numbers> state;  // one a part
-
-  Numbers network(const MlpPlan& plan, Numbers values) const {
-    for (const std::string& layer : plan.layers) {
-      values = product(of.made_up[layer + ".weight"], of.made_up[layer + ".bias"], values);
-      for (double& value : values) value = std::tanh(value);
-    }
-    return values;
-  }
-
-  Numbers remember(const MemoryPlan& plan, Numbers x, std::size_t first_part) {
-    const std::size_t size = plan.hidden;
-    for (std::size_t layer = 0; layer < plan.layers; ++layer) {
-      const std::string index = std::to_string(layer);
-      double* const h = state[first_part].data() + layer * size;
-      const Numbers from_x =
-          product(of.made_up[plan.name + ".weight_ih_l" + index], of.made_up[plan.name + ".bias_ih_l" + index], x);
-      const Numbers from_h = product(of.made_up[plan.name + ".weight_hh_l" + index],
-                                     of.made_up[plan.name + ".bias_hh_l" + index], Numbers(h, h + size));
-      for (std::size_t i = 0; i < size; ++i) {
-        const auto gate = [&](std::size_t k) { return from_x[k * size + i] + from_h[k * size + i]; };
-        if (plan.kind == MemoryKind::kGru) {
-          const double z = sigmoid(gate(1));
-          const double n = std::tanh(from_x[2 * size + i] + sigmoid(gate(0)) * from_h[2 * size + i]);
-          h[i] = (1 - z) * n + z * h[i];
-        } else {
-          double& c = state[first_part + 1][layer * size + i];
-          c = sigmoid(gate(1)) * c + sigmoid(gate(0)) * std::tanh(gate(2));
-          h[i] = sigmoid(gate(3)) * std::tanh(c);
-        }
-      }
-      x.assign(h, h + size);
-    }
-    return x;
-  }
-
-  struct Step {
-    Numbers logits;
-    double value;
-  };
-
-  Step step(const Numbers& seen, const Numbers& secret) {
-    const PolicyPlan& plan = of.plan;
-    const Numbers remembered = remember(plan.actor.memory, network(plan.actor.encoders[0].network, seen), 0);
-    const Numbers actor = network(plan.actor.trunk, remembered);
-    Numbers critic = actor;
-    if (!plan.shares_trunk) {
-      critic = plan.critic.takes_actor_memory ? remembered : seen;
-      if (!plan.critic.encoders.empty()) critic.insert(critic.end(), secret.begin(), secret.end());
-      if (!plan.critic.takes_actor_memory) {
-        critic = remember(plan.critic.memory, critic, plan.actor.memory.num_parts());
-      }
-      critic = network(plan.critic.trunk, critic);
-    }
-    return {product(of.made_up["logits.weight"], of.made_up["logits.bias"], actor),
-            product(of.made_up["value.weight"], of.made_up["value.bias"], critic)[0]};
-  }
-};
 
 /// Rows of a policy as they go through their episodes.
 struct Acting {
