@@ -84,7 +84,7 @@ def _compare_paths(findings: Findings, subject: Subject, plan: NativePlan) -> in
             compare_policy(findings, ours, core_policy, config.train.seed)
             compare_rollouts(findings, ours, reference)
             compare_updates(findings, ours, reference)
-            compare_ratio(findings, ours)
+            compare_ratio(findings, ours, config.ppo)
             legs.append(ours)
     terminated, truncated = endings(legs)
     what = f"endings, limit {config.env.max_episode_steps} steps"

@@ -13,12 +13,15 @@ from surefoot.core.records import Knobs, Learned, Rollout, Targets
 from surefoot.core.tree import tree_items, tree_map
 from surefoot.envs.protocol import VecEnv
 from surefoot.learning.losses import Losses, ppo_losses
+from surefoot.native.kernels import readable_only
 from surefoot.policies.policy import Policy
 from surefoot.rollout.buffer import RolloutBuffer
 from surefoot.rollout.samples import samples_of
 from surefoot.verification.recorded import RecordedPolicy, ToEnv
 
 _PLAIN = ("action", "log_prob", "value", "reward", "terminated", "truncated", "valid", "final_value", "last_value")
+STATE = "state"
+"""How the names of what is remembered begin."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class Leg:
     targets: Targets
     losses: Losses
     gradient: Tensor
+    readable_gradient: Tensor
+    """By torch alone, without the core's kernels."""
     learned: Learned
     after: dict[str, Tensor]
     """The policy's weights and statistics after the update."""
@@ -60,14 +65,20 @@ class Traveler:
         acted = deepcopy(trainer.policy)
         knobs = trainer.schedules.at(trainer.progress)
         rollout = copied(trainer.collector.collect(acting))
-        memory = memory_of(rows.buffer)
+        memory = memory_of(rows.buffer) | {
+            f"{STATE} {part}, carried": tensor.clone() for part, tensor in enumerate(rows.memory)
+        }
         targets = trainer.scorer.score(rollout)
         losses, gradient = self._first_losses(rollout, targets, knobs)
+        with readable_only():
+            _, readable_gradient = self._first_losses(rollout, targets, knobs)
         learned = trainer.learner.learn(rollout, targets, knobs)
         trainer.schedules.observe(learned)
         trainer.progress = trainer.progress.advance(rollout.num_steps)
         after = {name: value.clone() for name, value in trainer.policy.state_dict().items()}
-        return Leg(rows.first_step, acted, memory, rollout, targets, losses, gradient, learned, after)
+        return Leg(
+            rows.first_step, acted, memory, rollout, targets, losses, gradient, readable_gradient, learned, after
+        )
 
     def _first_losses(self, rollout: Rollout, targets: Targets, knobs: Knobs) -> tuple[Losses, Tensor]:
         """Losses and gradient over the whole rollout, before anything is learned from it."""
@@ -86,7 +97,7 @@ def memory_of(buffer: RolloutBuffer) -> dict[str, Tensor]:
     tensors |= {name: getattr(buffer, name) for name in _PLAIN} | {"episode_start": buffer.episode_start}
     if buffer.action_mask is not None:
         tensors["action_mask"] = buffer.action_mask
-    tensors |= {f"state {part}": tensor for part, tensor in enumerate(buffer.state)}
+    tensors |= {f"{STATE} {part}, kept": tensor for part, tensor in enumerate(buffer.state)}
     return {name: tensor.clone() for name, tensor in tensors.items()}
 
 

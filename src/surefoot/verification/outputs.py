@@ -6,17 +6,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from surefoot.core.config import PPOConfig
 from surefoot.core.philox import Stream, uniforms
 from surefoot.core.tree import tree_items
 from surefoot.native import core
 from surefoot.policies.distributions import Distribution
 from surefoot.policies.native_plan import native_tensors
 from surefoot.policies.policy import PolicyOutput
+from surefoot.rollout.samples import samples_of
 from surefoot.verification.differences import magnitude
 from surefoot.verification.legs import Leg
 from surefoot.verification.recorded import ToEnv
 from surefoot.verification.report import Findings
-from surefoot.verification.rounding import ROUNDING, slack, torch_output
+from surefoot.verification.rounding import ROUNDING, slack, torch_output, torch_states
 
 NOISE_ROUNDING = 2.0**-22
 """Normals are computed in float64 and rounded once: two implementations may differ in the last place."""
@@ -36,18 +38,18 @@ def compare_policy(findings: Findings, leg: Leg, core_policy: Any, seed: int) ->
         findings.within("actions", "in the env's range", ours, reference, NOISE_ROUNDING, magnitude(reference))
 
 
-def compare_ratio(findings: Findings, leg: Leg) -> None:
+def compare_ratio(findings: Findings, leg: Leg, ppo: PPOConfig) -> None:
     """What the learner recomputes before its first step is what was stored (S7)."""
-    # With gradients, as the learner does it: nothing may depend on that.
-    output = torch_output(leg)
-    log_prob = output.distribution.log_prob(leg.rollout.action.flatten(0, 1)).detach()
-    valid = leg.rollout.valid.flatten()
-    for what, ours, stored in (
-        ("log-probs, recomputed", log_prob, leg.rollout.log_prob),
-        ("values, recomputed", output.value.detach(), leg.rollout.value),
+    # In the learner's own samples and with gradients, as it does it: nothing may depend on that.
+    samples = samples_of(leg.rollout, leg.targets, ppo)
+    samples.begin_epoch(leg.policy)
+    (batch,) = samples.minibatches(len(samples.batch))
+    output: PolicyOutput = leg.policy(*batch.inputs)
+    for what, ours, reference in (
+        ("log-probs, recomputed", output.distribution.log_prob(batch.action), batch.log_prob),
+        ("values, recomputed", output.value, batch.value),
     ):
-        reference = stored.flatten()[valid]
-        findings.within("ratio one", what, ours[valid], reference, ROUNDING * slack(leg), magnitude(reference))
+        findings.within("ratio one", what, ours.detach(), reference, ROUNDING * slack(leg), magnitude(reference))
 
 
 def synced(plan: Any, leg: Leg) -> Any:
@@ -82,14 +84,18 @@ def _compare_noise(findings: Findings, leg: Leg, core_policy: Any, seed: int) ->
 
 
 def _compare_outputs(findings: Findings, leg: Leg, core_policy: Any, output: PolicyOutput, seed: int) -> None:
-    rollout, acted = leg.rollout, []
+    rollout, acted, states = leg.rollout, [], torch_states(leg)
+    tolerance = ROUNDING * slack(leg)
     for step in range(len(rollout.reward)):
         leaves = [leaf[step].flatten(1).contiguous().numpy() for _, leaf in tree_items(rollout.obs)]
         mask = None if rollout.action_mask is None else rollout.action_mask[step].contiguous().numpy()
-        acted.append(core_policy.act(leaves, mask, seed=seed, step=leg.first_step + step))
+        state = [part.flatten(1).clone() for part in states[step]]
+        remembers = {"state": [part.numpy() for part in state], "episode_start": rollout.episode_start[step].numpy()}
+        acted.append(core_policy.act(leaves, mask, seed=seed, step=leg.first_step + step, **remembers if state else {}))
+        for part, expected in zip(state, states[step + 1], strict=True):
+            findings.within("policy outputs", "memory", part, expected.flatten(1), tolerance, magnitude(expected))
     action, log_prob, value = (torch.from_numpy(np.concatenate(parts)) for parts in zip(*acted, strict=True))
     reference = output.distribution.log_prob(action.reshape(-1, *rollout.action.shape[2:]))
-    tolerance = ROUNDING * slack(leg)
     findings.within("policy outputs", "values", value, output.value, tolerance, magnitude(output.value))
     findings.within("policy outputs", "log-probs", log_prob, reference, tolerance, magnitude(reference))
 

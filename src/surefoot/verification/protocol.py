@@ -51,7 +51,7 @@ def check_protocol(findings: Findings, subject: Subject, engine: str) -> None:
         findings.broken(PROTOCOL, "resets and steps", str(error))
         return
     for leg in legs:
-        compare_ratio(findings, leg)
+        compare_ratio(findings, leg, subject.config.ppo)
     if not _check_seeding(findings, subject, engine, legs):
         for name in (ALIASING, "resume", AGREE):
             findings.skip(name, "rollouts", "the same seed does not give the same rollout")

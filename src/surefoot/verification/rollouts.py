@@ -6,7 +6,7 @@ from torch import Tensor
 
 from surefoot.core.records import Episodes
 from surefoot.verification.differences import magnitude
-from surefoot.verification.legs import Leg
+from surefoot.verification.legs import STATE, Leg
 from surefoot.verification.report import Findings
 from surefoot.verification.rounding import ROUNDING, slack
 
@@ -28,6 +28,9 @@ def compare_rollouts(findings: Findings, ours: Leg, reference: Leg) -> None:
     for flag in ("terminated", "truncated", "valid"):
         findings.bits("flags", flag, ours.memory[flag], reference.memory[flag])
     findings.bits("episode starts", "of every step", ours.memory["episode_start"], reference.memory["episode_start"])
+    for name in ours.memory:
+        if name.startswith(STATE):
+            _compare_rounded(findings, "memory", "kept and carried", ours, reference, name)
     _compare_bootstraps(findings, ours, reference)
     _compare_statistics(findings, ours, reference)
 

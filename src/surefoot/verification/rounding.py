@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from surefoot.core.records import Obs
+from surefoot.core.records import Obs, State
 from surefoot.core.tree import tree_map
 from surefoot.policies.policy import PolicyOutput
 from surefoot.verification.differences import magnitude
@@ -20,12 +20,26 @@ _MOST = 100.0
 
 
 def torch_output(leg: Leg) -> PolicyOutput:
-    """What torch says about all observations of a leg, as one batch."""
+    """What torch says about all observations of a leg, as one batch; its memory is carried from step to step."""
     rollout = leg.rollout
     obs = tree_map(lambda leaf: leaf.flatten(0, 1), rollout.obs)
     mask = None if rollout.action_mask is None else rollout.action_mask.flatten(0, 1)
-    output: PolicyOutput = leg.policy(obs, (), rollout.episode_start.flatten(0, 1), mask)
+    before = tuple(torch.cat(parts) for parts in zip(*torch_states(leg)[:-1], strict=True))
+    output: PolicyOutput = leg.policy(obs, before, rollout.episode_start.flatten(0, 1), mask)
     return output
+
+
+@torch.inference_mode()
+def torch_states(leg: Leg) -> list[State]:
+    """What torch remembers before each step of a leg, and after the last."""
+    rollout, states = leg.rollout, [tuple(part[0] for part in leg.rollout.state)]
+    if not rollout.state:
+        return [()] * (len(rollout.reward) + 1)
+    for step, start in enumerate(rollout.episode_start):
+        mask = None if rollout.action_mask is None else rollout.action_mask[step]
+        obs = tree_map(lambda leaf, step=step: leaf[step], rollout.obs)
+        states.append(leg.policy(obs, states[-1], start, mask).state)
+    return states
 
 
 @torch.inference_mode()

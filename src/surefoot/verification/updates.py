@@ -33,8 +33,15 @@ def compare_updates(findings: Findings, ours: Leg, reference: Leg) -> None:
     findings.within(
         "gradients", "of the first step", ours.gradient, reference.gradient, tolerance, _size(reference.gradient)
     )
+    compare_kernels(findings, ours)
     _compare_weights(findings, ours, reference)
     _compare_moments(findings, ours, reference)
+
+
+def compare_kernels(findings: Findings, leg: Leg) -> None:
+    """What the core's kernels make of a batch (backpropagation through time, nonlinearities), and torch alone."""
+    expected = leg.readable_gradient
+    findings.within("gradients", "with and without kernels", leg.gradient, expected, LEARNING, _size(expected))
 
 
 def _compare_weights(findings: Findings, ours: Leg, reference: Leg) -> None:

@@ -4,15 +4,13 @@ B samples lie in the order of torch's PackedSequence, `batch_sizes` `[L]` says h
 each step. `gates_x` `[B, gates * H]` is what the inputs give: `x W_ih^T + b_ih`. Gates and formulas are torch's.
 """
 
-from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from surefoot.core.errors import NativeError
-from surefoot.native import Core, core
+from surefoot.native.kernels import kernels
 from surefoot.policies.memory import scan_reference
 
 
@@ -90,7 +88,7 @@ class _CoreLSTM(torch.autograd.Function):
 def _suits_the_core(batch_sizes: Tensor, gates_x: Tensor, *others: Tensor) -> bool:
     """A single step without a gradient stays torch's: it is the reference that native rollouts are held to."""
     wanted = len(batch_sizes) > 1 or (torch.is_grad_enabled() and gates_x.requires_grad)
-    return wanted and _core() is not None and all(_is_plain(tensor) for tensor in (gates_x, *others))
+    return wanted and kernels() is not None and all(_is_plain(tensor) for tensor in (gates_x, *others))
 
 
 def _is_plain(tensor: Tensor) -> bool:
@@ -99,14 +97,5 @@ def _is_plain(tensor: Tensor) -> bool:
 
 def _run(name: str, tensors: dict[str, Tensor]) -> None:
     """One of the core's passes, which writes into those of the tensors that are its results."""
-    run = getattr(_core(), name)
+    run = getattr(kernels(), name)
     run({key: tensor.detach().numpy() for key, tensor in tensors.items()}, torch.get_num_threads())
-
-
-@cache
-def _core() -> Core | None:
-    try:
-        found = core()
-    except NativeError:
-        return None
-    return found if hasattr(found, "gru_forward") else None  # compiled before it had these loops
