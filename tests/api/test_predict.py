@@ -5,9 +5,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 
 from surefoot import PPO
-from surefoot.core.errors import EnvError
+from surefoot.core.errors import EnvError, PolicyError
 from tests.envs.tasks import ACTIONS, FORMS, CounterEnv, MaskMethodEnv
 
 TINY = {"num_envs": 2, "num_steps": 8, "batch_size": 8, "epochs": 1, "hidden": 4, "eval_episodes": 0}
@@ -165,3 +166,28 @@ def test_what_is_returned_is_the_callers_own():
     action[:] = 9
     assert not np.array_equal(agent.predict(obs)[0], action)
     assert np.array_equal(obs, np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_memory_is_carried_and_forgotten(kind):
+    agent = PPO("CartPole-v1", memory={"kind": kind, "hidden_size": 8}, seed=1)
+    first, second = np.array([0.1, 0.2, 0.3, 0.4]), np.array([-0.5, 0.1, 0.2, -0.3])
+    _, state = agent.predict(first)
+    _, after = agent.predict(second, state)
+    _, forgotten = agent.predict(second, state, episode_start=True)
+    _, fresh = agent.predict(second)
+    assert not torch.equal(after[0], fresh[0])
+    assert all(torch.equal(one, other) for one, other in zip(forgotten, fresh, strict=True))
+    _, both = agent.predict(np.stack((first, second)))
+    assert [part.shape for part in both] == [(2, 1, 8)] * len(fresh)
+    torch.testing.assert_close(both[0][:1], state[0])
+    torch.testing.assert_close(both[0][1:], fresh[0])
+
+
+def test_a_state_of_other_rows_is_refused():
+    agent = PPO("CartPole-v1", memory="gru")
+    _, state = agent.predict(np.zeros((3, 4)))
+    with pytest.raises(PolicyError, match="not one of 2 rows of this policy; pass what predict gave last"):
+        agent.predict(np.zeros((2, 4)), state)
+    with pytest.raises(PolicyError, match="pass what predict gave last"):
+        agent.predict(np.zeros((2, 4)), ())

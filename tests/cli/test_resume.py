@@ -23,6 +23,11 @@ RUNS = {
         *("--env.max_episode_steps", 50),
     ),
     "HalfCheetah-v5": (*SMALL, "--rollout.num_envs", 2, "--rollout.num_steps", 64, "--ppo.batch_size", 64),
+    "CartPoleNoVel-v1": (
+        *(*SMALL, "--normalize.obs", "--policy.memory", "lstm", "--policy.memory.layers", 2, "--ppo.burn_in", 5),
+        *("--policy.memory.hidden_size", 8, "--rollout.sequence_length", 8),
+        *("--rollout.num_envs", 3, "--rollout.num_steps", 30, "--ppo.batch_size", 45),
+    ),
 }
 
 
@@ -35,7 +40,7 @@ def assert_same_run(actual: Path, expected: Path) -> None:
 @pytest.mark.parametrize("env", RUNS)
 def test_a_resumed_run_is_the_whole_run_bit_for_bit(tmp_path, env, engine):
     settings = (*RUNS[env], "--rollout.engine", engine)
-    half = {"CartPole-v1": 180, "Pendulum-v1": 132, "HalfCheetah-v5": 128}[env]
+    half = {"CartPole-v1": 180, "Pendulum-v1": 132, "HalfCheetah-v5": 128, "CartPoleNoVel-v1": 180}[env]
     whole, resumed = tmp_path / "whole", tmp_path / "resumed"
     train(env, whole, *settings, "--steps", 2 * half)
     train(env, resumed, *settings, "--steps", half)
@@ -43,6 +48,8 @@ def test_a_resumed_run_is_the_whole_run_bit_for_bit(tmp_path, env, engine):
     assert list(middle["collector"]["envs"]) == ["rows" if engine == "native" else "envs"]
     assert middle["progress"]["step"] == half
     assert (middle["collector"]["episodes"]["length"] > 0).all(), "in the middle of episodes"
+    assert len(middle["collector"]["memory"]) == (4 if env == "CartPoleNoVel-v1" else 0)
+    assert all(part.abs().min() > 0 for part in middle["collector"]["memory"])
     surefoot("resume", resumed, "--steps", 2 * half).succeeded()
     assert_same_run(resumed, whole)
     end = newest(whole)

@@ -120,8 +120,8 @@ def test_the_core_is_as_accurate_as_torch(activation: str) -> None:
     single = policy(obs, (), start)
     exact, prepared = deepcopy(policy).double(), obs.double()
     assert exact.critic_body is not None
-    exact_value = exact.critic(exact.critic_body(prepared))
-    distribution = exact.head(exact.actor_body(prepared))
+    exact_value = exact.critic(exact.critic_body(prepared, (), None).latent)
+    distribution = exact.head(exact.actor_body(prepared, (), None).latent)
     for ours, theirs, truth in (
         (torch.from_numpy(value), single.value, exact_value),
         (torch.from_numpy(log_prob), single.distribution.log_prob(chosen), distribution.log_prob(chosen)),

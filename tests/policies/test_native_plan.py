@@ -52,7 +52,12 @@ def test_a_plan_without_normalization_or_own_critic_body() -> None:
     assert plan["obs"] == [{"key": "", "size": 3, "normalizer": "", "clip": math.inf}]
     assert plan["shares_trunk"]
     assert "critic" not in plan
-    assert plan["actor"] == {"encoders": [{"obs": 0, "layers": []}], "trunk": []}
+    assert plan["actor"] == {
+        "encoders": [{"obs": 0, "layers": []}],
+        "memory": {"kind": "none"},
+        "takes_actor_memory": False,
+        "trunk": [],
+    }
     assert (plan["head"]["sizes"], plan["head"]["start"]) == ([3], [2])
 
 

@@ -49,9 +49,9 @@ def rollouts(config: Config, count: int = 2) -> Iterator[tuple[Rollout, Policy]]
     try:
         policy = build_policy(config, Specs(env.obs_spec, env.action_spec))
         with torch.no_grad():
-            for name, parameter in policy.head.named_parameters():
-                if name.endswith("weight"):  # log-probs that say which action they belong to
-                    parameter.mul_(50)
+            for name, parameter in policy.named_parameters():  # log-probs that say which action they belong to
+                parameter.mul_(50 if name.startswith("head") and name.endswith("weight") else 1)
+                parameter.mul_(10 if "weight_ih" in name else 1)
         collector = build_collector(config, env, policy)
         for _ in range(count):
             yield collector.collect(policy), policy

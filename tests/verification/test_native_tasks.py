@@ -29,6 +29,10 @@ POLICIES: dict[str, dict[str, Any]] = {
         "normalize.reward": True,
     },
     "truncation as termination": {"env.truncation_as_termination": True},
+    "gru": {"policy.memory": {"kind": "gru", "layers": 2, "hidden_size": 12}, "rollout.sequence_length": 7},
+    "lstm, shared": {"policy.memory": {"kind": "lstm", "shared": True}, "policy.critic_obs": ["fuel"]},
+    "gru, recomputed": {"policy.memory": "gru", "ppo.sequence_state": "recomputed", "rollout.sequence_length": 7},
+    "lstm, burn-in": {"policy.memory": "lstm", "ppo.burn_in": 3, "rollout.sequence_length": 7, "normalize.obs": True},
 }
 
 

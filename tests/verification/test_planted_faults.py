@@ -14,6 +14,7 @@ from surefoot.core.records import Rollout
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.protocol import Slot
+from surefoot.policies.memory import scan
 from surefoot.policies.native_plan import native_tensors
 from surefoot.policies.policy import Policy
 from surefoot.rollout import native as native_rollout
@@ -205,3 +206,60 @@ def test_state_that_is_not_saved(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Rows, "load_state", forgetful)
     assert found(CARTPOLE).differing == ("resume",)
+
+
+MEMORY = {"env.id": "CartPoleNoVel-v1", "policy.memory": "lstm", "rollout.sequence_length": 8}
+
+
+def test_with_memory_and_without_a_fault_all_is_equal() -> None:
+    report = found(MEMORY)
+    assert report.ok, report.differing
+
+
+def test_states_kept_a_step_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = NativeCollector._memory_arrays
+
+    def late(self: NativeCollector, memory: Any) -> dict[str, Any]:
+        given = arrays(self, memory)
+        return given | {"state_steps": [step + 1 for step in given["state_steps"]]}
+
+    monkeypatch.setattr(NativeCollector, "_memory_arrays", late)
+    differing = set(found(MEMORY).differing)
+    assert {"memory", "ratio one"} <= differing
+    assert not {"env dynamics", "flags", "bootstraps"} & differing
+
+
+def test_memory_that_a_rollout_does_not_hand_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = NativeCollector._memory_arrays
+
+    def forgetful(self: NativeCollector, memory: Any) -> dict[str, Any]:
+        for part in memory:
+            part.zero_()
+        return arrays(self, memory)
+
+    monkeypatch.setattr(NativeCollector, "_memory_arrays", forgetful)
+    assert {"memory", "values"} <= set(found(MEMORY).differing)
+
+
+@pytest.mark.parametrize("weights", ["weight_hh_l0", "bias_hh_l0", "weight_ih_l0"])
+def test_recurrent_weights_laid_out_wrongly(weights: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def swapped(policy: Any) -> dict[str, Any]:
+        tensors = native_tensors(policy)
+        for name in tensors:
+            if name.endswith(weights):
+                tensors[name] = np.ascontiguousarray(np.roll(tensors[name], len(tensors[name]) // 4, axis=0))
+        return tensors
+
+    monkeypatch.setattr(native_rollout, "native_tensors", swapped)
+    assert {"memory", "values"} <= set(found(MEMORY).differing)
+
+
+def test_gradients_through_time_gone_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    backward = scan._CoreLSTM.backward
+
+    def cut(context: Any, *gradients: Any) -> Any:
+        grad_gates, *others = backward(context, *gradients)
+        return (grad_gates * 0.9, *others)
+
+    monkeypatch.setattr(scan._CoreLSTM, "backward", staticmethod(cut))
+    assert found(MEMORY).differing == ("gradients",)
