@@ -13,8 +13,10 @@
 namespace nb = nanobind;
 
 void bind_engine(nb::module_& module);
+void bind_perceptron(nb::module_& module);
 void bind_policy(nb::module_& module);
 void bind_recurrence(nb::module_& module);
+void bind_threads(nb::module_& module);
 
 namespace {
 
@@ -45,6 +47,8 @@ NB_MODULE(_core, module) {
       "The MuJoCo version the core was built with, and the one that is loaded.");
   nb::register_exception_translator(translate_failure);
   bind_policy(module);
+  bind_threads(module);
+  bind_perceptron(module);
   bind_recurrence(module);
   bind_engine(module);
 }

@@ -169,15 +169,6 @@ const Kernels& kernels_of(const std::string& name) {
   throw nb::value_error(("instructions: this machine has no '" + name + "'").c_str());
 }
 
-using Values = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
-using Results = nb::ndarray<float, nb::c_contig, nb::device::cpu>;
-
-void tanh_into(Values values, Results out) {
-  if (values.size() != out.size()) throw nb::value_error("out must have as many elements as values");
-  const nb::gil_scoped_release released;
-  kernels().tanh(values.data(), out.data(), values.size());
-}
-
 nb::list instruction_sets() {
   nb::list names;
   for (const Kernels* available : available_kernels()) names.append(available->name);
@@ -229,8 +220,6 @@ void bind_policy(nanobind::module_& module) {
       .def_prop_ro("state_sizes", &Policy::state_sizes, "Numbers a row of each part of the state; none without memory.")
       .def_prop_ro("instructions", [](const Policy& policy) { return policy.kernels().name; });
   module.def("instruction_sets", &instruction_sets, "What this machine can run, the best last.");
-  module.def("tanh", &tanh_into, nb::arg("values").noconvert(), nb::arg("out").noconvert(),
-             "Tanh of every element, as the kernels of this machine compute it.");
   module.def(
       "uniforms",
       [](std::uint64_t seed, std::uint64_t step, std::uint64_t first_row, std::size_t rows, std::size_t count,

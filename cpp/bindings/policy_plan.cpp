@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "activations.hpp"
+
 namespace surefoot {
 namespace {
 
@@ -55,13 +57,6 @@ class Entries {
   nb::dict plain_;
   std::string path_;
 };
-
-constexpr std::pair<const char*, Activation> kActivations[] = {{"tanh", Activation::kTanh},
-                                                               {"relu", Activation::kRelu},
-                                                               {"elu", Activation::kElu},
-                                                               {"silu", Activation::kSilu},
-                                                               {"leaky_relu", Activation::kLeakyRelu},
-                                                               {"gelu", Activation::kGelu}};
 
 constexpr std::pair<const char*, Distribution> kDistributions[] = {{"gaussian", Distribution::kGaussian},
                                                                    {"tanh_gaussian", Distribution::kTanhGaussian},

@@ -14,8 +14,7 @@ class Arrays {
   Arrays(const nb::dict& arrays, std::size_t gates)
       : arrays_(arrays), steps_(step_sizes()), gates_(gates), hidden_(hidden_size()) {}
 
-  Recurrence layer(std::size_t threads) const {
-    if (threads == 0) throw nb::value_error("threads must be at least 1");
+  Recurrence layer(ThreadPool& threads) const {
     return {steps_, hidden_, in("weight", {gates_ * hidden_, hidden_}), nullptr, threads};
   }
 
@@ -61,7 +60,7 @@ class Arrays {
   std::size_t hidden_;
 };
 
-void lstm_forward_of(const nb::dict& dict, std::size_t threads) {
+void lstm_forward_of(const nb::dict& dict, ThreadPool& threads) {
   const Arrays arrays(dict, 4);
   Recurrence layer = arrays.layer(threads);
   layer.bias = arrays.bias();
@@ -77,7 +76,7 @@ void lstm_forward_of(const nb::dict& dict, std::size_t threads) {
   lstm_forward(layer, pass);
 }
 
-void lstm_backward_of(const nb::dict& dict, std::size_t threads) {
+void lstm_backward_of(const nb::dict& dict, ThreadPool& threads) {
   const Arrays arrays(dict, 4);
   const Recurrence layer = arrays.layer(threads);
   const LstmBackward pass{.gates = arrays.samples("gates", 4),
@@ -96,7 +95,7 @@ void lstm_backward_of(const nb::dict& dict, std::size_t threads) {
   lstm_backward(layer, pass);
 }
 
-void gru_forward_of(const nb::dict& dict, std::size_t threads) {
+void gru_forward_of(const nb::dict& dict, ThreadPool& threads) {
   const Arrays arrays(dict, 3);
   Recurrence layer = arrays.layer(threads);
   layer.bias = arrays.bias();
@@ -109,7 +108,7 @@ void gru_forward_of(const nb::dict& dict, std::size_t threads) {
   gru_forward(layer, pass);
 }
 
-void gru_backward_of(const nb::dict& dict, std::size_t threads) {
+void gru_backward_of(const nb::dict& dict, ThreadPool& threads) {
   const Arrays arrays(dict, 3);
   const Recurrence layer = arrays.layer(threads);
   const GruBackward pass{.gates = arrays.samples("gates", 4),

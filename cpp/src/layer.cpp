@@ -6,8 +6,6 @@ namespace surefoot {
 
 namespace {
 
-std::size_t rounded_up(std::size_t count, std::size_t unit) { return (count + unit - 1) / unit * unit; }
-
 /// Inputs packed before the next column is begun, so that what is being written stays in the first-level cache.
 constexpr std::size_t kPackedInputs = 64;
 
@@ -52,6 +50,21 @@ void Layer::pack_panels(std::size_t panel, const float* weight) {
 void Layer::run(const Kernels& kernels, std::size_t rows, MatrixView in, float* out) const {
   const PackedLayer packed{in_, out_, weight_.data(), bias_.data()};
   (is_narrow_ ? kernels.linear_narrow : kernels.linear)(packed, rows, in, out, stride_);
+}
+
+TransposedLayer::TransposedLayer(const Kernels& kernels, std::size_t in, std::size_t out, const float* weight)
+    : kernels_(kernels), in_(in), out_(out), stride_(rounded_up(in, kernels.panel)) {
+  weight_.resize(out * stride_);
+  no_bias_.resize(stride_);
+  for (std::size_t first = 0; first < in; first += kernels.panel) {
+    const std::size_t columns = std::min(kernels.panel, in - first);
+    float* const panel = weight_.data() + first * out;
+    for (std::size_t k = 0; k < out; ++k) std::copy_n(weight + k * in + first, columns, panel + k * kernels.panel);
+  }
+}
+
+void TransposedLayer::run(std::size_t rows, MatrixView grad_out, float* grad_in) const {
+  kernels_.linear({out_, in_, weight_.data(), no_bias_.data()}, rows, grad_out, grad_in, stride_);
 }
 
 }  // namespace surefoot

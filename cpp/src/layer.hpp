@@ -6,6 +6,8 @@
 
 namespace surefoot {
 
+inline std::size_t rounded_up(std::size_t count, std::size_t unit) { return (count + unit - 1) / unit * unit; }
+
 class Layer {
  public:
   /// Take weights [out, in] and bias [out] as the learner has them.
@@ -26,6 +28,22 @@ class Layer {
   bool is_narrow_ = false;
   AlignedFloats weight_;
   AlignedFloats bias_;
+};
+
+/// Products with the transpose of a layer's weights: gradients of its inputs from those of its outputs.
+class TransposedLayer {
+ public:
+  TransposedLayer(const Kernels& kernels, std::size_t in, std::size_t out, const float* weight);
+
+  std::size_t stride() const { return stride_; }  // from row to row of the result, at least `in`
+
+  /// `grad_in` is [rows, stride].
+  void run(std::size_t rows, MatrixView grad_out, float* grad_in) const;
+
+ private:
+  const Kernels& kernels_;
+  std::size_t in_, out_, stride_;
+  AlignedFloats weight_, no_bias_;
 };
 
 }  // namespace surefoot

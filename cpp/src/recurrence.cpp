@@ -3,14 +3,11 @@
 #include <algorithm>
 
 #include "layer.hpp"
-#include "surefoot/thread_pool.hpp"
+#include "learning_threads.hpp"
 
 namespace surefoot {
 
 namespace {
-
-/// Multiply-adds that are worth a thread of their own, which takes some tens of microseconds to start.
-constexpr std::size_t kThreadWork = 8'000'000;
 
 constexpr std::size_t kLstmGates = 4, kGruGates = 3;
 
@@ -30,10 +27,9 @@ Part part_of(const PackedSteps& steps, std::size_t step, std::size_t begin, std:
 template <class Work>
 void over_sequences(const Recurrence& layer, std::size_t gates, const Work& work) {
   const std::size_t multiplications = layer.steps.samples() * gates * layer.hidden * layer.hidden;
-  const std::size_t threads = std::min(layer.threads, multiplications / kThreadWork + 1);
+  const std::size_t threads = std::min(threads_worth(multiplications), layer.pool.size());
   const std::vector<std::size_t> begins = layer.steps.shares(threads);
-  ThreadPool pool(begins.size() - 1);
-  pool.run(pool.size(), [&](std::size_t thread) { work(begins[thread], begins[thread + 1]); });
+  layer.pool.run(begins.size() - 1, [&](std::size_t thread) { work(begins[thread], begins[thread + 1]); });
 }
 
 /// The rows of a part at the step before, in states [B, H] that begin with those of `initial` [S, H].
@@ -51,32 +47,6 @@ void copy_last(const Recurrence& layer, const float* states, float* last) {
                 last + running * layer.hidden);
   }
 }
-
-/// Weights [in, out] as they are, where a layer has them [out, in]: products with the transposed, for gradients.
-class Transposed {
- public:
-  Transposed(const Kernels& kernels, std::size_t in, std::size_t out, const float* weight)
-      : kernels_(kernels), in_(in), out_(out), stride_((out + kernels.panel - 1) / kernels.panel * kernels.panel) {
-    weight_.resize(in * stride_);
-    bias_.resize(stride_);
-    for (std::size_t first = 0; first < out; first += kernels.panel) {
-      const std::size_t columns = std::min(kernels.panel, out - first);
-      float* const panel = weight_.data() + first * in;
-      for (std::size_t k = 0; k < in; ++k) std::copy_n(weight + k * out + first, columns, panel + k * kernels.panel);
-    }
-  }
-
-  std::size_t stride() const { return stride_; }
-
-  void run(std::size_t rows, const float* in, float* out) const {
-    kernels_.linear({in_, out_, weight_.data(), bias_.data()}, rows, {in, in_}, out, stride_);
-  }
-
- private:
-  const Kernels& kernels_;
-  std::size_t in_, out_, stride_;
-  AlignedFloats weight_, bias_;
-};
 
 /// `step(part, gates_h, stride)` activates the gates of one step and writes its states.
 template <class Step>
@@ -108,7 +78,7 @@ struct StateGradient {
 template <class Gradient>
 void backward(const Recurrence& layer, std::size_t gates, const StateGradient& state, const Gradient& gradient) {
   const std::size_t hidden = layer.hidden;
-  const Transposed weight(layer.kernels, gates * hidden, hidden, layer.weight);
+  const TransposedLayer weight(layer.kernels, hidden, gates * hidden, layer.weight);
   over_sequences(layer, gates, [&](std::size_t begin, std::size_t end) {
     AlignedFloats later_h;
     later_h.resize((end - begin) * weight.stride());
@@ -119,7 +89,7 @@ void backward(const Recurrence& layer, std::size_t gates, const StateGradient& s
       const Part part = part_of(layer.steps, i, begin, end);
       if (part.rows == 0) continue;
       gradient(part, later_h.data(), weight.stride());
-      weight.run(part.rows, state.grad_gates_h + part.sample * gates * hidden, later_h.data());
+      weight.run(part.rows, {state.grad_gates_h + part.sample * gates * hidden, gates * hidden}, later_h.data());
       std::copy_n(before(layer, part, state.h0, state.h), part.rows * hidden, state.h_before + part.sample * hidden);
     }
     for (std::size_t sequence = begin; sequence < end; ++sequence) {

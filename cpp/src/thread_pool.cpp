@@ -5,7 +5,7 @@
 
 namespace surefoot {
 
-ThreadPool::ThreadPool(std::size_t threads) {
+ThreadPool::ThreadPool(std::size_t threads, std::chrono::microseconds patience) : patience_(patience) {
   try {
     for (std::size_t thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { serve(thread); });
   } catch (...) {  // the system has no more threads: those that run must end before their memory does
@@ -25,7 +25,16 @@ void ThreadPool::stop() {
   for (auto& worker : workers_) worker.join();
 }
 
+/// Come back when the condition holds or patience ends; others that want the core get it.
+template <class Condition>
+void ThreadPool::look_out(const Condition& condition) const {
+  if (patience_.count() == 0) return;
+  const auto until = std::chrono::steady_clock::now() + patience_;
+  while (!condition() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+}
+
 void ThreadPool::run(std::size_t wanted, const std::function<void(std::size_t)>& work) {
+  const std::lock_guard turn(turn_);
   const std::size_t threads = std::min(wanted, size());
   if (threads == 0) return;
   if (threads > 1) {
@@ -40,6 +49,7 @@ void ThreadPool::run(std::size_t wanted, const std::function<void(std::size_t)>&
   }
   call(0);
   if (threads > 1) {
+    look_out([this] { return running_ == 0; });
     std::unique_lock lock(mutex_);
     done_.wait(lock, [this] { return running_ == 0; });
   }
@@ -51,6 +61,9 @@ void ThreadPool::serve(std::size_t thread) {
   std::size_t served = 0;
   std::unique_lock lock(mutex_);
   while (true) {
+    lock.unlock();
+    look_out([&] { return closing_ || round_ != served; });
+    lock.lock();
     wake_.wait(lock, [&] { return closing_ || round_ != served; });
     if (closing_) return;
     served = round_;

@@ -35,14 +35,14 @@ struct Inputs {
     }
   }
 
-  Recurrence layer(const Kernels& set, std::size_t threads) const {
+  Recurrence layer(const Kernels& set, ThreadPool& threads) const {
     return {steps, hidden, of.at("weight").data(), of.at("bias").data(), threads, set};
   }
 };
 
 using Outputs = std::map<std::string, Floats>;
 
-Outputs run_lstm(const Inputs& given, const Kernels& set, std::size_t threads) {
+Outputs run_lstm(const Inputs& given, const Kernels& set, ThreadPool& threads) {
   const std::size_t samples = given.steps.samples() * given.hidden, states = given.steps.sequences() * given.hidden;
   Outputs made;
   for (const char* name : {"h", "c", "h_before"}) made[name].resize(samples);
@@ -59,7 +59,7 @@ Outputs run_lstm(const Inputs& given, const Kernels& set, std::size_t threads) {
   return made;
 }
 
-Outputs run_gru(const Inputs& given, const Kernels& set, std::size_t threads) {
+Outputs run_gru(const Inputs& given, const Kernels& set, ThreadPool& threads) {
   const std::size_t samples = given.steps.samples() * given.hidden, states = given.steps.sequences() * given.hidden;
   Outputs made;
   for (const char* name : {"h", "h_before"}) made[name].resize(samples);
@@ -76,7 +76,8 @@ Outputs run_gru(const Inputs& given, const Kernels& set, std::size_t threads) {
 }
 
 Outputs run(const Inputs& given, const Kernels& set = kernels(), std::size_t threads = 1) {
-  return given.gates == 4 ? run_lstm(given, set, threads) : run_gru(given, set, threads);
+  ThreadPool pool(threads);
+  return given.gates == 4 ? run_lstm(given, set, pool) : run_gru(given, set, pool);
 }
 
 /// The formulas in double, one number after the other: h of every sample, and the loss that the gradients are of.

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 
 #include "check.hpp"
 #include "surefoot/thread_pool.hpp"
@@ -50,6 +52,30 @@ TEST(pool_is_done_when_run_returns) {
     if (round % 2 == 0) pool.run(4, [&](std::size_t thread) { ++sums[thread]; });
   }
   CHECK_EQUAL(sums, std::vector<int>(4, 500));
+}
+
+TEST(pool_that_looks_out_for_work_finds_it_awake_or_asleep) {
+  ThreadPool pool(3, std::chrono::microseconds(200));
+  for (int round = 0; round < 300; ++round) {
+    CHECK_EQUAL(calls_of(pool, 3), (std::vector{1, 1, 1}));
+    if (round % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+TEST(callers_of_a_pool_take_turns) {
+  ThreadPool pool(2, std::chrono::microseconds(50));
+  std::vector<std::thread> callers;
+  int inside = 0;  // not atomic: only one may be there
+  for (int caller = 0; caller < 3; ++caller) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 200; ++round) {
+        pool.run(1, [&](std::size_t) { ++inside; });
+        CHECK_EQUAL(calls_of(pool, 2), (std::vector{1, 1}));
+      }
+    });
+  }
+  for (auto& caller : callers) caller.join();
+  CHECK_EQUAL(inside, 600);
 }
 
 TEST(pool_rethrows_and_works_on) {

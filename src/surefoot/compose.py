@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from surefoot.core.config import Config, PPOConfig
-from surefoot.core.cores import available_cores
+from surefoot.core.config import Config
 from surefoot.core.errors import CheckpointError, ConfigError, EnvError
 from surefoot.core.layers import Raw, build_config
 from surefoot.core.memory import readable
@@ -29,6 +28,7 @@ from surefoot.learning.learner import Learner
 from surefoot.learning.optimizer import GradientStep
 from surefoot.learning.reward_scaler import RewardScaler
 from surefoot.learning.schedules import Schedules
+from surefoot.learning.threads import set_learning_threads
 from surefoot.policies.native_plan import plan_policy
 from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
 from surefoot.rollout.collector import Collector
@@ -54,8 +54,6 @@ _log = logging.getLogger("surefoot")
 
 EVALUATION_ROWS = 8
 """Envs that an evaluation steps side by side."""
-SMALL_WORK = 10_000_000
-"""Parameters times samples of a minibatch below which one thread learns fastest."""
 FIXED_ON_RESUME = ("env", "policy", "normalize", "train.seed")
 """What a resumed run cannot change: it decides what the saved numbers mean."""
 
@@ -89,7 +87,7 @@ def build_env(config: Config, source: EnvSource | None = None, seed: int | None 
 def build_trainer(config: Config, env: VecEnv, policy: Policy) -> Trainer:
     """Everything that learns, around an env and a policy."""
     check_sinks(config.log)
-    torch.set_num_threads(config.train.threads or fitting_threads(policy, config.ppo))
+    set_learning_threads(policy, config)
     seed, ppo = config.train.seed, config.ppo
     gradient = GradientStep(policy, config.optimizer, ppo.max_grad_norm)
     scaler = RewardScaler(env.num_rows, ppo.gamma, config.normalize.reward_clip) if config.normalize.reward else None
@@ -122,13 +120,6 @@ def describe_rollouts(env: VecEnv, policy: Policy) -> tuple[str, bool]:
     reason = plan if isinstance(env, NativeEngine) else getattr(env, "why_not_native", "")
     name = type(env).name if isinstance(env, Engine) else "a vector env of its own"
     return f"step by step, {name}" + f" ({reason})" * bool(reason), False
-
-
-def fitting_threads(policy: Policy, ppo: PPOConfig) -> int:
-    """One thread where little is computed at a time: handing out the work would cost more than doing it."""
-    num_parameters = sum(parameter.numel() for parameter in policy.parameters())
-    work = num_parameters * min(ppo.batch_size, ppo.micro_batch_size or ppo.batch_size)
-    return 1 if work < SMALL_WORK else available_cores()
 
 
 def evaluator(config: Config, policy: Policy, source: EnvSource | None) -> Callable[[], Evaluation] | None:

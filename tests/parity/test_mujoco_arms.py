@@ -1,7 +1,5 @@
 """Pendulums, arms and the swimmer against Gymnasium's own: the same numbers across resets, options and saved states."""
 
-import math
-from functools import cache
 from pathlib import Path
 
 import gymnasium as gym
@@ -10,11 +8,11 @@ import pytest
 
 from surefoot.core.errors import NativeError
 from surefoot.envs import native
+from surefoot.verification.numpy_rounding import float64_tolerance
 from tests.parity.stepping import Actions, compare, policy_actions, random_actions
 
 ENVS = ["InvertedPendulum-v5", "InvertedDoublePendulum-v5", "Reacher-v5", "Pusher-v5", "Swimmer-v5"]
 ASSETS = Path(gym.__file__).parent / "envs" / "mujoco" / "assets"
-CLOSE = 1e-12
 
 OPTIONS = [
     ("InvertedPendulum-v5", {"frame_skip": 3}),
@@ -54,41 +52,21 @@ LACKING = [
 ]
 
 
-@cache
-def rounding(env_id: str) -> float:
-    """0 for equality to the last bit, unless this machine's numpy rounds otherwise than one multiplication at a time.
-
-    numpy chooses its code by the processor: where np.sin and np.cos of an array are vectorized, or the BLAS that
-    np.linalg.norm calls fuses multiplications with additions, the last bit can differ, but nothing else.
-    """
-    samples = np.random.default_rng(0).normal(size=(2_000, 3))
-    sines = all((np.sin(row) == [math.sin(x) for x in row]).all() for row in samples[:, :2])
-    cosines = all((np.cos(row) == [math.cos(x) for x in row]).all() for row in samples[:, :2])
-    norms = all(np.linalg.norm(row) == math.sqrt(x * x + y * y + z * z) for row in samples for x, y, z in [row])
-    powers = all(float(x**2) == math.pow(x, 2) for x in samples[:, 0])
-    exact = {
-        "InvertedDoublePendulum-v5": sines and cosines and powers,
-        "Reacher-v5": sines and cosines and norms,
-        "Pusher-v5": norms,
-    }
-    return 0.0 if exact.get(env_id, True) else CLOSE
-
-
 @pytest.mark.parametrize("actions", [random_actions, policy_actions])
 @pytest.mark.parametrize("env_id", ENVS)
 def test_it_gives_what_gymnasium_gives_over_whole_episodes(env_id: str, actions) -> None:
-    assert compare(env_id, 5_000, actions, tolerance=rounding(env_id)) > 0
+    assert compare(env_id, 5_000, actions, tolerance=float64_tolerance(env_id)) > 0
 
 
 @pytest.mark.parametrize("actions", [random_actions, policy_actions])
 @pytest.mark.parametrize("env_id", ENVS)
 def test_it_begins_many_short_episodes_as_gymnasium_does(env_id: str, actions) -> None:
-    assert compare(env_id, 5_000, actions, tolerance=rounding(env_id), max_episode_steps=60) >= 80
+    assert compare(env_id, 5_000, actions, tolerance=float64_tolerance(env_id), max_episode_steps=60) >= 80
 
 
 @pytest.mark.parametrize(("env_id", "options"), OPTIONS)
 def test_each_option_does_what_gymnasiums_does(env_id: str, options: dict[str, object]) -> None:
-    assert compare(env_id, 600, tolerance=rounding(env_id), max_episode_steps=50, **options) >= 12
+    assert compare(env_id, 600, tolerance=float64_tolerance(env_id), max_episode_steps=50, **options) >= 12
 
 
 @pytest.mark.parametrize("env_id", ENVS)
@@ -98,13 +76,13 @@ def test_a_model_of_ones_own_is_simulated(env_id: str, tmp_path: Path) -> None:
     assert text in original
     (tmp_path / "model.xml").write_text(original.replace(text, replacement))
     options = {"xml_file": str(tmp_path / "model.xml"), "max_episode_steps": 50}
-    assert compare(env_id, 600, tolerance=rounding(env_id), **options) >= 12
+    assert compare(env_id, 600, tolerance=float64_tolerance(env_id), **options) >= 12
 
 
 def test_a_model_of_the_current_folder_is_found(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "reacher.xml").write_text((ASSETS / "reacher.xml").read_text().replace('gear="200.0"', 'gear="90"'))
     monkeypatch.chdir(tmp_path)
-    compare("Reacher-v5", 40, tolerance=rounding("Reacher-v5"), xml_file="./reacher.xml")
+    compare("Reacher-v5", 40, tolerance=float64_tolerance("Reacher-v5"), xml_file="./reacher.xml")
 
 
 @pytest.mark.parametrize("env_id", ENVS)

@@ -26,6 +26,12 @@ STRATEGIES = {
     "env.truncation_as_termination": st.booleans(),
     "policy.encoder": encoder,
     "policy.encoders": st.dictionaries(words, encoder, max_size=2),
+    "policy.memory": st.one_of(
+        words,
+        st.fixed_dictionaries(
+            {"kind": words}, optional={"hidden_size": st.integers(1, 512), "layers": st.integers(1, 4)}
+        ),
+    ),
     "policy.hidden": sizes,
     "policy.activation": st.sampled_from(["tanh", "relu", "elu", "silu", "leaky_relu", "gelu"]),
     "policy.share_trunk": st.booleans(),
@@ -41,6 +47,7 @@ STRATEGIES = {
     "policy.precision": st.sampled_from(["float32", "bfloat16"]),
     "rollout.num_envs": st.sampled_from([8, 16, 64]),
     "rollout.num_steps": st.sampled_from([32, 256]),
+    "rollout.sequence_length": st.integers(1, 512),
     "rollout.engine": words,
     "rollout.workers": st.integers(0, 64),
     "rollout.groups": st.integers(0, 64),
@@ -51,6 +58,8 @@ STRATEGIES = {
     "ppo.epochs": st.integers(1, 99),
     "ppo.batch_size": st.sampled_from([64, 128, 256]),
     "ppo.micro_batch_size": st.one_of(st.none(), st.integers(1, 64)),
+    "ppo.sequence_state": st.sampled_from(["stored", "recomputed"]),
+    "ppo.burn_in": st.just(0),
     "ppo.clip": positive,
     "ppo.clip_schedule": schedule,
     "ppo.clip_value": st.one_of(st.none(), positive),

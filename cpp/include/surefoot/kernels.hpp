@@ -87,9 +87,14 @@ struct Kernels {
 
   /// Out = in * weight + bias; writes whole panels, so `out_stride` is at least the columns rounded up to `panel`.
   void (*linear)(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out, std::size_t out_stride);
+  /// The same of the transpose of `in`, whose column r is row r of the result.
+  void (*linear_transposed)(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out,
+                            std::size_t out_stride);
   /// The same for layers of few outputs, packed by rows; writes nothing but the outputs.
   void (*linear_narrow)(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out, std::size_t out_stride);
   void (*activate)(Activation activation, float* values, std::size_t count);
+  /// dL/dx of y = activation(x) from dL/dy; only for activations whose slope can be told from y.
+  void (*differentiate)(Activation activation, const float* y, const float* gradient, float* out, std::size_t count);
   void (*normalize)(const Normalization& by, std::size_t rows, std::size_t size, const float* in, float* out);
   void (*uniforms)(const UniformBlock& block, float* out);
 

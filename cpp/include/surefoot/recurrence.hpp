@@ -7,6 +7,7 @@
 
 #include "surefoot/kernels.hpp"
 #include "surefoot/packed_steps.hpp"
+#include "surefoot/thread_pool.hpp"
 
 namespace surefoot {
 
@@ -15,8 +16,8 @@ struct Recurrence {
   const PackedSteps& steps;
   std::size_t hidden;
   const float* weight;
-  const float* bias;    // backward needs none
-  std::size_t threads;  // at most; little work takes fewer
+  const float* bias;  // backward needs none
+  ThreadPool& pool;   // little work takes few of its threads
   const Kernels& kernels = surefoot::kernels();
 };
 

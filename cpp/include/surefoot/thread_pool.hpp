@@ -1,7 +1,8 @@
-// Threads that wait asleep until there is work; the caller works along.
+// Threads that wait until there is work; the caller works along.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <exception>
@@ -14,8 +15,9 @@ namespace surefoot {
 
 class ThreadPool {
  public:
-  /// `threads` in all, the caller among them.
-  explicit ThreadPool(std::size_t threads);
+  /// `threads` in all, the caller among them. Who waits looks out for `patience` before it falls asleep: waking up
+  /// takes longer than much of what a learner asks for.
+  explicit ThreadPool(std::size_t threads, std::chrono::microseconds patience = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -23,18 +25,23 @@ class ThreadPool {
   std::size_t size() const { return workers_.size() + 1; }
 
   /// Call `work(thread)` once on each of up to `wanted` threads and wait for all; rethrows what one of them threw.
+  /// Callers take turns.
   void run(std::size_t wanted, const std::function<void(std::size_t)>& work);
 
  private:
   void stop();
   void serve(std::size_t thread);
   void call(std::size_t thread) noexcept;
+  template <class Condition>
+  void look_out(const Condition& condition) const;
 
-  std::mutex mutex_;
+  const std::chrono::microseconds patience_;
+  std::mutex turn_, mutex_;
   std::condition_variable wake_, done_;
   const std::function<void(std::size_t)>* work_ = nullptr;
-  std::size_t wanted_ = 0, running_ = 0, round_ = 0;
-  bool closing_ = false;
+  std::size_t wanted_ = 0;
+  std::atomic<std::size_t> running_ = 0, round_ = 0;
+  std::atomic<bool> closing_ = false;
   std::exception_ptr error_;
   std::vector<std::thread> workers_;
 };

@@ -33,6 +33,30 @@ void activate(Activation activation, float* values, std::size_t count) {
   }
 }
 
+template <Vector (*Function)(Vector, Vector)>
+void map_pairs(const float* a, const float* b, float* out, std::size_t count) {
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) store(out + i, Function(load(a + i), load(b + i)));
+  const std::size_t rest = count - i;
+  if (rest > 0) scatter(out + i, 1, rest, Function(gather(a + i, 1, rest, 0.0f), gather(b + i, 1, rest, 0.0f)));
+}
+
+void differentiate(Activation activation, const float* y, const float* gradient, float* out, std::size_t count) {
+  switch (activation) {
+    case Activation::kTanh:
+      return map_pairs<through_tanh>(gradient, y, out, count);
+    case Activation::kRelu:
+      return map_pairs<through_relu>(gradient, y, out, count);
+    case Activation::kElu:
+      return map_pairs<through_elu>(gradient, y, out, count);
+    case Activation::kLeakyRelu:
+      return map_pairs<through_leaky_relu>(gradient, y, out, count);
+    case Activation::kSilu:
+    case Activation::kGelu:
+      return;
+  }
+}
+
 SUREFOOT_INLINE Vector normalized(Vector value, Vector shift, Vector scale, Vector clip) {
   return at_least(at_most((value - shift) / scale, clip), -clip);
 }

@@ -30,7 +30,15 @@ struct Stretch {
   std::size_t inputs;
 };
 
-template <std::size_t R, std::size_t Panels>
+/// How the left side of a product lies: row after row, or column after column, as its transpose does.
+enum class Order { kRows, kColumns };
+
+template <Order InOrder>
+SUREFOOT_INLINE float at(const float* in, std::size_t in_stride, std::size_t row, std::size_t column) {
+  return InOrder == Order::kRows ? in[row * in_stride + column] : in[column * in_stride + row];
+}
+
+template <std::size_t R, std::size_t Panels, Order InOrder>
 SUREFOOT_INLINE void tile(const Stretch& stretch, const float* in, std::size_t in_stride, float* out,
                           std::size_t out_stride) {
   constexpr std::size_t kColumns = Panels * kPanelVectors;
@@ -52,7 +60,7 @@ SUREFOOT_INLINE void tile(const Stretch& stretch, const float* in, std::size_t i
     weight += kPanel;
 #pragma GCC unroll 16
     for (std::size_t r = 0; r < R; ++r) {
-      const Vector value = all(in[r * in_stride + k]);
+      const Vector value = all(at<InOrder>(in, in_stride, r, k));
 #pragma GCC unroll 16
       for (std::size_t c = 0; c < kColumns; ++c) sums[r][c] = fma(value, columns[c], sums[r][c]);
     }
@@ -67,13 +75,13 @@ SUREFOOT_INLINE void tile(const Stretch& stretch, const float* in, std::size_t i
   }
 }
 
-template <std::size_t Panels>
+template <std::size_t Panels, Order InOrder>
 __attribute__((noinline)) void block(std::size_t rows, const Stretch& stretch, const float* in, std::size_t in_stride,
                                      float* out, std::size_t out_stride) {
   switch (rows) {
-#define SUREFOOT_TILE(R)                                      \
-  case R:                                                     \
-    tile<R, Panels>(stretch, in, in_stride, out, out_stride); \
+#define SUREFOOT_TILE(R)                                               \
+  case R:                                                              \
+    tile<R, Panels, InOrder>(stretch, in, in_stride, out, out_stride); \
     return;
     SUREFOOT_TILE(1)
     SUREFOOT_TILE(2)
@@ -102,7 +110,7 @@ __attribute__((noinline)) void block(std::size_t rows, const Stretch& stretch, c
 }
 
 /// Blocks of nearly equal size: 8 rows are 4 and 4, because 6 and 2 would leave most of the second's time unused.
-template <std::size_t Panels>
+template <std::size_t Panels, Order InOrder>
 SUREFOOT_INLINE void all_rows(std::size_t rows, const Stretch& stretch, MatrixView in, float* out,
                               std::size_t out_stride) {
   const std::size_t blocks = (rows + kBlockRows - 1) / kBlockRows;
@@ -111,12 +119,14 @@ SUREFOOT_INLINE void all_rows(std::size_t rows, const Stretch& stretch, MatrixVi
   std::size_t row = 0;
   for (std::size_t i = 0; i < blocks; ++i) {
     const std::size_t size = smaller + (i < larger_blocks ? 1 : 0);
-    block<Panels>(size, stretch, in.data + row * in.stride, in.stride, out + row * out_stride, out_stride);
+    const float* const from = in.data + (InOrder == Order::kRows ? row * in.stride : row);
+    block<Panels, InOrder>(size, stretch, from, in.stride, out + row * out_stride, out_stride);
     row += size;
   }
 }
 
-void linear(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out, std::size_t out_stride) {
+template <Order InOrder>
+void product(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out, std::size_t out_stride) {
   if (rows == 0) return;
   const std::size_t panels = (layer.out + kPanel - 1) / kPanel;
   const std::size_t panel_floats = layer.in * kPanel;
@@ -126,15 +136,23 @@ void linear(const PackedLayer& layer, std::size_t rows, MatrixView in, float* ou
       const std::size_t left = layer.in - k;
       const Stretch stretch{layer.weight + panel * panel_floats + k * kPanel, panel_floats,
                             k == 0 ? layer.bias + panel * kPanel : nullptr, left < kBlockInputs ? left : kBlockInputs};
-      const MatrixView part{in.data + k, in.stride};
+      const MatrixView part{in.data + (InOrder == Order::kRows ? k : k * in.stride), in.stride};
       if (two) {
-        all_rows<2>(rows, stretch, part, out + panel * kPanel, out_stride);
+        all_rows<2, InOrder>(rows, stretch, part, out + panel * kPanel, out_stride);
       } else {
-        all_rows<1>(rows, stretch, part, out + panel * kPanel, out_stride);
+        all_rows<1, InOrder>(rows, stretch, part, out + panel * kPanel, out_stride);
       }
     }
     panel += two ? 2 : 1;
   }
+}
+
+void linear(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out, std::size_t out_stride) {
+  product<Order::kRows>(layer, rows, in, out, out_stride);
+}
+
+void linear_transposed(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out, std::size_t out_stride) {
+  product<Order::kColumns>(layer, rows, in, out, out_stride);
 }
 
 /// The first `count` floats, then zeros.

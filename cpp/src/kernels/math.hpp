@@ -123,11 +123,26 @@ SUREFOOT_INLINE Vector erf(Vector x) {
   return at_most(at_least(clipped * 1.12837916709551f * p / q, all(-1.0f)), all(1.0f));
 }
 
+/// dL/dx of y = sigmoid(x) and of y = tanh(x), from dL/dy.
+SUREFOOT_INLINE Vector through_sigmoid(Vector gradient, Vector y) { return gradient * (y * (1.0f - y)); }
+
+SUREFOOT_INLINE Vector through_tanh(Vector gradient, Vector y) { return gradient * fma(-y, y, all(1.0f)); }
+
 SUREFOOT_INLINE Vector relu(Vector x) { return at_least(x, all(0.0f)); }
 
 SUREFOOT_INLINE Vector leaky_relu(Vector x) { return select(x > all(0.0f), x, x * 0.01f); }
 
 SUREFOOT_INLINE Vector elu(Vector x) { return select(x > all(0.0f), x, expm1_negative(at_most(x, all(0.0f)))); }
+
+SUREFOOT_INLINE Vector through_relu(Vector gradient, Vector y) { return select(y > all(0.0f), gradient, all(0.0f)); }
+
+SUREFOOT_INLINE Vector through_leaky_relu(Vector gradient, Vector y) {
+  return select(y > all(0.0f), gradient, gradient * 0.01f);
+}
+
+SUREFOOT_INLINE Vector through_elu(Vector gradient, Vector y) {
+  return select(y > all(0.0f), gradient, gradient * (y + 1.0f));
+}
 
 SUREFOOT_INLINE Vector silu(Vector x) { return x / (exp(-x) + 1.0f); }
 

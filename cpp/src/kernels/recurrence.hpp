@@ -52,11 +52,6 @@ void lstm_step(const LstmStep& step) {
   });
 }
 
-/// dL/dx of sigmoid(x) = y and of tanh(x) = y, from dL/dy.
-SUREFOOT_INLINE Vector through_sigmoid(Vector gradient, Vector y) { return gradient * (y * (1.0f - y)); }
-
-SUREFOOT_INLINE Vector through_tanh(Vector gradient, Vector y) { return gradient * fma(-y, y, all(1.0f)); }
-
 void lstm_gradient(const LstmGradient& step) {
   const std::size_t size = step.hidden;
   over_elements(step.rows, size, [&](std::size_t row, std::size_t column, auto lanes) SUREFOOT_MEMBER {

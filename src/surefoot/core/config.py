@@ -236,7 +236,7 @@ class TrainConfig(Section):
     threads: int = Field(
         0,
         ge=0,
-        description="torch threads of learning; 0: one for small minibatches and networks, else all cores",
+        description="threads of learning, of the core and of torch, as far as there is work for them; 0: one a core",
     )
 
 

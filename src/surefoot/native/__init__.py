@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     NonFinite = _core.NonFinite
     Policy = _core.Policy
     RolloutResult = _core.RolloutResult
+    Threads = _core.Threads
 
+Array = NDArray[np.float32]
 Arrays = dict[str, NDArray[Any]]
 """By name, for passes that take and fill many."""
 
@@ -40,11 +42,33 @@ class Core(Protocol):
     ) -> tuple[int, int]: ...
     def mujoco_versions(self) -> tuple[int, int]: ...
     def instruction_sets(self) -> Sequence[str]: ...
-    def tanh(self, values: NDArray[np.float32], out: NDArray[np.float32]) -> None: ...
-    def lstm_forward(self, arrays: Arrays, threads: int) -> None: ...
-    def lstm_backward(self, arrays: Arrays, threads: int) -> None: ...
-    def gru_forward(self, arrays: Arrays, threads: int) -> None: ...
-    def gru_backward(self, arrays: Arrays, threads: int) -> None: ...
+    @property
+    def Threads(self) -> "type[_core.Threads]": ...  # noqa: N802
+    def lstm_forward(self, arrays: Arrays, threads: "_core.Threads") -> None: ...
+    def lstm_backward(self, arrays: Arrays, threads: "_core.Threads") -> None: ...
+    def gru_forward(self, arrays: Arrays, threads: "_core.Threads") -> None: ...
+    def gru_backward(self, arrays: Arrays, threads: "_core.Threads") -> None: ...
+    def perceptron_forward(
+        self,
+        activation: str,
+        inputs: Array,
+        weights: Sequence[Array],
+        biases: Sequence[Array],
+        outputs: Sequence[Array],
+        threads: "_core.Threads",
+    ) -> None: ...
+    def perceptron_backward(
+        self,
+        activation: str,
+        inputs: Array,
+        weights: Sequence[Array],
+        outputs: Sequence[Array],
+        grad_output: Array,
+        grad_weights: Sequence[Array],
+        grad_biases: Sequence[Array],
+        grad_inputs: Array | None,
+        threads: "_core.Threads",
+    ) -> None: ...
 
 
 @cache

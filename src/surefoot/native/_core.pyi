@@ -79,29 +79,61 @@ class Policy:
 def instruction_sets() -> list:
     """What this machine can run, the best last."""
 
-def tanh(
-    values: Annotated[NDArray[numpy.float32], dict(order="C", device="cpu", writable=False)],
-    out: Annotated[NDArray[numpy.float32], dict(order="C", device="cpu")],
-) -> None:
-    """Tanh of every element, as the kernels of this machine compute it."""
-
 def uniforms(seed: int, step: int, first_row: int, rows: int, count: int, stream: int = 0) -> object:
     """Uniforms [rows, count] as surefoot.core.philox gives them."""
 
-def lstm_forward(arrays: dict, threads: int) -> None:
+class Threads:
+    """
+    Threads that a learner's passes share; asleep a moment after the last one.
+    """
+
+    def __init__(self, count: int) -> None:
+        """So many in all, whoever calls a pass among them."""
+
+    @property
+    def count(self) -> int: ...
+
+def perceptron_forward(
+    activation: str,
+    inputs: object,
+    weights: Sequence[object],
+    biases: Sequence[object],
+    outputs: Sequence[object],
+    threads: Threads,
+) -> None:
+    """
+    What every layer of a multilayer perceptron gives, after its nonlinearity.
+    """
+
+def perceptron_backward(
+    activation: str,
+    inputs: object,
+    weights: Sequence[object],
+    outputs: Sequence[object],
+    grad_output: object,
+    grad_weights: Sequence[object],
+    grad_biases: Sequence[object],
+    grad_inputs: object | None,
+    threads: Threads,
+) -> None:
+    """
+    Gradients of weights, biases and, unless None, inputs from those of the last layer's outputs.
+    """
+
+def lstm_forward(arrays: dict, threads: Threads) -> None:
     """
     States of an LSTM layer over packed sequences, and what backward needs.
     """
 
-def lstm_backward(arrays: dict, threads: int) -> None:
+def lstm_backward(arrays: dict, threads: Threads) -> None:
     """
     Gradients of `lstm_forward`'s gates and first states; the weights' are a product of what it gives.
     """
 
-def gru_forward(arrays: dict, threads: int) -> None:
+def gru_forward(arrays: dict, threads: Threads) -> None:
     """States of a GRU layer over packed sequences, and what backward needs."""
 
-def gru_backward(arrays: dict, threads: int) -> None:
+def gru_backward(arrays: dict, threads: Threads) -> None:
     """
     Gradients of `gru_forward`'s gates and first states; the weights' are a product of what it gives.
     """

@@ -1,13 +1,19 @@
 """The core for learning, which can do without it: where it is missing, torch computes the same, only slower."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import TYPE_CHECKING
 
 from surefoot.core.errors import NativeError
 from surefoot.native import Core, core
 
+if TYPE_CHECKING:
+    from surefoot.native import Threads
+
 _is_readable_only = False
+_num_threads = 1
 
 
 def kernels() -> Core | None:
@@ -24,6 +30,23 @@ def readable_only() -> Iterator[None]:
         yield
     finally:
         _is_readable_only = before
+
+
+def set_kernel_threads(count: int) -> None:
+    """How many threads kernels may take, as torch has it for its own."""
+    global _num_threads
+    _num_threads = count
+
+
+def kernel_threads() -> "Threads":
+    """What kernels run on."""
+    return _threads(_num_threads, os.getpid())
+
+
+@cache
+def _threads(count: int, process: int) -> "Threads":
+    """A fork has none of its parent's threads, so it makes its own; the parent's cannot be let go there."""
+    return core().Threads(count)
 
 
 @cache

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from surefoot.core.config import Activation
 from surefoot.core.specs import ArraySpec
 from surefoot.core.tree import tree_items
 from surefoot.policies.critics.scalar import ScalarCritic
@@ -27,7 +28,7 @@ from surefoot.policies.encoders.per_key import DictEncoder
 from surefoot.policies.memory.gru import GRUMemory
 from surefoot.policies.memory.lstm import LSTMMemory
 from surefoot.policies.memory.none import NoMemory
-from surefoot.policies.networks import ACTIVATIONS, MLP
+from surefoot.policies.networks import MLP
 from surefoot.policies.normalizer import RunningNormalizer
 from surefoot.policies.policy import ActorCritic, Body, Branch
 from surefoot.policies.preprocess import Preprocess, _module_name
@@ -81,12 +82,12 @@ def _plan(policy: nn.Module) -> Plain:
         "obs": [_plan_obs(policy.preprocess, key, spec) for key, spec in specs.items()],
         "activation": config.activation,
         "shares_trunk": policy.critic_body is None,
-        "actor": _plan_body(policy.actor_body, list(specs), names, ACTIVATIONS[config.activation]),
+        "actor": _plan_body(policy.actor_body, list(specs), names, config.activation),
         "head": _plan_head(policy.head, names),
         "value": _plan_critic(policy.critic, names),
     }
     if policy.critic_body is not None:
-        plan["critic"] = _plan_body(policy.critic_body, list(specs), names, ACTIVATIONS[config.activation])
+        plan["critic"] = _plan_body(policy.critic_body, list(specs), names, config.activation)
     return plan
 
 
@@ -119,7 +120,7 @@ def _plan_obs(preprocess: Preprocess, key: str, spec: ArraySpec) -> Plain:
     return {"key": key, "size": spec.size, "normalizer": f"preprocess.normalizers.{name}", "clip": clip}
 
 
-def _plan_body(body: nn.Module, keys: list[str], names: dict[nn.Module, str], activation: object) -> Plain:
+def _plan_body(body: nn.Module, keys: list[str], names: dict[nn.Module, str], activation: Activation) -> Plain:
     _expect(body, "body", Body, Branch)
     assert isinstance(body, Body | Branch)
     memory = _plan_memory(body.memory, names) if isinstance(body, Body) else {"kind": "none"}
@@ -142,7 +143,9 @@ def _plan_memory(memory: nn.Module, names: dict[nn.Module, str]) -> Plain:
     return {"kind": kind, "layers": cells.num_layers, "hidden": cells.hidden_size, "name": names[cells]}
 
 
-def _plan_encoders(encoder: nn.Module, keys: list[str], names: dict[nn.Module, str], activation: object) -> list[Plain]:
+def _plan_encoders(
+    encoder: nn.Module, keys: list[str], names: dict[nn.Module, str], activation: Activation
+) -> list[Plain]:
     _expect(encoder, "encoder", IdentityEncoder, MLPEncoder, DictEncoder)
     parts = list(zip(encoder.keys, encoder.parts, strict=True)) if isinstance(encoder, DictEncoder) else [("", encoder)]
     encoders = []
@@ -153,10 +156,10 @@ def _plan_encoders(encoder: nn.Module, keys: list[str], names: dict[nn.Module, s
     return encoders
 
 
-def _mlp_layers(network: nn.Module, names: dict[nn.Module, str], activation: object) -> list[str]:
+def _mlp_layers(network: nn.Module, names: dict[nn.Module, str], activation: Activation) -> list[str]:
     _expect(network, "network", MLP)
     assert isinstance(network, MLP)
-    if network._activation is not activation:
+    if network._activation != activation:
         raise _UnknownToCoreError(
             f"the native core knows one activation for all networks; {names[network]} has another"
         )

@@ -3,14 +3,15 @@
 import math
 from collections.abc import Callable, Sequence
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from surefoot.core.config import Activation
-from surefoot.policies.tanh import tanh
+from surefoot.policies.perceptron import learns, perceptron, suits_the_core
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
-    "tanh": tanh,
+    "tanh": torch.tanh,
     "relu": functional.relu,
     "elu": functional.elu,
     "silu": functional.silu,
@@ -20,20 +21,29 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 
 class MLP(nn.Module):
-    """Linear layers, each followed by the activation. One module call for all: calls cost more than small layers."""
+    """Linear layers, each followed by the activation; where they learn, in one pass of the core."""
 
     def __init__(self, input_size: int, hidden: Sequence[int], activation: Activation) -> None:
         super().__init__()
-        self._activation = ACTIVATIONS[activation]
+        self._activation = activation
         sizes = [input_size, *hidden]
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes, hidden, strict=False))
         self.output_size = sizes[-1]
 
     def forward(self, features: Tensor) -> Tensor:
-        for layer in self.layers:
-            assert isinstance(layer, nn.Linear)
-            features = self._activation(functional.linear(features, layer.weight, layer.bias))
+        parameters = self._weights_and_biases()
+        if learns(features, parameters) and suits_the_core(len(features), parameters, self._activation):
+            return perceptron(features, parameters, self._activation)
+        for weight, bias in zip(parameters[::2], parameters[1::2], strict=True):
+            features = ACTIVATIONS[self._activation](functional.linear(features, weight, bias))
         return features
+
+    def learns_in_core(self, samples: int) -> bool:
+        """Whether minibatches of so many samples leave nothing to torch's threads."""
+        return suits_the_core(samples, self._weights_and_biases(), self._activation)
+
+    def _weights_and_biases(self) -> list[Tensor]:
+        return [part for layer in self.layers for part in (layer.weight, layer.bias)]  # type: ignore[misc]
 
 
 def orthogonal_(module: nn.Module, gain: float = math.sqrt(2)) -> nn.Module:

@@ -14,6 +14,8 @@ from surefoot.core.tree import tree_items
 from surefoot.envs import native
 from surefoot.envs.make import gymnasium_factory
 from surefoot.envs.protocol import Slot, VecEnv, new_slot, step_all
+from surefoot.verification.differences import magnitude
+from surefoot.verification.numpy_rounding import float64_tolerance
 from surefoot.verification.report import Findings
 from surefoot.verification.subject import Subject
 
@@ -42,27 +44,48 @@ def compare_alone(findings: Findings, config: Config) -> None:
     """The Gymnasium interface to native envs against gym.make, in the env's own float64 and with its own time limit."""
     limit = config.env.max_episode_steps
     kwargs = config.env.kwargs | ({} if limit is None else {"max_episode_steps": limit})
-    seed = derived_seed(config.train.seed, 0, Stream.EVALUATION)
+    seed, alike = derived_seed(config.train.seed, 0, Stream.EVALUATION), Alike(findings, config.env.id)
     many = native.make(config.env.id, ENVS_ALONE, **kwargs)
     single = [gymnasium_factory(config.env.id, config.env)() for _ in range(ENVS_ALONE)]
     generator = np.random.default_rng(config.train.seed)
     many.action_space.seed(config.train.seed)
     obs, _ = many.reset(seed=seed)
     expected = [env.reset(seed=seed + number)[0] for number, env in enumerate(single)]
-    _compare_obs(findings, obs, expected)
+    alike.compare_obs(obs, expected)
     for _ in range(STEPS_ALONE):
         actions = _single_actions(generator, many)
         obs, reward, terminated, truncated, info = many.step(actions)
         steps = [env.step(action) for env, action in zip(single, actions, strict=True)]
         for number, (_, worth, ended, cut_off, _) in enumerate(steps):
             given = [float(reward[number]), float(terminated[number]), float(truncated[number])]
-            _bits(findings, np.array(given), np.array([worth, ended, cut_off], np.float64))
+            alike.compare(np.array(given), np.array([worth, ended, cut_off], np.float64))
             if ended or cut_off:
-                _compare_obs(findings, _rows(info["final_obs"], number), [steps[number][0]])
-        _compare_obs(findings, obs, [_next_obs(env, step) for env, step in zip(single, steps, strict=True)])
+                alike.compare_obs(_rows(info["final_obs"], number), [steps[number][0]])
+        alike.compare_obs(obs, [_next_obs(env, step) for env, step in zip(single, steps, strict=True)])
     many.close()
     for env in single:
         env.close()
+
+
+class Alike:
+    """Findings about an env by itself: bits, where this machine's numpy lets them be equal."""
+
+    def __init__(self, findings: Findings, env_id: str) -> None:
+        self._findings, self._tolerance = findings, float64_tolerance(env_id)
+
+    def compare(self, ours: NDArray[Any], reference: NDArray[Any]) -> None:
+        """One kind of number of all envs."""
+        arrays = NAME, "envs alone, in float64", _tensor(ours), _tensor(reference)
+        if self._tolerance:
+            self._findings.within(*arrays, self._tolerance, magnitude(_tensor(reference)))
+        else:
+            self._findings.bits(*arrays)
+
+    def compare_obs(self, obs: Any, expected: list[Any]) -> None:
+        """Observations of all envs, key by key."""
+        for key, leaf in tree_items(obs):
+            rows = [row[key] if key else row for row in expected]
+            self.compare(np.asarray(leaf).reshape(len(rows), -1), np.stack(rows).reshape(len(rows), -1))
 
 
 def random_actions(generator: np.random.Generator, spec: ArraySpec, slot: Slot) -> NDArray[Any]:
@@ -106,16 +129,6 @@ def _compare_final(findings: Findings, fast: VecEnv, slow: VecEnv, slot: Slot) -
     for (_, leaf), (_, expected) in zip(tree_items(fast.final_obs), tree_items(slow.final_obs), strict=True):
         if len(rows):
             findings.bits("final observations", "of ended episodes", _tensor(leaf[rows]), _tensor(expected[rows]))
-
-
-def _compare_obs(findings: Findings, obs: Any, expected: list[Any]) -> None:
-    for key, leaf in tree_items(obs):
-        rows = [row[key] if key else row for row in expected]
-        _bits(findings, np.asarray(leaf).reshape(len(rows), -1), np.stack(rows).reshape(len(rows), -1))
-
-
-def _bits(findings: Findings, ours: NDArray[Any], reference: NDArray[Any]) -> None:
-    findings.bits(NAME, "envs alone, in float64", _tensor(ours), _tensor(reference))
 
 
 def _next_obs(env: gym.Env[Any, Any], step: Any) -> Any:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from surefoot.native import core
-from surefoot.native.kernels import readable_only
+from surefoot.native.kernels import kernel_threads, readable_only, set_kernel_threads
 from surefoot.policies.memory import scan, scan_reference
 
 GATES = {"gru": 3, "lstm": 4}
@@ -98,15 +98,15 @@ def test_as_torch_computes_packed_sequences(kind: str, module: Any) -> None:
 def test_threads_change_nothing(kind: str) -> None:
     """Enough work for several, in sequences of several lengths."""
     given = inputs(kind, 128, [40] * 20 + [13] * 10, torch.float32)
-    threads, found = torch.get_num_threads(), []
+    found: list[list[Tensor]] = []
     try:
         for count in (1, 2, 3):
-            torch.set_num_threads(count)
+            set_kernel_threads(count)
             outputs = getattr(scan, f"{kind}_scan")(*given.values())
             gradients = torch.autograd.grad(outputs[0].square().sum(), [given["gates_x"], given["h0"]])
             found.append([*outputs, *gradients])
     finally:
-        torch.set_num_threads(threads)
+        set_kernel_threads(1)
     for other in found[1:]:
         assert all(torch.equal(one, two) for one, two in zip(found[0], other, strict=True))
 
@@ -171,20 +171,18 @@ FAULTS = [
 
 @pytest.mark.parametrize(("fault", "error", "message"), FAULTS)
 def test_the_core_names_what_does_not_fit(fault: dict[str, Any], error: type[Exception], message: str) -> None:
-    core().gru_forward(arrays(), 1)
+    core().gru_forward(arrays(), kernel_threads())
     with pytest.raises(error, match=message):
-        core().gru_forward(arrays() | fault, 1)
+        core().gru_forward(arrays() | fault, kernel_threads())
 
 
 def test_the_core_names_what_is_missing() -> None:
     given = arrays()
     del given["bias"]
     with pytest.raises(ValueError, match="bias is missing"):
-        core().gru_forward(given, 1)
-    with pytest.raises(ValueError, match="threads"):
-        core().gru_forward(arrays(), 0)
+        core().gru_forward(given, kernel_threads())
     with pytest.raises(ValueError, match=r"weight must have shape \[16, 4\]"):
-        core().lstm_forward(arrays(), 1)
+        core().lstm_forward(arrays(), kernel_threads())
     for name in ("gru_backward", "lstm_backward"):
         with pytest.raises(ValueError, match=r"is missing|must have shape"):
-            getattr(core(), name)(arrays(), 1)
+            getattr(core(), name)(arrays(), kernel_threads())

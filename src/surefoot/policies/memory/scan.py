@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from surefoot.native.kernels import kernels
+from surefoot.native.kernels import kernel_threads, kernels
 from surefoot.policies.memory import scan_reference
 
 
@@ -98,4 +98,4 @@ def _is_plain(tensor: Tensor) -> bool:
 def _run(name: str, tensors: dict[str, Tensor]) -> None:
     """One of the core's passes, which writes into those of the tensors that are its results."""
     run = getattr(kernels(), name)
-    run({key: tensor.detach().numpy() for key, tensor in tensors.items()}, torch.get_num_threads())
+    run({key: tensor.detach().numpy() for key, tensor in tensors.items()}, kernel_threads())

@@ -1,0 +1,17 @@
+// The nonlinearities by the names that the config has for them.
+#pragma once
+
+#include <utility>
+
+#include "surefoot/activation.hpp"
+
+namespace surefoot {
+
+inline constexpr std::pair<const char*, Activation> kActivations[] = {{"tanh", Activation::kTanh},
+                                                                      {"relu", Activation::kRelu},
+                                                                      {"elu", Activation::kElu},
+                                                                      {"silu", Activation::kSilu},
+                                                                      {"leaky_relu", Activation::kLeakyRelu},
+                                                                      {"gelu", Activation::kGelu}};
+
+}  // namespace surefoot

@@ -1,0 +1,85 @@
+"""Multilayer perceptrons when they learn: the core's passes take a part of the time of torch's."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from surefoot.core.config import Activation
+from surefoot.native import core
+from surefoot.native.kernels import kernel_threads, kernels
+
+LEARNED: tuple[Activation, ...] = ("tanh", "relu", "elu", "leaky_relu")
+"""The nonlinearities that the core has gradients of."""
+WEIGHTS_A_SAMPLE = 256
+"""The core packs the weights in every pass: in larger layers, for so few samples, that takes more than it saves."""
+
+
+def suits_the_core(samples: int, parameters: Sequence[Tensor], activation: Activation) -> bool:
+    """Whether the core would be faster, and has all that it takes."""
+    if not parameters or activation not in LEARNED or kernels() is None:
+        return False
+    return max(part.numel() for part in parameters) <= WEIGHTS_A_SAMPLE * samples and all(map(_is_plain, parameters))
+
+
+def learns(features: Tensor, parameters: Sequence[Tensor]) -> bool:
+    """Without a gradient, torch computes it: the reference that native rollouts are held to. And other precisions."""
+    if not torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"):
+        return False
+    return _is_plain(features) and any(tensor.requires_grad for tensor in (features, *parameters))
+
+
+def perceptron(features: Tensor, parameters: Sequence[Tensor], activation: Activation) -> Tensor:
+    """Layers `weight, bias, weight, bias, ...`, each followed by the nonlinearity."""
+    result: Tensor = _CorePerceptron.apply(activation, features, *parameters)
+    return result
+
+
+class _CorePerceptron(torch.autograd.Function):
+    @staticmethod
+    def forward(context: Any, activation: Activation, features: Tensor, *parameters: Tensor) -> Tensor:
+        weights, biases = parameters[::2], parameters[1::2]
+        outputs = [features.new_empty(len(features), len(weight)) for weight in weights]
+        core().perceptron_forward(
+            activation,
+            features.detach().numpy(),
+            _arrays(weights),
+            _arrays(biases),
+            _arrays(outputs),
+            kernel_threads(),
+        )
+        context.activation = activation
+        context.save_for_backward(features, *weights, *outputs)
+        return outputs[-1]
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        features, *kept = context.saved_tensors
+        weights, outputs = kept[: len(kept) // 2], kept[len(kept) // 2 :]
+        grad_features = torch.empty_like(features) if context.needs_input_grad[1] else None
+        grad_weights = [torch.empty_like(weight) for weight in weights]
+        grad_biases = [weight.new_empty(len(weight)) for weight in weights]
+        core().perceptron_backward(
+            context.activation,
+            features.detach().numpy(),
+            _arrays(weights),
+            _arrays(outputs),
+            grad_output.contiguous().numpy(),
+            _arrays(grad_weights),
+            _arrays(grad_biases),
+            None if grad_features is None else grad_features.numpy(),
+            kernel_threads(),
+        )
+        pairs = zip(grad_weights, grad_biases, strict=True)
+        return None, grad_features, *(gradient for pair in pairs for gradient in pair)
+
+
+def _arrays(tensors: Sequence[Tensor]) -> list[Any]:
+    return [tensor.detach().numpy() for tensor in tensors]
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    return tensor.dtype == torch.float32 and tensor.is_cpu and tensor.is_contiguous()
