@@ -7,7 +7,6 @@ import time
 from surefoot.telemetry import names
 from surefoot.telemetry.machine import CpuWait
 
-
 TAKES_200_MB = """
 import json
 import numpy as np
