@@ -1,7 +1,7 @@
 """Learning over several seeds with the presets, against thresholds that a broken implementation misses.
 
     make learn                                     all tasks: hours
-    python -m benchmarks.learning CartPole-v1      one task
+    python -m benchmarks.learning CartPole-v1      one preset
 
 Each run is `surefoot train` in a process of its own, then `surefoot evaluate` of the final policy. Results and curves
 go to benchmarks/results/learning/.
@@ -28,18 +28,33 @@ CURVE_POINTS = 60
 
 @dataclass(frozen=True)
 class Task:
-    """A preset, its seeds, and what the final evaluations must reach."""
+    """A preset, its seeds, and what the final evaluations must reach, or must not exceed."""
 
     preset: str
     seeds: int
     threshold: float
-    needs: str  # "all" seeds or the "median"
+    needs: str  # "all" seeds, the "median", or "4 of 5"
     published: str = ""
     steps: int | None = None
+    episodes: int = EPISODES
+    memory: bool = True  # False: the preset's memory is taken away, and the task must not be solved
+
+    @property
+    def name(self) -> str:
+        return self.preset if self.memory else f"{self.preset}-without-memory"
+
+    @property
+    def title(self) -> str:
+        return self.preset if self.memory else f"{self.preset} without memory"
 
     def passes(self, scores: Sequence[float]) -> bool:
-        reached = min(scores) if self.needs == "all" else statistics.median(scores)
-        return reached >= self.threshold
+        if self.needs == "median":
+            return self.reaches(statistics.median(scores))
+        wanted = self.seeds if self.needs == "all" else int(self.needs.split()[0])
+        return sum(map(self.reaches, scores)) >= min(wanted, len(scores))
+
+    def reaches(self, score: float) -> bool:
+        return score >= self.threshold if self.memory else score <= self.threshold
 
 
 TASKS = [
@@ -49,19 +64,29 @@ TASKS = [
     Task("MountainCarContinuous-v0", 3, 90, "median", "90 (where Gymnasium calls it solved)"),
     Task("simple-spread", 3, -22, "median", "-27 to -42 untrained"),
     Task("HalfCheetah-v5", 2, 5000, "median", "5819 ± 664 (rl-zoo, one run, 1M steps)"),
+    Task("CartPoleNoVel-v1", 5, 450, "4 of 5", "500 ± 0 (rl-zoo, 100k steps)", steps=50_000),
+    Task("CartPoleNoVel-v1", 5, 60, "all", steps=50_000, memory=False),
+    Task("PendulumNoVel-v1", 3, -300, "median", "-218 ± 140 (rl-zoo, 100k steps)"),
+    Task("PendulumNoVel-v1", 3, -600, "all", memory=False),
+    Task("AcrobotNoVel-v1", 3, -100, "median"),
+    Task("TMaze-v0", 3, 0.95, "all", episodes=200),
+    Task("TMaze-v0", 3, 0.6, "all", episodes=200, memory=False),
+    Task("RepeatPrevious-v0", 3, 0.95, "all"),
+    Task("RepeatPrevious-v0", 3, 0.3, "all", memory=False),
 ]
 
 
 def run_seed(task: Task, seed: int, folder: Path) -> dict[str, Any]:
     """Train one seed and evaluate its final policy."""
-    run = folder / f"{task.preset}-{seed}"
+    run = folder / f"{task.name}-{seed}"
     length = [] if task.steps is None else ["--steps", str(task.steps)]
+    policy = [] if task.memory else ["--policy.memory", "none"]
     fixed = ["--train.threads", "1", "--log.console", "off", "--train.eval_episodes", "0"]
-    surefoot("train", task.preset, "--seed", str(seed), "--run-dir", str(run), *fixed, *length)
-    scored = surefoot("evaluate", str(run), "--episodes", str(EPISODES), "--seed", "1000", "--json")
+    surefoot("train", task.preset, "--seed", str(seed), "--run-dir", str(run), *fixed, *length, *policy)
+    scored = surefoot("evaluate", str(run), "--episodes", str(task.episodes), "--seed", "1000", "--json")
     evaluation = json.loads(scored)
     curve = curve_of(run)
-    print(f"{task.preset} seed {seed}: {evaluation['mean_reward']:.1f} ± {evaluation['std_reward']:.1f}", flush=True)
+    print(f"{task.name} seed {seed}: {evaluation['mean_reward']:.4g} ± {evaluation['std_reward']:.4g}", flush=True)
     return {
         "seed": seed,
         "mean_reward": evaluation["mean_reward"],
@@ -93,31 +118,31 @@ def write_result(task: Task, runs: list[dict[str, Any]]) -> None:
         "runs": runs,
     }
     RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"{task.preset}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    plot(result)
+    (RESULTS / f"{task.name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    plot(task, result["runs"])
 
 
-def plot(result: dict[str, Any]) -> None:
+def plot(task: Task, runs: list[dict[str, Any]]) -> None:
     """The seeds' learning curves beside the published score."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    task = result["task"]
     figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
-    for run in result["runs"]:
+    for run in runs:
         steps, rewards = [point[0] for point in run["curve"]], [point[1] for point in run["curve"]]
-        label = f"seed {run['seed']} (final evaluation {run['mean_reward']:.0f})"
+        label = f"seed {run['seed']} (final evaluation {run['mean_reward']:.4g})"
         axes.plot(steps, rewards, label=label, linewidth=1.5)
-    axes.axhline(task["threshold"], color="gray", linestyle=":", label=f"threshold {task['threshold']:g}")
-    if "published" in task:
-        published = float(task["published"].split()[0])
-        axes.axhline(published, color="black", linestyle="--", linewidth=1, label=f"published {task['published']}")
-    axes.set(title=task["preset"], xlabel="environment steps", ylabel="return, mean of 100 training episodes")
+    bound = "threshold" if task.memory else "must stay below"
+    axes.axhline(task.threshold, color="gray", linestyle=":", label=f"{bound} {task.threshold:g}")
+    if task.published:
+        published = float(task.published.split()[0])
+        axes.axhline(published, color="black", linestyle="--", linewidth=1, label=f"published {task.published}")
+    axes.set(title=task.title, xlabel="environment steps", ylabel="return, mean of 100 training episodes")
     axes.legend(fontsize=8)
     axes.grid(alpha=0.3)
-    figure.savefig(RESULTS / f"{task['preset']}.png", dpi=110)
+    figure.savefig(RESULTS / f"{task.name}.png", dpi=110)
     pyplot.close(figure)
 
 
@@ -126,21 +151,22 @@ def table() -> str:
     lines = [
         "# Learning with the presets",
         "",
-        f"Final policy after training, deterministic, {EPISODES} episodes. Repeat with `make learn`, or one task with",
-        "`python -m benchmarks.learning PRESET`.",
+        f"Final policy after training, deterministic, {EPISODES} episodes (T-maze: 200). Repeat with `make learn`, or",
+        "one preset with `python -m benchmarks.learning PRESET`. Without memory, `--policy.memory none`, tasks that",
+        "need it must stay unsolved.",
         "",
-        "| preset | seeds | mean reward of each seed | median | must reach | passed | published |",
+        "| preset | steps | mean reward of each seed | median | must | passed | published |",
         "|---|---|---|---|---|---|---|",
     ]
     for task in TASKS:
-        file = RESULTS / f"{task.preset}.json"
+        file = RESULTS / f"{task.name}.json"
         if file.exists():
             result = json.loads(file.read_text(encoding="utf-8"))
-            scores = ", ".join(f"{run['mean_reward']:.1f}" for run in result["runs"])
-            lines.append(
-                f"| {task.preset} | {len(result['runs'])} | {scores} | {result['median']:.1f} |"
-                f" {task.threshold:g} ({task.needs}) | {'yes' if result['passed'] else 'no'} | {task.published} |"
-            )
+            scores = ", ".join(f"{run['mean_reward']:.4g}" for run in result["runs"])
+            bound = f"{'reach' if task.memory else 'stay below'} {task.threshold:g} ({task.needs})"
+            steps, passed = f"{result['runs'][0]['curve'][-1][0]:,.0f}", "yes" if result["passed"] else "no"
+            cells = task.title, steps, scores, f"{result['median']:.4g}", bound, passed, task.published
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 
 
@@ -176,7 +202,7 @@ def main() -> int:
         run_task(task, arguments.workers)
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / "README.md").write_text(table(), encoding="utf-8")
-    results = [json.loads((RESULTS / f"{task.preset}.json").read_text(encoding="utf-8")) for task in chosen]
+    results = [json.loads((RESULTS / f"{task.name}.json").read_text(encoding="utf-8")) for task in chosen]
     return 0 if all(result["passed"] for result in results) else 1
 
 
