@@ -6,6 +6,7 @@
 
 #include "activations.hpp"
 #include "arrays.hpp"
+#include "threads.hpp"
 
 namespace surefoot {
 namespace {
@@ -36,10 +37,10 @@ void check_count(const char* name, const Arrays& arrays, std::size_t count) {
 
 /// The layers, each as wide as the one before it gives.
 Perceptron checked_layers(const std::string& activation, nb::handle inputs, const Arrays& weights, const Arrays* biases,
-                          ThreadPool& threads) {
+                          Threads& threads) {
   if (weights.empty()) throw nb::value_error("weights must have at least one layer");
   if (biases != nullptr) check_count("biases", *biases, weights.size());
-  Perceptron perceptron{{}, activation_of(activation), length(inputs, "inputs", 0, 2), threads};
+  Perceptron perceptron{{}, activation_of(activation), length(inputs, "inputs", 0, 2), threads.pool()};
   std::size_t in = length(inputs, "inputs", 1, 2);
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const std::size_t out = length(weights[i], item("weights", i), 0, 2);
@@ -62,7 +63,7 @@ std::vector<Number*> checked_outputs(const Perceptron& perceptron, const Arrays&
 }
 
 void forward(const std::string& activation, nb::object inputs, const Arrays& weights, const Arrays& biases,
-             const Arrays& outputs, ThreadPool& threads) {
+             const Arrays& outputs, Threads& threads) {
   const Perceptron perceptron = checked_layers(activation, inputs, weights, &biases, threads);
   const Shape shape{perceptron.samples, perceptron.layers.front().in};
   const PerceptronForward pass{checked<const float>(inputs, "inputs", shape),
@@ -73,7 +74,7 @@ void forward(const std::string& activation, nb::object inputs, const Arrays& wei
 
 void backward(const std::string& activation, nb::object inputs, const Arrays& weights, const Arrays& outputs,
               nb::object grad_output, const Arrays& grad_weights, const Arrays& grad_biases, nb::object grad_inputs,
-              ThreadPool& threads) {
+              Threads& threads) {
   const Perceptron perceptron = checked_layers(activation, inputs, weights, nullptr, threads);
   const Shape shape{perceptron.samples, perceptron.layers.front().in};
   const Shape last{perceptron.samples, perceptron.layers.back().out};

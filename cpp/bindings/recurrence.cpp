@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "threads.hpp"
 
 namespace surefoot {
 namespace {
@@ -14,8 +15,8 @@ class Arrays {
   Arrays(const nb::dict& arrays, std::size_t gates)
       : arrays_(arrays), steps_(step_sizes()), gates_(gates), hidden_(hidden_size()) {}
 
-  Recurrence layer(ThreadPool& threads) const {
-    return {steps_, hidden_, in("weight", {gates_ * hidden_, hidden_}), nullptr, threads};
+  Recurrence layer(Threads& threads) const {
+    return {steps_, hidden_, in("weight", {gates_ * hidden_, hidden_}), nullptr, threads.pool()};
   }
 
   const float* bias() const { return in("bias", {gates_ * hidden_}); }
@@ -60,7 +61,7 @@ class Arrays {
   std::size_t hidden_;
 };
 
-void lstm_forward_of(const nb::dict& dict, ThreadPool& threads) {
+void lstm_forward_of(const nb::dict& dict, Threads& threads) {
   const Arrays arrays(dict, 4);
   Recurrence layer = arrays.layer(threads);
   layer.bias = arrays.bias();
@@ -76,7 +77,7 @@ void lstm_forward_of(const nb::dict& dict, ThreadPool& threads) {
   lstm_forward(layer, pass);
 }
 
-void lstm_backward_of(const nb::dict& dict, ThreadPool& threads) {
+void lstm_backward_of(const nb::dict& dict, Threads& threads) {
   const Arrays arrays(dict, 4);
   const Recurrence layer = arrays.layer(threads);
   const LstmBackward pass{.gates = arrays.samples("gates", 4),
@@ -95,7 +96,7 @@ void lstm_backward_of(const nb::dict& dict, ThreadPool& threads) {
   lstm_backward(layer, pass);
 }
 
-void gru_forward_of(const nb::dict& dict, ThreadPool& threads) {
+void gru_forward_of(const nb::dict& dict, Threads& threads) {
   const Arrays arrays(dict, 3);
   Recurrence layer = arrays.layer(threads);
   layer.bias = arrays.bias();
@@ -108,7 +109,7 @@ void gru_forward_of(const nb::dict& dict, ThreadPool& threads) {
   gru_forward(layer, pass);
 }
 
-void gru_backward_of(const nb::dict& dict, ThreadPool& threads) {
+void gru_backward_of(const nb::dict& dict, Threads& threads) {
   const Arrays arrays(dict, 3);
   const Recurrence layer = arrays.layer(threads);
   const GruBackward pass{.gates = arrays.samples("gates", 4),

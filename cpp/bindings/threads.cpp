@@ -1,23 +1,29 @@
-// The learner's threads from Python.
-#include <nanobind/nanobind.h>
+#include "threads.hpp"
 
-#include "surefoot/thread_pool.hpp"
+#include <unistd.h>
 
 namespace nb = nanobind;
 
 /// Longer than what lies between two passes of a learner, shorter than anybody would notice.
 constexpr std::chrono::microseconds kPatience{1000};
 
+namespace surefoot {
+
+Threads::Threads(std::size_t count) : process_(getpid()) {
+  if (count == 0) throw nb::value_error("count must be at least 1");
+  pool_ = std::make_unique<ThreadPool>(count, kPatience);
+}
+
+Threads::~Threads() {
+  // A fork has none of the threads, and would wait for them forever.
+  if (getpid() != process_) (void)pool_.release();
+}
+
+}  // namespace surefoot
+
 void bind_threads(nb::module_& module) {
-  using surefoot::ThreadPool;
-  nb::class_<ThreadPool>(module, "Threads",
-                         "Threads that a learner's passes share; asleep a moment after the last one.")
-      .def(
-          "__init__",
-          [](ThreadPool* pool, std::size_t count) {
-            if (count == 0) throw nb::value_error("count must be at least 1");
-            new (pool) ThreadPool(count, kPatience);
-          },
-          nb::arg("count"), "So many in all, whoever calls a pass among them.")
-      .def_prop_ro("count", &ThreadPool::size);
+  using surefoot::Threads;
+  nb::class_<Threads>(module, "Threads", "Threads that a learner's passes share; asleep a moment after the last one.")
+      .def(nb::init<std::size_t>(), nb::arg("count"), "So many in all, whoever calls a pass among them.")
+      .def_prop_ro("count", [](Threads& threads) { return threads.pool().size(); });
 }

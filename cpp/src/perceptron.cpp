@@ -127,13 +127,12 @@ void sum_up(const Perceptron& perceptron, const PerceptronBackward& pass, const 
     float* const to = pass.grad_weights[part.layer] + (first + column) * layer.in;
     for (std::size_t k = 0; k < layer.in; ++k) to[k] = transposed.data()[k * kernels.panel + column];
   }
-  float* const grad_bias = pass.grad_biases[part.layer] + first;
-  std::fill_n(grad_bias, columns, 0.0f);
+  std::vector<double> sums(columns);  // in float, a million samples would cost half of the digits
   for (std::size_t sample = 0; sample < perceptron.samples; ++sample) {
-    for (std::size_t column = 0; column < columns; ++column) {
-      grad_bias[column] += panel[sample * kernels.panel + column];
-    }
+    for (std::size_t column = 0; column < columns; ++column) sums[column] += panel[sample * kernels.panel + column];
   }
+  float* const grad_bias = pass.grad_biases[part.layer] + first;
+  for (std::size_t column = 0; column < columns; ++column) grad_bias[column] = static_cast<float>(sums[column]);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from surefoot.compose import EVALUATION_ROWS, Run, Specs, build_env, build_policy, build_trainer, saved_setup
 from surefoot.core.config import Config
-from surefoot.core.errors import EnvError, PolicyError
+from surefoot.core.errors import EnvError
 from surefoot.core.layers import Raw, build_config, by_name
 from surefoot.core.philox import Stream, uniforms
 from surefoot.core.records import State
@@ -25,6 +25,7 @@ from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.evaluate import Evaluation, evaluate
 from surefoot.export.onnx_file import Exported, export_onnx
 from surefoot.export.parity import TOLERANCE
+from surefoot.policies.acting import as_mask, as_starts, as_state
 from surefoot.policies.policy import EncoderFactory, Policy
 from surefoot.presets import load_preset, preset_names
 from surefoot.training.checkpoint import check_shapes, read_checkpoint, write_checkpoint
@@ -105,26 +106,16 @@ class PPO:
         """The action for an observation, or actions for a batch of them, ready for the env; and the next state."""
         batch, is_single = as_batch(obs, self.specs.obs)
         rows = len(tree_first(batch))
-        state = self.policy.initial_state(rows) if state is None else self._checked(state, rows)
-        start = np.array(np.broadcast_to(False if episode_start is None else episode_start, rows), dtype=bool)
-        mask = None if action_mask is None else torch.from_numpy(np.reshape(action_mask, (rows, -1)).astype(bool))
+        state, start = as_state(state, self.policy, rows), as_starts(episode_start, rows)
+        mask = as_mask(action_mask, self.specs.action, rows)
         with torch.no_grad():
-            tensors = tree_map(torch.from_numpy, batch)
-            output = self.policy(tensors, state, torch.from_numpy(start), mask)
+            output = self.policy(tree_map(torch.from_numpy, batch), state, start, mask)
             if deterministic:
                 action = output.distribution.mode()
             else:
                 action = output.distribution.sample(self._noise(rows))
             env_action = self.policy.head.to_env(action).numpy()
         return (env_action[0] if is_single else env_action), output.state
-
-    def _checked(self, state: State, rows: int) -> State:
-        expected = [tuple(part.shape) for part in self.policy.initial_state(rows)]
-        if [tuple(part.shape) for part in state] != expected:
-            raise PolicyError(
-                f"the state is not one of {rows} rows of this policy; pass what predict gave last, or None"
-            )
-        return state
 
     def evaluate(
         self, episodes: int = 10, *, seed: int = 0, deterministic: bool = True, env: EnvSource | None = None

@@ -70,7 +70,13 @@ def build_policy(config: Config, specs: Specs, encoder: EncoderFactory | None = 
     """The configured policy; its weights depend on the seed alone, and torch's own generator is left as it was."""
     with torch.random.fork_rng(devices=[]), one_torch_thread():  # orthogonal weights round by the number of threads
         torch.manual_seed(derived_seed(config.train.seed, 0, Stream.WEIGHTS))
-        return ActorCritic(specs.obs, specs.action, config.policy, config.normalize, encoder)
+        try:
+            return ActorCritic(specs.obs, specs.action, config.policy, config.normalize, encoder)
+        except RuntimeError as error:
+            if "allocate memory" not in str(error):
+                raise
+            sizes = "policy.hidden, policy.memory.hidden_size and the encoders' sizes"
+            raise ConfigError([f"the policy does not fit into memory; make it smaller ({sizes})"]) from error
 
 
 def build_env(config: Config, source: EnvSource | None = None, seed: int | None = None, rows: int = 0) -> VecEnv:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from surefoot import PPO
 from surefoot.core.config import NormalizeConfig, PolicyConfig
 from surefoot.core.errors import CheckpointMismatchError, PolicyError
-from surefoot.core.records import Obs, State
+from surefoot.core.records import IterationReport, Obs, State
 from surefoot.core.specs import ArraySpec, ObsSpec
 from surefoot.policies.critics.scalar import ScalarCritic
 from surefoot.policies.distributions.categorical import CategoricalHead
@@ -182,8 +182,17 @@ class Clock(Policy):
         with torch.no_grad():
             self.head.logits.weight.copy_(20 * torch.eye(4))
 
-    def forward(self, obs: Obs, state: State, episode_start: Tensor, action_mask: Tensor | None = None) -> PolicyOutput:
-        count = torch.where(episode_start, 0, state[0]) + 1
+    def forward(
+        self,
+        obs: Obs,
+        state: State,
+        episode_start: Tensor,
+        action_mask: Tensor | None = None,
+        batch_sizes: Tensor | None = None,
+    ) -> PolicyOutput:
+        count = torch.where(episode_start[: len(state[0])], 0, state[0]) + 1
+        if batch_sizes is not None:
+            count = torch.cat([count[:size] + step for step, size in enumerate(batch_sizes.tolist())])
         latent = nn.functional.one_hot(count % 4, 4).float()
         prediction = self.critic(latent)
         return PolicyOutput(self.head(latent), prediction, prediction, (count,))
@@ -192,9 +201,23 @@ class Clock(Policy):
         return (torch.zeros(num_rows, dtype=torch.int64),)
 
 
+FOUR_CHOICES = ArraySpec("discrete", (), "int64", sizes=(4,), start=(0,))
+
+
+def test_a_memory_of_whole_numbers_learns():
+    agent = PPO(CounterEnv, policy=Clock(FOUR_CHOICES), **TINY)
+    counts = []
+
+    class Watch:
+        def after_iteration(self, report: IterationReport) -> None:
+            counts.append(report.learned.metrics["memory/part_0_mean"])
+
+    agent.learn(64, hooks=[Watch()])
+    assert counts[-1] > 0
+
+
 def test_a_memory_is_carried_from_call_to_call():
-    four_choices = ArraySpec("discrete", (), "int64", sizes=(4,), start=(0,))
-    agent = PPO(CounterEnv, policy=Clock(four_choices), **TINY)
+    agent = PPO(CounterEnv, policy=Clock(FOUR_CHOICES), **TINY)
     obs = CounterEnv().reset(seed=0)[0]
     state: Any = None
     taken = []

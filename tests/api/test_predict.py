@@ -191,3 +191,35 @@ def test_a_state_of_other_rows_is_refused():
         agent.predict(np.zeros((2, 4)), state)
     with pytest.raises(PolicyError, match="pass what predict gave last"):
         agent.predict(np.zeros((2, 4)), ())
+
+
+@pytest.mark.parametrize(
+    "state",
+    [3, [None], [np.zeros((2, 1, 64))], [np.zeros((2, 1, 64), np.float32)] * 3, [np.zeros((2, 64), np.float32)]],
+)
+def test_what_is_no_state_is_refused(state):
+    with pytest.raises(PolicyError, match="pass what predict gave last"):
+        PPO("CartPole-v1", memory="gru").predict(np.zeros((2, 4)), state)
+
+
+def test_a_state_may_be_of_numpy():
+    agent = PPO("CartPole-v1", memory="gru")
+    _, state = agent.predict(np.ones((2, 4)))
+    expected = agent.predict(np.ones((2, 4)), state)[1]
+    assert torch.equal(agent.predict(np.ones((2, 4)), [part.numpy() for part in state])[1][0], expected[0])
+
+
+@pytest.mark.parametrize("start", [[True, False, True], np.ones((2, 1), bool), []])
+def test_starts_of_other_rows_are_refused(start):
+    with pytest.raises(PolicyError, match="episode_start must be one flag, or one for each of the 2 rows"):
+        agent_for().predict(np.zeros((2, 5), np.float32), episode_start=start)
+
+
+def test_a_mask_of_other_choices_is_refused():
+    with pytest.raises(PolicyError, match=r"must have 4 flags for each of the 2 rows, not shape \(2, 3\)"):
+        agent_for(kind=MaskMethodEnv).predict(np.zeros((2, 5), np.float32), action_mask=np.ones((2, 3), bool))
+
+
+def test_no_observations_are_refused():
+    with pytest.raises(EnvError, match="no observations in this batch"):
+        PPO("CartPole-v1", **TINY).predict(np.zeros((0, 4)))

@@ -282,6 +282,24 @@ def test_one_entry_of_the_memory_that_a_preset_has():
     assert (memory.kind, memory.layers) == ("gru", 2)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"policy": {"memory": {"hidden_size": 32}}},
+        by_name({"memory": {"hidden_size": 32}}),
+        by_name({"policy.memory.hidden_size": 32}),
+        merge({"policy.memory.hidden_size": 32}, {"train.steps": 9}),
+    ],
+    ids=["section", "by name", "by dotted name", "merged before"],
+)
+@pytest.mark.parametrize("preset", ["lstm", {"kind": "lstm", "hidden_size": 8}])
+def test_other_entries_of_a_memory_stay_however_one_is_changed(preset, change):
+    memory = build_config({"policy": {"memory": preset}}, change).policy.memory
+    assert (memory.kind, memory.hidden_size) == ("lstm", 32)
+    encoder = build_config({"policy": {"encoder": {"kind": "conv", "features": 9}}}, {"policy": {"encoder": "mlp"}})
+    assert encoder.policy.encoder.kind == "mlp"
+
+
 def test_an_unknown_key_of_the_memory_gets_the_nearest_of_the_memory():
     (problem,) = problems_of({"policy.memory.hiden_size": 3})
     assert problem == "policy.memory.hiden_size: unknown key; did you mean 'hidden_size'?"

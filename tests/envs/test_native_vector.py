@@ -119,3 +119,29 @@ def test_two_threads_cannot_use_one_engine():
         thread.join()
     assert errors
     assert all("in use by another thread" in error for error in errors)
+
+
+def test_steps_before_the_first_reset_are_refused():
+    envs = native.make("CartPole-v1", num_envs=2)
+    with pytest.raises(NativeError, match="reset the envs before the first step"):
+        envs.step(np.array([0, 1]))
+    other = native.make("CartPole-v1", num_envs=2)
+    other.reset(seed=3)
+    envs.load_state(other.save_state())
+    assert np.array_equal(envs.step(np.array([0, 1]))[0], other.step(np.array([0, 1]))[0])
+
+
+def test_options_of_a_reset_are_refused_rather_than_ignored():
+    envs = native.make("CartPole-v1", num_envs=2)
+    envs.reset(seed=1, options={})
+    with pytest.raises(NativeError, match="take no options of a reset, such as 'low', 'high'"):
+        envs.reset(options={"low": -0.5, "high": 0.5})
+
+
+def test_choices_are_whole():
+    envs = native.make("CartPole-v1", num_envs=2)
+    envs.reset(seed=1)
+    envs.step(np.array([0.0, 1.0]))
+    for wrong in ([0.7, 1.9], [np.nan, 1.0]):
+        with pytest.raises(NativeError, match="actions must be in"):
+            envs.step(np.array(wrong))

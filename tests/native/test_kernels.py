@@ -1,13 +1,12 @@
 """Learning takes the core's kernels if they are there."""
 
-import os
+import subprocess
+import sys
 
 import pytest
-import torch
 
 from surefoot.core.errors import NativeError
 from surefoot.native import core, kernels
-from surefoot.policies.networks import MLP
 
 
 def test_they_are_there_and_can_be_left_out() -> None:
@@ -32,23 +31,38 @@ def test_without_a_core_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
         kernels._core.cache_clear()
 
 
-def test_threads_are_as_many_as_was_said_and_a_fork_makes_its_own() -> None:
+FORK = """
+import os, sys, torch
+from surefoot.native import kernels
+from surefoot.policies.networks import MLP
+
+def learn():
+    MLP(64, (64, 64), "tanh")(torch.randn(2000, 64)).sum().backward()  # enough work for several threads
+
+torch.set_num_threads(1)  # torch's own cannot be used in a fork
+kernels.set_kernel_threads(3)
+learn()
+child = os.fork()
+if child == 0:
+    if sys.argv[1] == "learns":
+        learn()
+    sys.exit(0)  # not _exit: what the parent left is taken down too
+print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.parametrize("does", ["learns", "ends"])
+def test_a_fork_makes_threads_of_its_own_and_can_end(does: str) -> None:
+    command = [sys.executable, "-c", FORK, does]
+    assert subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout == "0\n"
+
+
+def test_threads_are_as_many_as_was_said() -> None:
     try:
         kernels.set_kernel_threads(3)
         assert kernels.kernel_threads().count == 3
         assert kernels.kernel_threads() is kernels.kernel_threads()
-        child = os.fork()
-        if child == 0:
-            os._exit(0 if kernels.kernel_threads().count == 3 and _learns() else 1)
-        assert os.waitpid(child, 0)[1] == 0
     finally:
         kernels.set_kernel_threads(1)
     with pytest.raises(ValueError, match="count must be at least 1"):
         core().Threads(0)
-
-
-def _learns() -> bool:
-    """Enough work for several threads; those of the parent are not there."""
-    module, features = MLP(64, (64, 64), "tanh"), torch.randn(2000, 64)
-    module(features).sum().backward()
-    return True

@@ -49,7 +49,7 @@ def test_who_takes_the_core(activation: Any) -> None:
     module, features = mlp(activation), torch.randn(9, 5)
     assert takes_the_core(module, features) == (activation in LEARNED)
     assert not takes_the_core(module, features[:0])
-    assert not takes_the_core(mlp(activation, (5, 512)), features)  # many weights, few samples
+    assert not takes_the_core(mlp(activation, (5, 2048)), features)  # many weights, few samples
     assert not takes_the_core(module, torch.randn(9, 10)[:, ::2])
     assert not takes_the_core(module.double(), features.double())
 
@@ -92,6 +92,33 @@ def test_threads_change_nothing() -> None:
         set_kernel_threads(1)
     for other in found[1:]:
         assert all(torch.equal(one, two) for one, two in zip(found[0], other, strict=True))
+
+
+def test_gradients_of_many_samples_keep_their_digits() -> None:
+    module, features = mlp("tanh", (4, 16)), torch.randn(200_000, 4)
+    ours = torch.autograd.grad(module(features).sum(), list(module.parameters()))
+    with readable_only():
+        exact = module.double()
+        expected = torch.autograd.grad(exact(features.double()).sum(), list(exact.parameters()))
+    for one, other in zip(ours, expected, strict=True):
+        assert (one - other).abs().max() / other.abs().max() < 1e-6
+
+
+def test_other_shapes_are_torchs() -> None:
+    module, features = mlp("tanh"), torch.randn(64, 3, 5)
+    assert module(features).shape == (64, 3, 64)
+    torch.testing.assert_close(module(features)[:, 1], module(features[:, 1].contiguous()))
+
+
+@pytest.mark.parametrize("activation", LEARNED)
+def test_what_is_no_number_is_noticed(activation: Any) -> None:
+    module, features = mlp(activation, (5, 64)), torch.randn(9, 5)
+    features[4, 2] = torch.nan
+    ours = outputs_and_gradients(module, features)
+    with readable_only():
+        expected = outputs_and_gradients(module, features)
+    for one, other in zip(ours, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
 def zeros(*shape: int) -> Any:

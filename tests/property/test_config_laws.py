@@ -118,7 +118,11 @@ def test_a_config_survives_its_yaml(settings):
     assert to_yaml(build_config(yaml.safe_load(text))) == text
 
 
-@given(settings_by_key, settings_by_key, settings_by_key)
+# A section within a section keeps what a later layer does not say; that has examples in tests/core/test_config.py.
+whole_keys = st.fixed_dictionaries({}, optional=STRATEGIES | {"policy.memory": words, "policy.encoder": words})
+
+
+@given(whole_keys, whole_keys, whole_keys)
 def test_later_layers_win_key_by_key(preset, file, line):
     config = build_config(preset, file, line)
     assert config == build_config({**preset, **file, **line})

@@ -57,7 +57,7 @@ def test_masks_go_with_the_observation():
         (F, T, T, T),
         (T, T, T, T),  # an episode of one step
         (T, F, F, T),  # a row that only reset has not started yet
-        (F, F, F, F),  # a dead row stays where it is
+        (F, F, F, T),  # nothing is remembered across what was not seen
     ],
 )
 def test_when_an_episode_starts(started, valid, ended, starts_next):

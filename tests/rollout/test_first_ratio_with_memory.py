@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import gymnasium as gym
 import pytest
 import torch
 
 from surefoot.compose import Specs, build_collector, build_env, build_policy
 from surefoot.core.config import Config
+from surefoot.core.errors import EnvError
 from surefoot.core.layers import build_config
 from surefoot.core.records import Rollout, Targets
 from surefoot.policies import policy as policy_module
@@ -19,6 +21,7 @@ from surefoot.policies.policy import Policy
 from surefoot.rollout import sequences
 from surefoot.rollout.buffer import RolloutBuffer
 from surefoot.rollout.samples import samples_of
+from tests.envs.teams import TeamEnv
 
 STEPS, ROWS, TOLERANCE = 40, 4, 1e-5
 TASKS = {
@@ -44,8 +47,8 @@ def configured(kind: str, form: str, distribution: str, engine: str, ppo: Any = 
     )
 
 
-def rollouts(config: Config, count: int = 2) -> Iterator[tuple[Rollout, Policy]]:
-    env = build_env(config)
+def rollouts(config: Config, count: int = 2, source: Any = None) -> Iterator[tuple[Rollout, Policy]]:
+    env = build_env(config, source)
     try:
         policy = build_policy(config, Specs(env.obs_spec, env.action_spec))
         with torch.no_grad():
@@ -194,3 +197,46 @@ def test_hidden_states_gone_wrong_are_noticed(plant: Callable[..., None], kind, 
         return
     plant(monkeypatch)
     assert max(largest_difference(rollout, policy, config) for rollout, policy in rollouts(config)) > 100 * TOLERANCE
+
+
+@pytest.mark.parametrize(
+    "ppo", [{}, {"burn_in": 3}, {"sequence_state": "recomputed"}], ids=["stored", "burn-in", "again"]
+)
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_agents_of_whom_nothing_is_said_for_a_while(kind: str, ppo: dict[str, Any]) -> None:
+    script = [{"ann": "aaaasaaaaaaaT", "bob": "aaaaaaaaaaaT"}, {"ann": "aaasssaaT", "bob": "aarraaaT"}]
+    config = configured(kind, "flat", "categorical", "local", ppo)
+    for rollout, policy in rollouts(config, source=lambda: TeamEnv(script=script)):
+        assert not rollout.valid.all()
+        assert largest_difference(rollout, policy, config) < TOLERANCE
+
+
+@pytest.mark.parametrize(
+    "ppo", [{}, {"burn_in": 3}, {"sequence_state": "recomputed"}], ids=["stored", "burn-in", "again"]
+)
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_envs_that_all_reset_at_once_in_a_step_of_its_own(num_envs: int, ppo: dict[str, Any]) -> None:
+    """Just before a chunk, no row may have a valid step."""
+    makers = [lambda: gym.make("CartPole-v1", max_episode_steps=5)] * num_envs
+    env = gym.vector.SyncVectorEnv(makers, autoreset_mode=gym.vector.AutoresetMode.NEXT_STEP)
+    config = configured("gru", "flat", "categorical", "local", ppo)
+    for rollout, policy in rollouts(config, source=env):
+        assert (~rollout.valid).all(dim=1).any()
+        assert largest_difference(rollout, policy, config) < TOLERANCE
+
+
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_coarser_layers_behind_the_memory(kind: str) -> None:
+    """Acting and learning must not differ even in the last bit: bfloat16 would make a thousandth of it."""
+    config = configured(kind, "flat", "gaussian", "local", precision="bfloat16")
+    for rollout, policy in rollouts(config):
+        assert largest_difference(rollout, policy, config) < TOLERANCE
+
+
+def test_a_rollout_in_which_nothing_counts_is_an_error() -> None:
+    config = configured("gru", "flat", "categorical", "local")
+    ((rollout, _),) = rollouts(config, 1)
+    lost = replace(rollout, valid=torch.zeros_like(rollout.valid))
+    for given in (lost, replace(lost, chunks=None, state=())):
+        with pytest.raises(EnvError, match="not one step of a whole rollout counts"):
+            samples_of(given, Targets(rollout.reward, rollout.reward), config.ppo)

@@ -134,7 +134,8 @@ SUREFOOT_INLINE Vector leaky_relu(Vector x) { return select(x > all(0.0f), x, x 
 
 SUREFOOT_INLINE Vector elu(Vector x) { return select(x > all(0.0f), x, expm1_negative(at_most(x, all(0.0f)))); }
 
-SUREFOOT_INLINE Vector through_relu(Vector gradient, Vector y) { return select(y > all(0.0f), gradient, all(0.0f)); }
+/// Where y is NaN the gradient passes, so that it is noticed.
+SUREFOOT_INLINE Vector through_relu(Vector gradient, Vector y) { return select(y <= all(0.0f), all(0.0f), gradient); }
 
 SUREFOOT_INLINE Vector through_leaky_relu(Vector gradient, Vector y) {
   return select(y > all(0.0f), gradient, gradient * 0.01f);

@@ -236,6 +236,7 @@ class TrainConfig(Section):
     threads: int = Field(
         0,
         ge=0,
+        le=1024,
         description="threads of learning, of the core and of torch, as far as there is work for them; 0: one a core",
     )
 

@@ -37,15 +37,16 @@ def merge(*layers: Mapping[str, Any]) -> Raw:
         for name, value in sorted(layer.items(), key=_depth):
             section, dot, key = str(name).partition(".")
             present = merged.get(section)
-            addition = _entry(section, key, value, present) if dot else value
+            addition = _entry(section, key, value) if dot else value
             if addition is None and section in key_types():
                 continue  # a section header with nothing below it
             if dot and present is not None and not isinstance(present, dict):
                 continue  # a section that is no mapping is reported, not replaced
-            if isinstance(present, dict) and isinstance(addition, Mapping):
-                merged[section] = {**present, **addition}
+            if isinstance(addition, Mapping):
+                before = present if isinstance(present, dict) else {}
+                merged[section] = before | {key: _within(section, key, before, one) for key, one in addition.items()}
             else:
-                merged[section] = dict(addition) if isinstance(addition, Mapping) else addition
+                merged[section] = addition
     return merged
 
 
@@ -54,14 +55,19 @@ def _depth(item: tuple[str, Any]) -> int:
     return str(item[0]).count(".")
 
 
-def _entry(section: str, key: str, value: Any, present: Any) -> Raw:
-    """One key of a section; `memory.layers` changes one entry of the memory that is there, be it a kind alone."""
+def _entry(section: str, key: str, value: Any) -> Raw:
+    """One key of a section, which may be of a section within it: `memory.layers`."""
     outer, dot, inner = key.partition(".")
-    if not dot or _inner_section(section, outer) is None:
-        return {key: value}
-    before = present.get(outer, {}) if isinstance(present, Mapping) else {}
-    before = {"kind": before} if isinstance(before, str) else before
-    return {outer: {**before, inner: value}} if isinstance(before, Mapping) else {key: value}
+    return {outer: {inner: value}} if dot and _inner_section(section, outer) is not None else {key: value}
+
+
+def _within(section: str, key: str, before: Raw, value: Any) -> Any:
+    """A section within a section keeps the entries that are not changed; a kind alone is one with no more to say."""
+    if not isinstance(value, Mapping) or _inner_section(section, key) is None:
+        return value
+    present = before.get(key, {})
+    present = {"kind": present} if isinstance(present, str) else present
+    return {**present, **value} if isinstance(present, Mapping) else value
 
 
 def _inner_section(section: str, key: str) -> type[Section] | None:

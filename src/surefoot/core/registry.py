@@ -20,8 +20,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
 class Registry(Generic[T]):
     """The implementations of one kind; the modules of `package` are imported on first use."""
 
-    def __init__(self, kind: str, package: str) -> None:
+    def __init__(self, kind: str, package: str, setting: str = "") -> None:
         self.kind = kind
+        self._where = f"{setting}: " if setting else ""
         self._package = package
         self._entries: dict[str, type[T]] = {}
         self._loaded = False
@@ -39,7 +40,10 @@ class Registry(Generic[T]):
         self._load()
         if name not in self._entries:
             raise ConfigError(
-                [f"there is no {self.kind} '{name}'{nearest(name, self._entries)} (known: {', '.join(self.names())})"]
+                [
+                    f"{self._where}there is no {self.kind} '{name}'{nearest(name, self._entries)}"
+                    f" (known: {', '.join(self.names())})"
+                ]
             )
         return self._entries[name]
 

@@ -46,6 +46,8 @@ def _leaf_batch(value: Any, spec: ArraySpec, key: str) -> tuple[NDArray[Any], bo
         name = f"observation '{key}'" if key else "observation"
         raise EnvError(f"the {name} has shape {array.shape}; the policy takes {spec.shape}, or a batch of it")
     batch = array[None] if is_single else array
+    if not len(batch):
+        raise EnvError("there are no observations in this batch")
     if spec.start:
         batch = batch - np.reshape(spec.start, spec.shape)
     return batch.astype(spec.dtype), is_single

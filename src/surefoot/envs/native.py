@@ -169,6 +169,8 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         """Start all envs anew; env i is seeded with `seed + i` or `seed[i]`, or goes on with its own generator."""
+        if options:
+            raise NativeError(f"native envs take no options of a reset, such as {', '.join(map(repr, options))}")
         words = None
         if seed is not None or not self._is_seeded:
             words = np.array([seed_words(one) for one in self._seeds(seed)], dtype=np.uint64)
@@ -178,6 +180,8 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Step all envs; those that end begin anew at once."""
+        if not self._is_seeded:
+            raise NativeError("reset the envs before the first step")
         outcome = {
             "reward": np.zeros(self.num_envs),
             "terminated": np.zeros(self.num_envs, dtype=bool),
@@ -196,6 +200,7 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
     def load_state(self, state: NDArray[np.float64]) -> None:
         """Go on from a saved state."""
         self._open().load(np.ascontiguousarray(state, dtype=np.float64))
+        self._is_seeded = True
 
     def close_extras(self, **kwargs: Any) -> None:
         """End the threads."""
@@ -217,7 +222,9 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
     def _actions(self, actions: Any) -> NDArray[Any]:
         given, space = np.asarray(actions), self.action_space
         is_box = isinstance(self.single_action_space, spaces.Box)
-        if given.shape != space.shape or (not is_box and not space.contains(given.astype(space.dtype))):
+        with np.errstate(invalid="ignore"):  # NaN becomes some number, which is not what was given
+            whole = given if is_box else given.astype(space.dtype)
+        if given.shape != space.shape or (not is_box and not ((whole == given).all() and space.contains(whole))):
             raise NativeError(f"actions must be in {space}")
         chosen = np.ascontiguousarray(given, dtype=np.float32 if is_box else np.int64)
         return chosen.reshape(self.num_envs, -1)

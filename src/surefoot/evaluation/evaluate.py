@@ -104,7 +104,7 @@ def evaluate(policy: Policy, env: VecEnv, episodes: int, seed: int, deterministi
             raise EnvError(
                 f"an episode has not ended in {PATIENCE} steps; set env.max_episode_steps to evaluate this env"
             )
-        start = torch.from_numpy(slot.ended | (start.numpy() & ~slot.valid))
+        start = torch.from_numpy(slot.ended | ~slot.valid)
     finished.sort(key=lambda episode: episode[0])
     return Evaluation(tuple(item[1] for item in finished), tuple(item[2] for item in finished))
 

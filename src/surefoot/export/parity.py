@@ -58,7 +58,7 @@ def check_parity(policy: Policy, session: "InferenceSession", env: VecEnv, toler
         check_step(env, slot, step)
         if (slot.ended & slot.valid).any():
             last = min(last, step)
-        start = slot.ended | (start & ~slot.valid) | (step == LONGEST_EPISODE)
+        start = slot.ended | ~slot.valid | (step == LONGEST_EPISODE)
     return Parity(step, largest)
 
 

@@ -12,7 +12,7 @@ def memory_metrics(rollout: Rollout, samples: Samples, policy: Policy) -> dict[s
         return {}
     metrics = {names.PADDING: samples.padding}
     for name, part in zip(policy.state_names(), rollout.state, strict=True):
-        states = part.flatten(2)
+        states = part.reshape(*part.shape[:2], -1).float()
         metrics |= {
             f"{names.MEMORY_PREFIX}{name}_norm": float(states.norm(dim=-1).mean()),
             f"{names.MEMORY_PREFIX}{name}_mean": float(states.mean()),

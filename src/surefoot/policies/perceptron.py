@@ -13,7 +13,7 @@ from surefoot.native.kernels import kernel_threads, kernels
 
 LEARNED: tuple[Activation, ...] = ("tanh", "relu", "elu", "leaky_relu")
 """The nonlinearities that the core has gradients of."""
-WEIGHTS_A_SAMPLE = 256
+WEIGHTS_A_SAMPLE = 512
 """The core packs the weights in every pass: in larger layers, for so few samples, that takes more than it saves."""
 
 
@@ -28,7 +28,9 @@ def learns(features: Tensor, parameters: Sequence[Tensor]) -> bool:
     """Without a gradient, torch computes it: the reference that native rollouts are held to. And other precisions."""
     if not torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"):
         return False
-    return _is_plain(features) and any(tensor.requires_grad for tensor in (features, *parameters))
+    return (
+        features.dim() == 2 and _is_plain(features) and any(tensor.requires_grad for tensor in (features, *parameters))
+    )
 
 
 def perceptron(features: Tensor, parameters: Sequence[Tensor], activation: Activation) -> Tensor:

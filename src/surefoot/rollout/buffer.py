@@ -28,7 +28,9 @@ class RolloutBuffer:
         self.action_mask = torch.ones(steps + 1, rows, env.mask_size, dtype=torch.bool) if env.mask_size else None
         self.last_value = torch.zeros(rows)
         self.chunks = chunks
-        self.state = tuple(torch.zeros(len(chunks), *part.shape) for part in policy.initial_state(rows))
+        self.state = tuple(
+            torch.zeros(len(chunks), *part.shape, dtype=part.dtype) for part in policy.initial_state(rows)
+        )
         self._state_steps = chunks.state_steps
         self._start = self.episode_start.numpy()
         # Views made once: indexing a tensor costs as much as a small operation on it.
@@ -64,9 +66,9 @@ class RolloutBuffer:
 
     def mark_starts(self, step: int, rows: slice) -> None:
         """Say where episodes start, after a step that the envs of some rows have made."""
-        slot, start, following = self.slots[step], self._start[step, rows], self._start[step + 1, rows]
-        # A row that only reset, or is dead, has not started yet.
-        np.logical_and(start, ~slot.valid[rows], out=following)
+        slot, following = self.slots[step], self._start[step + 1, rows]
+        # A row that only reset, or is dead, has not started yet; and nothing is remembered across what was not seen.
+        np.logical_not(slot.valid[rows], out=following)
         following |= slot.terminated[rows] | slot.truncated[rows]
 
     def carry_over(self) -> None:

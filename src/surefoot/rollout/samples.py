@@ -6,6 +6,7 @@ from typing import Protocol
 from torch import Tensor
 
 from surefoot.core.config import PPOConfig
+from surefoot.core.errors import EnvError
 from surefoot.core.records import Batch, Rollout, Targets
 from surefoot.policies.policy import Policy
 from surefoot.rollout.minibatches import FlatSamples, flatten, minibatches
@@ -33,6 +34,8 @@ class Samples(Protocol):
 
 def samples_of(rollout: Rollout, targets: Targets, ppo: PPOConfig) -> Samples:
     """Sequences if the rollout kept memory for them."""
+    if not rollout.valid.any():
+        raise EnvError("not one step of a whole rollout counts: all agents were absent; set rollout.num_steps higher")
     if rollout.chunks is None:
         return FlatSamples(flatten(rollout, targets))
     return SequenceSamples(rollout, targets, ppo.sequence_state == "recomputed")

@@ -95,6 +95,8 @@ class SequenceSamples:
         first = torch.maximum(last_begin, last_lost + 1)
         rows = first.argsort(stable=True)
         rows = rows[first[rows] < until - since]
+        if not len(rows):
+            return
         runs = Runs(rows * self._num_steps + since + first[rows], until - since - first[rows])
         minibatch = self._packed(runs, tuple(part[rows] for part in before))
         for part, carried in zip(self.state, policy(*minibatch.inputs).state, strict=True):

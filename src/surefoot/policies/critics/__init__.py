@@ -39,4 +39,4 @@ class Critic(nn.Module):
         """Merge the raw returns of a rollout into running statistics, if there are any."""
 
 
-critics: Registry[Critic] = Registry("critic", "surefoot.policies.critics")
+critics: Registry[Critic] = Registry("critic", "surefoot.policies.critics", "policy.critic")

@@ -64,7 +64,9 @@ class DistributionHead(nn.Module):
         raise NotImplementedError
 
 
-distributions: Registry[DistributionHead] = Registry("distribution", "surefoot.policies.distributions")
+distributions: Registry[DistributionHead] = Registry(
+    "distribution", "surefoot.policies.distributions", "policy.distribution"
+)
 
 _AUTOMATIC = {
     "box": "gaussian",

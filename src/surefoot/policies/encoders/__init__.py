@@ -21,7 +21,7 @@ class Encoder(nn.Module):
         raise NotImplementedError
 
 
-encoders: Registry[Encoder] = Registry("encoder", "surefoot.policies.encoders")
+encoders: Registry[Encoder] = Registry("encoder", "surefoot.policies.encoders", "policy.encoder")
 
 
 def build_encoder(spec: ObsSpec, config: EncoderConfig, policy: PolicyConfig) -> Encoder:

@@ -32,4 +32,4 @@ class Memory(nn.Module):
         """Start from orthogonal weights, if there are any."""
 
 
-memories: Registry[Memory] = Registry("memory", "surefoot.policies.memory")
+memories: Registry[Memory] = Registry("memory", "surefoot.policies.memory", "policy.memory.kind")

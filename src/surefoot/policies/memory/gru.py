@@ -19,6 +19,6 @@ class GRUMemory(Recurrent):
         super().__init__(nn.GRU(input_size, config.hidden_size, config.layers), config)
 
     def scan(
-        self, gates: Tensor, weight: Tensor, bias: Tensor, before: list[Tensor], batch_sizes: Tensor
+        self, gates: Tensor, weight: Tensor, bias: Tensor, before: list[Tensor], batch_sizes: Tensor, one_path: bool
     ) -> tuple[Tensor, ...]:
-        return gru_scan(gates, weight, bias, before[0], batch_sizes)
+        return gru_scan(gates, weight, bias, before[0], batch_sizes, one_path)

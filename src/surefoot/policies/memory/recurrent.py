@@ -35,17 +35,19 @@ class Recurrent(Memory):
     def forward(self, features: Tensor, state: State, batch_sizes: Tensor | None) -> tuple[Tensor, State]:
         if batch_sizes is None:
             batch_sizes = torch.tensor([len(features)])
+        # Coarser layers behind it would make much of the last bits in which the core and torch differ.
+        one_path = torch.is_autocast_enabled("cpu")
         features, last = features.to(state[0].dtype), []  # memory keeps full precision: its errors would add up
         with torch.autocast("cpu", enabled=False):
             for layer, (weight_ih, weight_hh, bias_ih, bias_hh) in enumerate(self.cells.all_weights):
                 gates = functional.linear(features, weight_ih, bias_ih)
                 before = [part[:, layer].contiguous() for part in state]
-                features, *after = self.scan(gates, weight_hh, bias_hh, before, batch_sizes)
+                features, *after = self.scan(gates, weight_hh, bias_hh, before, batch_sizes, one_path)
                 last.append(after)
         return features, tuple(torch.stack(parts, dim=1) for parts in zip(*last, strict=True))
 
     def scan(
-        self, gates: Tensor, weight: Tensor, bias: Tensor, before: list[Tensor], batch_sizes: Tensor
+        self, gates: Tensor, weight: Tensor, bias: Tensor, before: list[Tensor], batch_sizes: Tensor, one_path: bool
     ) -> tuple[Tensor, ...]:
         """One layer over all steps: its outputs in packed order, then each part of the last state."""
         raise NotImplementedError

@@ -15,20 +15,26 @@ from surefoot.policies.memory import scan_reference
 
 
 def gru_scan(
-    gates_x: Tensor, weight_hh: Tensor, bias_hh: Tensor, h0: Tensor, batch_sizes: Tensor
+    gates_x: Tensor, weight_hh: Tensor, bias_hh: Tensor, h0: Tensor, batch_sizes: Tensor, one_path: bool = False
 ) -> tuple[Tensor, Tensor]:
     """h of every sample `[B, H]`, and the last one of every sequence `[S, H]`; both have gradients."""
-    if _suits_the_core(batch_sizes, gates_x, weight_hh, bias_hh, h0):
+    if _suits_the_core(one_path, batch_sizes, gates_x, weight_hh, bias_hh, h0):
         result: tuple[Tensor, Tensor] = _CoreGRU.apply(gates_x, weight_hh, bias_hh, h0, batch_sizes)
         return result
     return scan_reference.gru_scan(gates_x, weight_hh, bias_hh, h0, batch_sizes)
 
 
 def lstm_scan(
-    gates_x: Tensor, weight_hh: Tensor, bias_hh: Tensor, h0: Tensor, c0: Tensor, batch_sizes: Tensor
+    gates_x: Tensor,
+    weight_hh: Tensor,
+    bias_hh: Tensor,
+    h0: Tensor,
+    c0: Tensor,
+    batch_sizes: Tensor,
+    one_path: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """h of every sample `[B, H]`, and the last h and c of every sequence `[S, H]`; all have gradients."""
-    if _suits_the_core(batch_sizes, gates_x, weight_hh, bias_hh, h0, c0):
+    if _suits_the_core(one_path, batch_sizes, gates_x, weight_hh, bias_hh, h0, c0):
         result: tuple[Tensor, Tensor, Tensor] = _CoreLSTM.apply(gates_x, weight_hh, bias_hh, h0, c0, batch_sizes)
         return result
     return scan_reference.lstm_scan(gates_x, weight_hh, bias_hh, h0, c0, batch_sizes)
@@ -85,9 +91,12 @@ class _CoreLSTM(torch.autograd.Function):
         return grad_gates, grad_gates.T @ h_before, grad_gates.sum(0), grad_h0, grad_c0, None
 
 
-def _suits_the_core(batch_sizes: Tensor, gates_x: Tensor, *others: Tensor) -> bool:
-    """A single step without a gradient stays torch's: it is the reference that native rollouts are held to."""
-    wanted = len(batch_sizes) > 1 or (torch.is_grad_enabled() and gates_x.requires_grad)
+def _suits_the_core(one_path: bool, batch_sizes: Tensor, gates_x: Tensor, *others: Tensor) -> bool:
+    """A single step without a gradient stays torch's: it is the reference that native rollouts are held to.
+
+    Unless there is `one_path` for acting and learning.
+    """
+    wanted = one_path or len(batch_sizes) > 1 or (torch.is_grad_enabled() and gates_x.requires_grad)
     return wanted and kernels() is not None and all(_is_plain(tensor) for tensor in (gates_x, *others))
 
 

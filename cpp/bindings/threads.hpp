@@ -1,0 +1,27 @@
+// The learner's threads as Python holds them.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <sys/types.h>
+
+#include <memory>
+
+#include "surefoot/thread_pool.hpp"
+
+namespace surefoot {
+
+class Threads {
+ public:
+  explicit Threads(std::size_t count);
+  ~Threads();
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+  ThreadPool& pool() { return *pool_; }
+
+ private:
+  pid_t process_;
+  std::unique_ptr<ThreadPool> pool_;
+};
+
+}  // namespace surefoot
