@@ -5,6 +5,7 @@ And every well-known way to get hidden states wrong is planted once, to see that
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -21,6 +22,7 @@ from surefoot.policies.policy import Policy
 from surefoot.rollout import sequences
 from surefoot.rollout.buffer import RolloutBuffer
 from surefoot.rollout.samples import samples_of
+from tests.envs.tasks import CounterEnv
 from tests.envs.teams import TeamEnv
 
 STEPS, ROWS, TOLERANCE = 40, 4, 1e-5
@@ -107,6 +109,17 @@ def test_every_mix(kind, form, distribution, engine):
 )
 def test_actor_and_critic_share_or_do_not(settings, kind, engine):
     assert_ratio_is_one(configured(kind, "dict", "categorical", engine, **settings))
+
+
+@pytest.mark.parametrize("distribution", ["gaussian", "tanh_gaussian", "beta"])
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_cameras_beside_numbers(kind, distribution):
+    source = partial(CounterEnv, form="picture dict", actions="box", lengths=(13, 7))
+    policy = {"encoders": {"camera": {"kind": "conv", "channels": (4,), "kernels": (3,), "strides": (2,)}}}
+    config = configured(kind, "dict", "gaussian", "local", **policy)
+    config = config.model_copy(update={"policy": config.policy.model_copy(update={"distribution": distribution})})
+    for rollout, made in rollouts(config, source=source):
+        assert largest_difference(rollout, made, config) < TOLERANCE
 
 
 @pytest.mark.parametrize("ppo", [{"sequence_state": "recomputed"}, {"burn_in": 5}, {"burn_in": 100}], ids=str)
