@@ -35,9 +35,6 @@ def test_however_it_is_trained(settings: dict[str, Any]) -> None:
     assert success("gru", 0, 150_000, **settings) >= 0.95
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"sequence_length": 4}], ids=["no memory", "sequences that end before the arm"]
-)
-def test_without_it_the_arm_is_guessed(settings: dict[str, Any]) -> None:
-    """Sequences of 4 steps: no gradient reaches back to the cue, so whatever is learned, it is not the task."""
-    assert success("gru" if settings else "none", 0, 60_000, **settings) <= 0.6
+@pytest.mark.parametrize("seed", [0, 1])
+def test_without_it_the_arm_is_guessed(seed: int) -> None:
+    assert success("none", seed, 60_000) <= 0.6

@@ -1,35 +1,12 @@
 // Gates of GRU and LSTM layers when they learn: values and gradients of one step.
 #pragma once
 
+#include "lanes.hpp"
 #include "math.hpp"
 #include "surefoot/recurrence_steps.hpp"
 
 namespace surefoot {
 namespace {
-
-#define SUREFOOT_MEMBER __attribute__((always_inline))
-
-struct AllLanes {
-  SUREFOOT_MEMBER Vector read(const float* from) const { return load(from); }
-  SUREFOOT_MEMBER void write(float* to, Vector values) const { store(to, values); }
-};
-
-/// What is left of a row that does not end with a whole vector.
-struct FirstLanes {
-  std::size_t count;
-  SUREFOOT_MEMBER Vector read(const float* from) const { return gather(from, 1, count, 0.0f); }
-  SUREFOOT_MEMBER void write(float* to, Vector values) const { scatter(to, 1, count, values); }
-};
-
-/// Call `work(row, column, lanes)` over all rows of `hidden` elements, as many elements at a time as a vector has.
-template <class Work>
-SUREFOOT_INLINE void over_elements(std::size_t rows, std::size_t hidden, const Work& work) {
-  const std::size_t whole = hidden / kLanes * kLanes;
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t column = 0; column < whole; column += kLanes) work(row, column, AllLanes{});
-    if (whole < hidden) work(row, whole, FirstLanes{hidden - whole});
-  }
-}
 
 void lstm_step(const LstmStep& step) {
   const std::size_t size = step.hidden;
@@ -116,8 +93,6 @@ void gru_gradient(const GruGradient& step) {
     lanes.write(step.kept_h + at, grad_h * z);
   });
 }
-
-#undef SUREFOOT_MEMBER
 
 }  // namespace
 }  // namespace surefoot

@@ -10,6 +10,7 @@ from torch.autograd.function import once_differentiable
 from surefoot.core.config import Activation
 from surefoot.native import core
 from surefoot.native.kernels import kernel_threads, kernels
+from surefoot.policies.core_tensors import arrays, is_plain
 
 LEARNED: tuple[Activation, ...] = ("tanh", "relu", "elu", "leaky_relu")
 """The nonlinearities that the core has gradients of."""
@@ -21,7 +22,7 @@ def suits_the_core(samples: int, parameters: Sequence[Tensor], activation: Activ
     """Whether the core would be faster, and has all that it takes."""
     if not parameters or activation not in LEARNED or kernels() is None:
         return False
-    return max(part.numel() for part in parameters) <= WEIGHTS_A_SAMPLE * samples and all(map(_is_plain, parameters))
+    return max(part.numel() for part in parameters) <= WEIGHTS_A_SAMPLE * samples and all(map(is_plain, parameters))
 
 
 def learns(features: Tensor, parameters: Sequence[Tensor]) -> bool:
@@ -29,7 +30,7 @@ def learns(features: Tensor, parameters: Sequence[Tensor]) -> bool:
     if not torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"):
         return False
     return (
-        features.dim() == 2 and _is_plain(features) and any(tensor.requires_grad for tensor in (features, *parameters))
+        features.dim() == 2 and is_plain(features) and any(tensor.requires_grad for tensor in (features, *parameters))
     )
 
 
@@ -47,9 +48,9 @@ class _CorePerceptron(torch.autograd.Function):
         core().perceptron_forward(
             activation,
             features.detach().numpy(),
-            _arrays(weights),
-            _arrays(biases),
-            _arrays(outputs),
+            arrays(weights),
+            arrays(biases),
+            arrays(outputs),
             kernel_threads(),
         )
         context.activation = activation
@@ -67,21 +68,13 @@ class _CorePerceptron(torch.autograd.Function):
         core().perceptron_backward(
             context.activation,
             features.detach().numpy(),
-            _arrays(weights),
-            _arrays(outputs),
+            arrays(weights),
+            arrays(outputs),
             grad_output.contiguous().numpy(),
-            _arrays(grad_weights),
-            _arrays(grad_biases),
+            arrays(grad_weights),
+            arrays(grad_biases),
             None if grad_features is None else grad_features.numpy(),
             kernel_threads(),
         )
         pairs = zip(grad_weights, grad_biases, strict=True)
         return None, grad_features, *(gradient for pair in pairs for gradient in pair)
-
-
-def _arrays(tensors: Sequence[Tensor]) -> list[Any]:
-    return [tensor.detach().numpy() for tensor in tensors]
-
-
-def _is_plain(tensor: Tensor) -> bool:
-    return tensor.dtype == torch.float32 and tensor.is_cpu and tensor.is_contiguous()

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from surefoot.native.kernels import kernel_threads, kernels
+from surefoot.policies.core_tensors import is_plain
 from surefoot.policies.memory import scan_reference
 
 
@@ -97,11 +98,7 @@ def _suits_the_core(one_path: bool, batch_sizes: Tensor, gates_x: Tensor, *other
     Unless there is `one_path` for acting and learning.
     """
     wanted = one_path or len(batch_sizes) > 1 or (torch.is_grad_enabled() and gates_x.requires_grad)
-    return wanted and kernels() is not None and all(_is_plain(tensor) for tensor in (gates_x, *others))
-
-
-def _is_plain(tensor: Tensor) -> bool:
-    return tensor.dtype == torch.float32 and tensor.device.type == "cpu" and tensor.is_contiguous()
+    return wanted and kernels() is not None and all(is_plain(tensor) for tensor in (gates_x, *others))
 
 
 def _run(name: str, tensors: dict[str, Tensor]) -> None:

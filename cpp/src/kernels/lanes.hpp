@@ -1,0 +1,34 @@
+// Rows of elements a vector at a time, the rest of a row by itself.
+#pragma once
+
+#include "vector.hpp"
+
+namespace surefoot {
+namespace {
+
+#define SUREFOOT_MEMBER __attribute__((always_inline))
+
+struct AllLanes {
+  SUREFOOT_MEMBER Vector read(const float* from) const { return load(from); }
+  SUREFOOT_MEMBER void write(float* to, Vector values) const { store(to, values); }
+};
+
+/// What is left of a row that does not end with a whole vector.
+struct FirstLanes {
+  std::size_t count;
+  SUREFOOT_MEMBER Vector read(const float* from) const { return gather(from, 1, count, 0.0f); }
+  SUREFOOT_MEMBER void write(float* to, Vector values) const { scatter(to, 1, count, values); }
+};
+
+/// Call `work(row, column, lanes)` over all rows of `columns` elements, as many elements at a time as a vector has.
+template <class Work>
+SUREFOOT_INLINE void over_elements(std::size_t rows, std::size_t columns, const Work& work) {
+  const std::size_t whole = columns / kLanes * kLanes;
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t column = 0; column < whole; column += kLanes) work(row, column, AllLanes{});
+    if (whole < columns) work(row, whole, FirstLanes{columns - whole});
+  }
+}
+
+}  // namespace
+}  // namespace surefoot
