@@ -10,8 +10,15 @@ from torch.nn import functional
 
 from surefoot.native import core
 from surefoot.native.kernels import kernel_threads, readable_only, set_kernel_threads
+from surefoot.policies import perceptron as module_of_perceptrons
 from surefoot.policies.networks import ACTIVATIONS, MLP
 from surefoot.policies.perceptron import LEARNED
+
+
+@pytest.fixture(autouse=True)
+def no_work_is_too_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the core gives is looked at in small; who takes it for being faster, by tests of that."""
+    monkeypatch.setattr(module_of_perceptrons, "LEAST_WORK", 1)
 
 
 def mlp(activation: Any, sizes: tuple[int, ...] = (5, 33, 64)) -> MLP:
@@ -52,6 +59,12 @@ def test_who_takes_the_core(activation: Any) -> None:
     assert not takes_the_core(mlp(activation, (5, 2048)), features)  # many weights, few samples
     assert not takes_the_core(module, torch.randn(9, 10)[:, ::2])
     assert not takes_the_core(module.double(), features.double())
+
+
+def test_little_work_is_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    assert not takes_the_core(mlp("tanh", (17, 64, 64)), torch.randn(64, 17))
+    assert takes_the_core(mlp("tanh", (17, 64, 64)), torch.randn(256, 17))
 
 
 def test_who_only_acts_or_rounds_otherwise_takes_torch() -> None:

@@ -14,6 +14,8 @@ from surefoot.policies.core_tensors import arrays, is_plain
 
 LEARNED: tuple[Activation, ...] = ("tanh", "relu", "elu", "leaky_relu")
 """The nonlinearities that the core has gradients of."""
+LEAST_WORK = 500_000
+"""Samples times weights: with less, handing a pass over to the core takes more than it saves."""
 WEIGHTS_A_SAMPLE = 512
 """The core packs the weights in every pass: in larger layers, for so few samples, that takes more than it saves."""
 
@@ -22,7 +24,9 @@ def suits_the_core(samples: int, parameters: Sequence[Tensor], activation: Activ
     """Whether the core would be faster, and has all that it takes."""
     if not parameters or activation not in LEARNED or kernels() is None:
         return False
-    return max(part.numel() for part in parameters) <= WEIGHTS_A_SAMPLE * samples and all(map(is_plain, parameters))
+    sizes = [part.numel() for part in parameters]
+    is_faster = samples * sum(sizes) >= LEAST_WORK and max(sizes) <= WEIGHTS_A_SAMPLE * samples
+    return is_faster and all(map(is_plain, parameters))
 
 
 def learns(features: Tensor, parameters: Sequence[Tensor]) -> bool:
