@@ -1,4 +1,4 @@
-// Probe-v0: leads every kind of policy through the engine; what it is for is said in surefoot/envs/probe.py.
+// Probe-v0: leads every kind of policy through the engine; what it is for is said in surefoot/envs/tasks/probe.py.
 #include <algorithm>
 #include <array>
 #include <limits>

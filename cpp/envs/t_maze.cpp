@@ -1,5 +1,5 @@
 // TMaze-v0: remember which arm a cue named until the end of a corridor; what it asks is said in
-// surefoot/envs/t_maze.py.
+// surefoot/envs/tasks/t_maze.py.
 #include "bounded_options.hpp"
 #include "surefoot/env.hpp"
 

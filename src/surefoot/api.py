@@ -12,22 +12,23 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from surefoot.compose import EVALUATION_ROWS, Run, Specs, build_env, build_policy, build_trainer, saved_setup
+from surefoot.compose import EVALUATION_ROWS, Specs, build_env, build_policy, build_trainer, saved_setup
 from surefoot.core.config import Config
 from surefoot.core.errors import EnvError
 from surefoot.core.layers import Raw, build_config, by_name
 from surefoot.core.philox import Stream, uniforms
 from surefoot.core.records import State
 from surefoot.core.tree import tree_first, tree_map
-from surefoot.envs.batching import as_batch
 from surefoot.envs.make import EnvSource, fixed_envs
 from surefoot.envs.protocol import VecEnv
+from surefoot.envs.protocol.batching import as_batch
 from surefoot.evaluation.evaluate import Evaluation, evaluate
 from surefoot.export.onnx_file import Exported, export_onnx
 from surefoot.export.parity import TOLERANCE
 from surefoot.policies.acting import as_mask, as_starts, as_state
 from surefoot.policies.policy import EncoderFactory, Policy
 from surefoot.presets import load_preset, preset_names
+from surefoot.run import Run
 from surefoot.training.checkpoint import check_shapes, read_checkpoint, write_checkpoint
 from surefoot.training.hooks import Hook
 from surefoot.training.run_directory import RunDirectory

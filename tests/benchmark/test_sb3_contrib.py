@@ -13,7 +13,7 @@ from surefoot.benchmark import tasks
 from surefoot.benchmark.peers import PEERS
 from surefoot.benchmark.tasks import TASKS, Task
 from surefoot.compose import Specs, build_env, build_policy
-from surefoot.envs.no_velocity import CartPoleNoVelocity
+from surefoot.envs.tasks.no_velocity import CartPoleNoVelocity
 from tests.benchmark.test_other_peers import count_optimizer_steps
 
 pytestmark = [

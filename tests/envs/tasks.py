@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from surefoot.envs.gymnasium_envs import GymnasiumEnvs
+from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.protocol import Slot, VecEnv, new_slot
 
 ENDLESS = math.inf

@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
-from surefoot.envs.pettingzoo_parallel import PettingZooEnvs
+from surefoot.envs.adapters.pettingzoo_parallel import PettingZooEnvs
 from tests.envs.tasks import ACTIONS
 
 Script = dict[str, str]

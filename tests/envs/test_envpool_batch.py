@@ -17,10 +17,10 @@ from surefoot.core.config import EnvConfig, PPOConfig
 from surefoot.core.errors import EnvError
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.tree import tree_items
-from surefoot.envs.envpool_batch import EnvPoolEnvs
-from surefoot.envs.gymnasium_vector import GymnasiumVectorEnv
+from surefoot.envs.adapters.envpool_batch import EnvPoolEnvs
+from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.protocol import VecEnv, new_slot
-from surefoot.envs.steps import check_step
+from surefoot.envs.protocol.steps import check_step
 from surefoot.learning.advantage import Scorer
 from surefoot.rollout.stepwise import StepwiseCollector
 from tests.envs.tasks import opened

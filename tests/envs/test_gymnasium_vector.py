@@ -11,9 +11,9 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 
 from surefoot.core.errors import EnvError
 from surefoot.core.tree import tree_items
-from surefoot.envs.gymnasium_vector import GymnasiumVectorEnv
+from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.protocol import VecEnv
-from surefoot.envs.steps import check_step
+from surefoot.envs.protocol.steps import check_step
 from tests.envs.tasks import FORMS, CounterEnv, ReusingEnv, counters, factories, opened
 
 MODES = list(AutoresetMode)

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from surefoot.core.config import EnvConfig
-from surefoot.envs.gymnasium_factory import GymnasiumFactory
+from surefoot.envs.adapters.gymnasium_factory import GymnasiumFactory
+from surefoot.envs.adapters.snapshot import load_env, save_env
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import new_slot, step_all
-from surefoot.envs.registration import OWN_TASKS, register_envs
-from surefoot.envs.snapshot import load_env, save_env
+from surefoot.envs.tasks.registration import OWN_TASKS, register_envs
 
 TASKS = [
     ("CartPoleNoVel-v1", "CartPole-v1", [0, 2]),

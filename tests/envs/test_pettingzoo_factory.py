@@ -7,7 +7,7 @@ import pytest
 
 from surefoot.core.config import EnvConfig
 from surefoot.core.errors import EnvError
-from surefoot.envs.pettingzoo_factory import pettingzoo_factory
+from surefoot.envs.adapters.pettingzoo_factory import pettingzoo_factory
 
 
 def test_the_configured_env():

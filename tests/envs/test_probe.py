@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from surefoot.envs.probe import KINDS, Probe
-from surefoot.envs.registration import register_envs
+from surefoot.envs.tasks.probe import KINDS, Probe
+from surefoot.envs.tasks.registration import register_envs
 
 CHOICES = {"discrete": [5], "multi_discrete": [3, 2], "multi_binary": [5]}
 

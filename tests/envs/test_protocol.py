@@ -7,7 +7,7 @@ from gymnasium import spaces
 from surefoot.core.errors import EnvError
 from surefoot.core.tree import tree_items
 from surefoot.envs.protocol import choices, flat_mask, new_slot
-from surefoot.envs.spaces import array_spec, obs_spec
+from surefoot.envs.protocol.spaces import array_spec, obs_spec
 from tests.envs.tasks import ACTIONS, FORMS
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from surefoot.envs.registration import register_envs
-from surefoot.envs.repeat_previous import RepeatPrevious
+from surefoot.envs.tasks.registration import register_envs
+from surefoot.envs.tasks.repeat_previous import RepeatPrevious
 
 
 @pytest.fixture(scope="module", autouse=True)

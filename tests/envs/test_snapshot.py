@@ -11,8 +11,8 @@ from gymnasium.wrappers import FrameStackObservation, NormalizeObservation, Time
 
 from surefoot.core.config import EnvConfig
 from surefoot.core.errors import EnvError
+from surefoot.envs.adapters.snapshot import load_env, save_env
 from surefoot.envs.make import gymnasium_factory
-from surefoot.envs.snapshot import load_env, save_env
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from tests.envs.tasks import CounterEnv, SavingEnv
 

@@ -13,7 +13,7 @@ from surefoot.core.errors import EnvError
 from surefoot.core.specs import ArraySpec
 from surefoot.core.tree import tree_items
 from surefoot.envs.protocol import new_slot
-from surefoot.envs.spaces import ObsWriter, array_spec, obs_spec
+from surefoot.envs.protocol.spaces import ObsWriter, array_spec, obs_spec
 from tests.envs.tasks import FORMS
 
 

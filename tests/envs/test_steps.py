@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from surefoot.core.errors import EnvError, NonFiniteError
-from surefoot.envs.steps import EnvStep, check_finite, check_masks, env_step
+from surefoot.envs.protocol.steps import EnvStep, check_finite, check_masks, env_step
 from tests.envs.tasks import counters, opened
 
 

@@ -11,9 +11,9 @@ from surefoot.api import PPO
 from surefoot.core.config import RolloutConfig
 from surefoot.core.errors import EnvError
 from surefoot.core.records import Obs, State
+from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines.processes import ProcessEngine
-from surefoot.envs.gymnasium_envs import GymnasiumEnvs
 from surefoot.evaluation import evaluate as module
 from surefoot.evaluation.evaluate import Evaluation, evaluate
 from surefoot.policies.policy import PolicyOutput

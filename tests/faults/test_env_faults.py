@@ -15,7 +15,7 @@ from surefoot.core.config import EnvConfig, NormalizeConfig, PolicyConfig, PPOCo
 from surefoot.core.errors import EnvError, NonFiniteError
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.records import Rollout
-from surefoot.envs.gymnasium_envs import GymnasiumEnvs
+from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import VecEnv
 from surefoot.learning.advantage import Scorer

@@ -11,7 +11,7 @@ from surefoot.core.philox import Stream, uniforms
 from surefoot.core.records import Batch, Knobs
 from surefoot.core.specs import ArraySpec
 from surefoot.envs.protocol import new_slot
-from surefoot.envs.steps import check_step
+from surefoot.envs.protocol.steps import check_step
 from surefoot.learning.losses import ppo_losses
 from surefoot.policies.distributions import build_head, distributions
 from surefoot.policies.distributions.beta import Beta, BetaHead

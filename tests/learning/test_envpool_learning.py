@@ -4,7 +4,7 @@ import pytest
 
 from surefoot.compose import Specs, build_policy, build_trainer
 from surefoot.core.layers import build_config
-from surefoot.envs.envpool_batch import EnvPoolEnvs
+from surefoot.envs.adapters.envpool_batch import EnvPoolEnvs
 from surefoot.evaluation.evaluate import evaluate
 
 

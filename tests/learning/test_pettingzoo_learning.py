@@ -11,7 +11,7 @@ from surefoot.compose import Specs, build_policy, build_trainer
 from surefoot.core.config import Config
 from surefoot.core.layers import build_config
 from surefoot.core.records import Learned, Rollout
-from surefoot.envs.pettingzoo_parallel import PettingZooEnvs
+from surefoot.envs.adapters.pettingzoo_parallel import PettingZooEnvs
 from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.evaluate import evaluate
 from surefoot.learning.advantage import Scorer

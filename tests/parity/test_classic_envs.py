@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from surefoot.core.errors import NativeError
 from surefoot.envs import native
-from surefoot.envs.registration import register_envs
+from surefoot.envs.tasks.registration import register_envs
 from tests.parity.stepping import Actions, compare, policy_actions, random_actions
 
 TASKS: list[tuple[str, dict[str, Any]]] = [

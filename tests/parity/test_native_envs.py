@@ -3,7 +3,7 @@
 import pytest
 
 from surefoot.envs import native
-from surefoot.envs.registration import register_envs
+from surefoot.envs.tasks.registration import register_envs
 from tests.parity.stepping import compare, policy_actions, random_actions
 
 

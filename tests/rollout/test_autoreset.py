@@ -12,8 +12,8 @@ from torch import Tensor
 
 from surefoot.core.config import EnvConfig, NormalizeConfig, PolicyConfig, PPOConfig
 from surefoot.core.records import Episode, Rollout
-from surefoot.envs.gymnasium_envs import GymnasiumEnvs
-from surefoot.envs.gymnasium_vector import GymnasiumVectorEnv
+from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
+from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.make import gymnasium_factory
 from surefoot.envs.protocol import VecEnv
 from surefoot.learning.advantage import Scorer

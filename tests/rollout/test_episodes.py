@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot.core.records import Episode, RolloutStats
-from surefoot.envs.spaces import obs_spec
+from surefoot.envs.protocol.spaces import obs_spec
 from surefoot.rollout.episodes import WINDOW, EpisodeTracker, count_out_of_bounds
 from tests.envs.tasks import FORMS, counters
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from surefoot.compose import Run, Specs, build_collector, build_env, build_policy, build_trainer, describe_rollouts
+from surefoot.compose import Specs, build_collector, build_env, build_policy, build_trainer, describe_rollouts
 from surefoot.core.config import Config
 from surefoot.core.errors import NativeError, NonFiniteError, PolicyError
 from surefoot.core.layers import build_config
@@ -25,6 +25,7 @@ from surefoot.rollout.collector import Collector
 from surefoot.rollout.native import NativeCollector
 from surefoot.rollout.one_torch_thread import OneTorchThread
 from surefoot.rollout.stepwise import StepwiseCollector
+from surefoot.run import Run
 
 STEPS = 24
 

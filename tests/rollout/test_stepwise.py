@@ -7,7 +7,7 @@ from gymnasium import spaces
 
 from surefoot.core.config import EnvConfig, NormalizeConfig, PolicyConfig
 from surefoot.core.records import Episode, Rollout
-from surefoot.envs.gymnasium_envs import GymnasiumEnvs
+from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import VecEnv
 from surefoot.policies.policy import ActorCritic, Policy

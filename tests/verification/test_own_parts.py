@@ -12,7 +12,7 @@ from surefoot.compose import Specs, build_env, build_policy
 from surefoot.core.config import Config
 from surefoot.core.errors import EnvError
 from surefoot.core.layers import build_config
-from surefoot.envs.gymnasium_envs import GymnasiumEnvs
+from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.protocol import Slot
 from surefoot.policies.policy import ActorCritic
 from surefoot.verification import Report, protocol, verify

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from surefoot.core.layers import build_config
 from surefoot.core.records import Rollout
+from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.engines.native import NativeEngine
-from surefoot.envs.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.protocol import Slot
 from surefoot.policies.memory import scan
 from surefoot.policies.native_plan import native_tensors

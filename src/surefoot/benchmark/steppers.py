@@ -91,7 +91,7 @@ class NativeCore:
     needs: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, env_id: str, num_envs: int, num_steps: int) -> None:
-        from surefoot.envs.gymnasium_factory import GymnasiumFactory
+        from surefoot.envs.adapters.gymnasium_factory import GymnasiumFactory
         from surefoot.envs.native import open_engine, seed_words
 
         self._num_envs, self._num_steps = num_envs, num_steps

@@ -16,7 +16,7 @@ def list_envs(filter: str = "") -> int:
     """
     import gymnasium as gym
 
-    from surefoot.envs.registration import register_envs
+    from surefoot.envs.tasks.registration import register_envs
     from surefoot.presets import preset_names
 
     register_envs()

@@ -34,7 +34,8 @@ def main(arguments: list[str]) -> int:
 def go_on(path: Path, changes: Raw) -> int:
     """Rebuild the run from its config and its newest good checkpoint."""
     from surefoot.cli.running import finish
-    from surefoot.compose import Run, build_env, build_policy, build_trainer, resumed_config, saved_setup
+    from surefoot.compose import build_env, build_policy, build_trainer, resumed_config, saved_setup
+    from surefoot.run import Run
     from surefoot.training.run_directory import RunDirectory
 
     directory = RunDirectory(path)

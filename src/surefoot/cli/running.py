@@ -1,7 +1,8 @@
 """What `train` and `resume` share: run to the end, then say how it went and where everything is."""
 
-from surefoot.compose import Run, describe_rollouts
+from surefoot.compose import describe_rollouts
 from surefoot.evaluation.evaluate import Evaluation
+from surefoot.run import Run
 
 
 def finish(run: Run) -> int:

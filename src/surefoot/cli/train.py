@@ -55,7 +55,7 @@ def target_settings(target: str | None, has_config: bool) -> Raw:
         return load_preset(target)
     import gymnasium as gym
 
-    from surefoot.envs.registration import register_envs
+    from surefoot.envs.tasks.registration import register_envs
 
     register_envs()
     if ":" not in target and target not in gym.registry:
@@ -67,7 +67,8 @@ def target_settings(target: str | None, has_config: bool) -> Raw:
 def run_new(config: Config, name: str | None, run_dir: Path | None) -> int:
     """Start a run in a new directory."""
     from surefoot.cli.running import finish
-    from surefoot.compose import Run, Specs, build_env, build_policy, build_trainer
+    from surefoot.compose import Specs, build_env, build_policy, build_trainer
+    from surefoot.run import Run
     from surefoot.training.run_directory import RunDirectory
 
     directory = RunDirectory(run_dir) if run_dir else RunDirectory.unused(Path("runs"), name or config.env.id)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from surefoot.envs.gymnasium_envs import GymnasiumEnvs
-from surefoot.envs.pettingzoo_env import is_parallel_env
-from surefoot.envs.pettingzoo_parallel import PettingZooEnvs
-from surefoot.envs.shard import Calls, Shard, construct
+from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
+from surefoot.envs.adapters.pettingzoo_env import is_parallel_env
+from surefoot.envs.adapters.pettingzoo_parallel import PettingZooEnvs
+from surefoot.envs.protocol.shard import Calls, Shard, construct
 
 
 @dataclass(frozen=True)

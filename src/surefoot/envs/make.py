@@ -9,16 +9,16 @@ from gymnasium.vector import VectorEnv
 
 from surefoot.core.config import EnvConfig, RolloutConfig
 from surefoot.core.errors import ConfigError, EnvError, NativeError
+from surefoot.envs.adapters.envpool_batch import EnvPoolEnvs
+from surefoot.envs.adapters.gymnasium_envs import GymEnv
+from surefoot.envs.adapters.gymnasium_factory import GymnasiumFactory
+from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
+from surefoot.envs.adapters.pettingzoo_env import is_parallel_env
+from surefoot.envs.adapters.pettingzoo_factory import pettingzoo_factory
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import Engine, engines
-from surefoot.envs.envpool_batch import EnvPoolEnvs
-from surefoot.envs.gymnasium_envs import GymEnv
-from surefoot.envs.gymnasium_factory import GymnasiumFactory
-from surefoot.envs.gymnasium_vector import GymnasiumVectorEnv
-from surefoot.envs.pettingzoo_env import is_parallel_env
-from surefoot.envs.pettingzoo_factory import pettingzoo_factory
 from surefoot.envs.protocol import VecEnv
-from surefoot.envs.registration import register_envs
+from surefoot.envs.tasks.registration import register_envs
 
 PETTINGZOO, ENVPOOL = "pettingzoo:", "envpool:"
 """Prefixes of ids; any other id is Gymnasium's."""

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from surefoot.core.cores import available_cores
 from surefoot.core.errors import ConfigError, NativeError
 from surefoot.core.memory import free_addresses, free_memory, readable
-from surefoot.envs.gymnasium_factory import GymnasiumFactory, bare_id
-from surefoot.envs.registration import register_envs
+from surefoot.envs.adapters.gymnasium_factory import GymnasiumFactory, bare_id
+from surefoot.envs.tasks.registration import register_envs
 from surefoot.native import core
 
 if TYPE_CHECKING:

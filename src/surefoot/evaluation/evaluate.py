@@ -13,7 +13,7 @@ from surefoot.core.philox import Stream, uniforms, words
 from surefoot.core.records import Obs
 from surefoot.core.tree import tree_map
 from surefoot.envs.protocol import VecEnv, new_slot, step_all
-from surefoot.envs.steps import check_step
+from surefoot.envs.protocol.steps import check_step
 from surefoot.policies.policy import Policy
 
 PATIENCE = 100_000

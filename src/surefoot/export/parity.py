@@ -13,7 +13,7 @@ from surefoot.core.records import State
 from surefoot.core.specs import ArraySpec
 from surefoot.core.tree import tree_items, tree_map
 from surefoot.envs.protocol import Slot, VecEnv, new_slot, step_all
-from surefoot.envs.steps import check_step
+from surefoot.envs.protocol.steps import check_step
 from surefoot.export.deployed import ACTION, ACTION_MASK, EPISODE_START, NEXT_STATE, STATE, named_outputs, obs_name
 from surefoot.policies.policy import Policy, PolicyOutput
 

@@ -13,7 +13,7 @@ from surefoot.core.records import Chunks, Episodes, Rollout, State
 from surefoot.core.specs import ArraySpec
 from surefoot.core.tree import tree_items
 from surefoot.envs.engines.native import NativeEngine
-from surefoot.envs.steps import dead_mask_error, nonfinite_error
+from surefoot.envs.protocol.steps import dead_mask_error, nonfinite_error
 from surefoot.native import core
 from surefoot.policies.native_plan import NativePlan, native_tensors, plan_policy
 from surefoot.policies.policy import ActorCritic, Policy

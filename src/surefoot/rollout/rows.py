@@ -10,7 +10,7 @@ from surefoot.core.moments import ObsMoments
 from surefoot.core.philox import Stream, uniforms
 from surefoot.core.records import Chunks, Rollout, RolloutStats, State
 from surefoot.envs.protocol import VecEnv
-from surefoot.envs.steps import check_step
+from surefoot.envs.protocol.steps import check_step
 from surefoot.policies.policy import Policy
 from surefoot.rollout.buffer import RolloutBuffer
 from surefoot.rollout.episodes import EpisodeTracker

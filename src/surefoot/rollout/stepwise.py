@@ -5,7 +5,7 @@ from torch import Tensor
 
 from surefoot.core.records import Chunks, Rollout
 from surefoot.envs.protocol import VecEnv
-from surefoot.envs.steps import check_step
+from surefoot.envs.protocol.steps import check_step
 from surefoot.policies.policy import Policy
 from surefoot.rollout.open_ends import OpenEnds
 from surefoot.rollout.rows import Rows

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
-from surefoot.envs.pettingzoo_env import is_parallel_env
+from surefoot.envs.adapters.pettingzoo_env import is_parallel_env
 
 
 class CopyingEnv(gym.Wrapper[Any, Any, Any, Any]):

@@ -10,9 +10,9 @@ from surefoot.core.config import Config
 from surefoot.core.errors import EnvError, NativeError
 from surefoot.core.layers import build_config
 from surefoot.core.torch_threads import one_torch_thread
+from surefoot.envs.adapters.envpool_batch import EnvPoolVector
 from surefoot.envs.engines import Engine
 from surefoot.envs.engines.native import NativeEngine
-from surefoot.envs.envpool_batch import EnvPoolVector
 from surefoot.envs.make import ENVPOOL, PETTINGZOO, EnvSource
 from surefoot.envs.native import may_be_native
 from surefoot.native import core

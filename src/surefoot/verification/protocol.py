@@ -13,12 +13,12 @@ from gymnasium.vector import VectorEnv
 from surefoot.core.errors import EnvError, SurefootError
 from surefoot.core.layers import build_config
 from surefoot.core.tree import tree_items
+from surefoot.envs.adapters.pettingzoo_env import is_parallel_env
+from surefoot.envs.adapters.pettingzoo_factory import pettingzoo_factory
 from surefoot.envs.engines import Engine
 from surefoot.envs.make import ENVPOOL, PETTINGZOO, gymnasium_factory
-from surefoot.envs.pettingzoo_env import is_parallel_env
-from surefoot.envs.pettingzoo_factory import pettingzoo_factory
 from surefoot.envs.protocol import new_slot, step_all
-from surefoot.envs.steps import check_step
+from surefoot.envs.protocol.steps import check_step
 from surefoot.verification.aliasing import agents_in_one_array, copying
 from surefoot.verification.contract import random_actions
 from surefoot.verification.legs import Leg, Traveler

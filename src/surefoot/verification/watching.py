@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from surefoot.envs.steps import env_step
+from surefoot.envs.protocol.steps import env_step
 
 STEPS = 50
 

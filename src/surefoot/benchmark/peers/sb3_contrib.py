@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from surefoot.benchmark.peers import PEERS, use_torch_threads
 from surefoot.benchmark.peers.stable_baselines3 import Learning, settings
 from surefoot.benchmark.tasks import Task
-from surefoot.envs.registration import register_envs
+from surefoot.envs.tasks.registration import register_envs
 
 
 @PEERS.register("sb3-contrib")

@@ -9,7 +9,7 @@ from surefoot.core.specs import ArraySpec, ObsSpec
 from surefoot.core.tree import tree_map
 from surefoot.envs.blueprint import Blueprint, shares
 from surefoot.envs.protocol import ArrayTree, VecEnv
-from surefoot.envs.shard import Shard
+from surefoot.envs.protocol.shard import Shard
 
 if TYPE_CHECKING:  # workers start lean, without the config's validation
     from surefoot.core.config import RolloutConfig

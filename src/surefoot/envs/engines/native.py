@@ -9,12 +9,12 @@ from surefoot.core.config import RolloutConfig
 from surefoot.core.errors import NativeError
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.tree import tree_items
+from surefoot.envs.adapters.gymnasium_factory import GymnasiumFactory
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import Engine, RowSpecs, engines
-from surefoot.envs.gymnasium_factory import GymnasiumFactory
 from surefoot.envs.native import open_engine, seed_words
 from surefoot.envs.protocol import ArrayTree, Slot, choices, new_slot
-from surefoot.envs.spaces import array_spec, obs_spec
+from surefoot.envs.protocol.spaces import array_spec, obs_spec
 
 if TYPE_CHECKING:
     from surefoot.native import Engine as CoreEngine

@@ -32,7 +32,7 @@ from surefoot.envs.engines.wire import (
     read_message,
     send_message,
 )
-from surefoot.envs.shard import Calls, Shard, brief
+from surefoot.envs.protocol.shard import Calls, Shard, brief
 
 _PR_SET_PDEATHSIG = 1
 

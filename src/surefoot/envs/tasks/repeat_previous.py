@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from surefoot.envs.option_checks import whole_number
+from surefoot.envs.tasks.option_checks import whole_number
 
 LEAST_SYMBOLS, MOST_SYMBOLS = 2, 32
 LEAST_DELAY, MOST_DELAY = 1, 64

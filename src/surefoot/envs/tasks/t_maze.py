@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from surefoot.envs.option_checks import share, whole_number
+from surefoot.envs.tasks.option_checks import share, whole_number
 
 FORWARD, UP, DOWN = range(3)
 LEAST_LENGTH, MOST_LENGTH = 10, 100

@@ -11,7 +11,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
 from surefoot.core.errors import EnvError
-from surefoot.envs.gymnasium_envs import GymEnv
+from surefoot.envs.adapters.gymnasium_envs import GymEnv
 
 _log = logging.getLogger("surefoot")
 

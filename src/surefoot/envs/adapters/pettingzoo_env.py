@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from gymnasium import spaces
 
 from surefoot.core.errors import EnvError
-from surefoot.envs.shard import brief, construct
+from surefoot.envs.protocol.shard import brief, construct
 
 ParallelEnv = Any
 """A `pettingzoo.ParallelEnv`; not imported, so that the package is needed only where its envs are."""

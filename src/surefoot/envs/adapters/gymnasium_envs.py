@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from surefoot.core.errors import EnvError
 from surefoot.core.philox import Stream, derived_seed
+from surefoot.envs.adapters.snapshot import load_env, save_env
 from surefoot.envs.protocol import Slot, choices, flat_mask, new_slot
-from surefoot.envs.shard import Calls, Shard, brief, construct
-from surefoot.envs.snapshot import load_env, save_env
-from surefoot.envs.spaces import ObsWriter, array_spec
-from surefoot.envs.steps import EnvStep, env_step
+from surefoot.envs.protocol.shard import Calls, Shard, brief, construct
+from surefoot.envs.protocol.spaces import ObsWriter, array_spec
+from surefoot.envs.protocol.steps import EnvStep, env_step
 
 GymEnv = gym.Env[Any, Any]
 

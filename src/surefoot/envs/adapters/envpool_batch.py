@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from surefoot.core.config import EnvConfig
 from surefoot.core.cores import available_cores
 from surefoot.core.errors import EnvError
-from surefoot.envs.gymnasium_vector import GymnasiumVectorEnv
+from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 
 _OURS = ("num_envs", "batch_size", "seed", "env_seed", "env_type", "gym_reset_return_info")
 """Arguments of `envpool.make` that follow from Surefoot's own settings."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from surefoot.core.errors import EnvError
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.tree import tree_items, tree_map
-from surefoot.envs.pettingzoo_env import (
+from surefoot.envs.adapters.pettingzoo_env import (
     Agent,
     Answer,
     CheckedEnv,
@@ -19,9 +19,9 @@ from surefoot.envs.pettingzoo_env import (
     without_mask,
 )
 from surefoot.envs.protocol import Slot, choices, flat_mask, new_slot
-from surefoot.envs.shard import Calls, Shard
-from surefoot.envs.spaces import ObsWriter, array_spec
-from surefoot.envs.steps import EnvStep, env_step
+from surefoot.envs.protocol.shard import Calls, Shard
+from surefoot.envs.protocol.spaces import ObsWriter, array_spec
+from surefoot.envs.protocol.steps import EnvStep, env_step
 
 
 class PettingZooEnvs(Shard):

@@ -3,12 +3,12 @@
 import gymnasium as gym
 
 OWN_TASKS: dict[str, tuple[str, int]] = {
-    "AcrobotNoVel-v1": ("surefoot.envs.no_velocity:AcrobotNoVelocity", 500),
-    "CartPoleNoVel-v1": ("surefoot.envs.no_velocity:CartPoleNoVelocity", 500),
-    "PendulumNoVel-v1": ("surefoot.envs.no_velocity:PendulumNoVelocity", 200),
-    "Probe-v0": ("surefoot.envs.probe:Probe", 16),
-    "RepeatPrevious-v0": ("surefoot.envs.repeat_previous:RepeatPrevious", 2048),
-    "TMaze-v0": ("surefoot.envs.t_maze:TMaze", 128),
+    "AcrobotNoVel-v1": ("surefoot.envs.tasks.no_velocity:AcrobotNoVelocity", 500),
+    "CartPoleNoVel-v1": ("surefoot.envs.tasks.no_velocity:CartPoleNoVelocity", 500),
+    "PendulumNoVel-v1": ("surefoot.envs.tasks.no_velocity:PendulumNoVelocity", 200),
+    "Probe-v0": ("surefoot.envs.tasks.probe:Probe", 16),
+    "RepeatPrevious-v0": ("surefoot.envs.tasks.repeat_previous:RepeatPrevious", 2048),
+    "TMaze-v0": ("surefoot.envs.tasks.t_maze:TMaze", 128),
 }
 """Where each one is, and its time limit; the last two end by themselves before it, whatever their options."""
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from surefoot.core.errors import EnvError
 from surefoot.core.specs import ArraySpec, ObsSpec
 from surefoot.envs.protocol import ArrayTree
-from surefoot.envs.spaces import SEPARATOR
+from surefoot.envs.protocol.spaces import SEPARATOR
 
 
 def as_batch(obs: Any, spec: ObsSpec) -> tuple[ArrayTree, bool]:

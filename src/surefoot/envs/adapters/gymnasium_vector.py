@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from surefoot.core.errors import EnvError
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.envs.protocol import ArrayTree, Flags, Slot, choices, flat_mask, new_slot
-from surefoot.envs.shard import Shard
-from surefoot.envs.spaces import ObsWriter, array_spec
+from surefoot.envs.protocol.shard import Shard
+from surefoot.envs.protocol.spaces import ObsWriter, array_spec
 
 AnyVectorEnv = VectorEnv[Any, Any, Any]
 

@@ -9,7 +9,7 @@ from types import ModuleType
 
 from surefoot.core.config import EnvConfig
 from surefoot.core.errors import EnvError
-from surefoot.envs.pettingzoo_env import ParallelEnv
+from surefoot.envs.adapters.pettingzoo_env import ParallelEnv
 
 _INSTALL = "pip install 'surefoot[pettingzoo]'"
 

@@ -1,0 +1,1 @@
+"""Adapters: what other libraries call environments, as rows that step together."""
