@@ -18,6 +18,7 @@ from surefoot.core.errors import EnvError
 from surefoot.core.layers import Raw, build_config, by_name
 from surefoot.core.philox import Stream, uniforms
 from surefoot.core.records import State
+from surefoot.core.state import check_shapes
 from surefoot.core.tree import tree_first, tree_map
 from surefoot.envs.make import EnvSource, fixed_envs
 from surefoot.envs.protocol import VecEnv
@@ -29,8 +30,8 @@ from surefoot.policies.acting import as_mask, as_starts, as_state
 from surefoot.policies.policy import EncoderFactory, Policy
 from surefoot.presets import load_preset, preset_names
 from surefoot.run import Run
-from surefoot.training.checkpoint import check_shapes, read_checkpoint, write_checkpoint
-from surefoot.training.hooks import Hook
+from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
+from surefoot.training.hooks import HookLike
 from surefoot.training.run_directory import RunDirectory
 from surefoot.training.trainer import Trainer
 
@@ -78,10 +79,13 @@ class PPO:
         self.config, self.specs, self.policy = config, specs, policy
         self._source, self._env, self._saved = source, env, saved
         self._trainer: Trainer | None = None
+        self._hook_states: dict[str, Any] = {} if saved is None else dict(saved["hooks"])
         self._default_steps = config.train.steps  # learn() makes train.steps the total
         self._predictions = 0
 
-    def learn(self, steps: int | None = None, *, run_dir: Pathlike | None = None, hooks: Sequence[Hook] = ()) -> "PPO":
+    def learn(
+        self, steps: int | None = None, *, run_dir: Pathlike | None = None, hooks: Sequence[HookLike] = ()
+    ) -> "PPO":
         """Train for so many more steps (the config's if not said); with `run_dir`, all that a run leaves goes there."""
         trainer = self._started()
         total = trainer.progress.step + (self._default_steps if steps is None else steps)
@@ -213,11 +217,17 @@ class PPO:
         if Specs(env.obs_spec, env.action_spec) != self.specs:
             raise EnvError("this env has other observation or action spaces than the agent was trained with")
 
-    def _run(self, directory: RunDirectory | None) -> Run:
-        return Run(self._started(), self.config, self.specs, self._source, directory)
+    def _run(self, directory: RunDirectory | None, hooks: Sequence[HookLike] = ()) -> Run:
+        run = Run(self._started(), self.config, self.specs, self._source, directory, hooks)
+        run.load_hooks(self._hook_states)
+        return run
 
-    def _train(self, directory: RunDirectory | None, hooks: Sequence[Hook]) -> None:
-        _, exit_code = self._run(directory).train(hooks)
+    def _train(self, directory: RunDirectory | None, hooks: Sequence[HookLike]) -> None:
+        run = self._run(directory, hooks)
+        try:
+            _, exit_code = run.train()
+        finally:
+            self._hook_states = run.state()["hooks"]
         # The iteration is finished and saved; now the interruption goes where the caller expects it.
         if exit_code == 128 + signal.SIGINT:
             raise KeyboardInterrupt

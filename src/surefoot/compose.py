@@ -20,11 +20,12 @@ from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import EnvSource, fixed_envs, make_vec_env
 from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.evaluate import Evaluation, evaluate
-from surefoot.learning.advantage import Scorer
+from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
-from surefoot.learning.optimizer import GradientStep
 from surefoot.learning.reward_scaler import RewardScaler
 from surefoot.learning.schedules import Schedules
+from surefoot.learning.scorer import Scorer
+from surefoot.learning.terms import Objective
 from surefoot.learning.threads import set_learning_threads
 from surefoot.policies.native_plan import plan_policy
 from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
@@ -86,9 +87,9 @@ def build_trainer(config: Config, env: VecEnv, policy: Policy) -> Trainer:
         policy=policy,
         collector=build_collector(config, env, policy),
         scorer=Scorer(ppo, scaler),
-        learner=Learner(policy, gradient, ppo, config.normalize, seed),
-        schedules=Schedules(ppo, config.optimizer),
-        total_steps=config.train.steps,
+        learner=Learner(policy, Objective.of(ppo), gradient, ppo, config.normalize, seed),
+        schedules=Schedules(config),
+        total=config.train.steps,
     )
 
 

@@ -8,22 +8,25 @@ import torch
 
 from surefoot.compose import Specs, describe_rollouts, evaluator
 from surefoot.core.config import Config
-from surefoot.core.errors import EnvError
+from surefoot.core.errors import EnvError, HookError, SurefootError
 from surefoot.core.memory import readable
+from surefoot.core.records import Progress
 from surefoot.core.specs import spec_to_json
+from surefoot.core.state import load_states, states
 from surefoot.core.version import VERSION
 from surefoot.envs.make import EnvSource
+from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.evaluate import Evaluation
 from surefoot.evaluation.hook import EvaluateAndKeepBest
+from surefoot.policies.policy import Policy
 from surefoot.rollout.memory import rollout_bytes
 from surefoot.telemetry.console import build_console
 from surefoot.telemetry.sink_group import SinkGroup
 from surefoot.telemetry.sinks import Sink, open_sinks
 from surefoot.telemetry.watch import AlertWatch
 from surefoot.training.checkpoint import check_savable
-from surefoot.training.hooks import Hook
+from surefoot.training.hooks import Hook, HookGroup, HookLike, named_hooks
 from surefoot.training.reporting import Report
-from surefoot.training.restore import restore_trainer, trainer_state
 from surefoot.training.rollback import RollBack
 from surefoot.training.run_directory import RunDirectory
 from surefoot.training.saving import SaveCheckpoints
@@ -43,70 +46,123 @@ class Run:
         specs: Specs,
         source: EnvSource | None = None,
         directory: RunDirectory | None = None,
+        hooks: Sequence[HookLike] = (),
     ) -> None:
         self.trainer, self.config, self.specs = trainer, config, specs
-        self.directory = directory
+        self.directory, self.stop_reason = directory, ""
+        self.hooks = HookGroup(named_hooks(config, hooks))
+        self._hook_states: dict[str, Any] = {}  # of hooks that are not attached now, too
+        self._saving: SaveCheckpoints | None = None
         evaluation = evaluator(config, trainer.policy, source)
         self.evaluation = None if evaluation is None else self._keep_best(evaluation)
 
+    @property
+    def policy(self) -> Policy:
+        """The policy that is trained."""
+        return self.trainer.policy
+
+    @property
+    def envs(self) -> VecEnv:
+        """The training environments."""
+        return self.trainer.collector.rows.env
+
+    @property
+    def progress(self) -> Progress:
+        """Steps and iterations so far."""
+        return self.trainer.progress
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether this iteration is the last one."""
+        return self.progress.is_done or bool(self.stop_reason)
+
+    def stop(self, reason: str) -> None:
+        """End the run after this iteration; the first reason counts."""
+        self.stop_reason = self.stop_reason or reason
+
+    def save(self) -> None:
+        """Save a checkpoint after this iteration."""
+        if self._saving is not None:
+            self._saving.is_asked = True
+
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint, and say so if that cannot be bit for bit."""
-        is_exact = restore_trainer(self.trainer, dict(state))
+        """Continue from a checkpoint, and say so if that cannot be bit for bit."""
+        load_states(self.trainer.parts(), state)
+        self.load_hooks(state["hooks"])
         if self.evaluation is not None:
             self.evaluation.go_on_from(self.trainer.progress.step)
-        if not is_exact:
+        if not self.trainer.collector.rows.is_exact:
             _log.warning(
-                "resumed at step %d with new episodes: these envs cannot restore their state, or it was saved by"
-                " another engine or for another number of them; so the run goes on from the same weights, optimizer and"
-                " statistics, but not bit for bit",
+                "resumed at step %d with new episodes: these environments cannot restore their state, or it was saved"
+                " by another engine or for another number of them; the run continues from the same weights, optimizer"
+                " and statistics, but not bit for bit",
                 self.trainer.progress.step,
             )
 
-    def train(self, hooks: Sequence[Hook] = ()) -> tuple[Evaluation | None, int]:
+    def load_hooks(self, saved: Mapping[str, Any]) -> None:
+        """States of hooks by name; those of hooks that are not attached are kept for later."""
+        self._hook_states = dict(saved)
+        self.hooks.load_state(saved)
+
+    def train(self) -> tuple[Evaluation | None, int]:
         """Train to the end or to a signal, then save; the last evaluation, and the exit code."""
-        trainer, train = self.trainer, self.config.train
-        start = trainer.progress.step
+        trainer, start = self.trainer, self.trainer.progress.step
         self._log_beginning(start)
         if self.directory is not None:
             check_savable(self.state())
         sinks = SinkGroup(self._sinks(start))
-        folder = None if self.directory is None else self.directory.path
-        attached: list[Hook] = [RollBack(trainer, self.config, folder), *hooks]
-        if self.evaluation is not None:
-            attached.append(self.evaluation)
-        attached.append(Report(sinks, self.config.log.log_every, AlertWatch(self.config)))
-        saving = None
-        if self.directory is not None:
-            saving = SaveCheckpoints(self.directory, self.state, train.checkpoint_every, train.keep_checkpoints, start)
-            attached.append(saving)
+        trainer.hooks = self._attached(sinks, start)
         try:
             with StopSignal() as stop:
-                trainer.train(attached, stop.is_requested)
-                if saving is not None:
-                    saving.finish(trainer.progress.step)
-        except EnvError as error:
+                trainer.hooks.begin()
+                trainer.train(lambda: stop.is_requested() or bool(self.stop_reason))
+                trainer.hooks.end()
+                if self.stop_reason:
+                    _log.info("stopped at step %d: %s", trainer.progress.step, self.stop_reason)
+                if self._saving is not None:
+                    self._saving.finish(trainer.progress.step)
+        except (EnvError, HookError) as error:
             _log.info("ended by an error: %s", error)
-            if saving is not None and saving.save(trainer.progress.step):
+            if self._saving is not None and self._saving.save(trainer.progress.step):
                 raise self._resumable(error) from error
             raise
         finally:
+            trainer.hooks = HookGroup({})
             sinks.close()
         return (None if self.evaluation is None else self.evaluation.last), stop.exit_code
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint of this run holds: what is needed to go on, and what is needed to act."""
+        """What a checkpoint of this run holds: what is needed to continue, and what is needed to act."""
         return {
             "config": self.config.model_dump(mode="json"),
             "obs_spec": spec_to_json(self.specs.obs),
             "action_spec": spec_to_json(self.specs.action),
             "best_score": None if self.evaluation is None else self.evaluation.best,
-            **trainer_state(self.trainer),
+            "hooks": self._hook_states | self.hooks.state(),
+            **states(self.trainer.parts()),
         }
 
-    def _resumable(self, error: EnvError) -> EnvError:
-        """The envs ended the run, but nothing was lost."""
+    def _attached(self, sinks: SinkGroup, start: int) -> HookGroup:
+        """Our own hooks around the user's: rolling back comes first, saving last."""
+        train, folder = self.config.train, None if self.directory is None else self.directory.path
+        attached: dict[str, Hook] = {"surefoot.rollback": RollBack(self.trainer, self.config, folder)}
+        attached |= self.hooks.named
+        if self.evaluation is not None:
+            attached["surefoot.evaluation"] = self.evaluation
+        attached["surefoot.report"] = Report(sinks, self.config.log.log_every, AlertWatch(self.config))
+        if self.directory is not None:
+            self._saving = SaveCheckpoints(
+                self.directory, self.state, train.checkpoint_every, train.keep_checkpoints, start
+            )
+            attached["surefoot.checkpoints"] = self._saving
+        for hook in attached.values():
+            hook.run = self
+        return HookGroup(attached)
+
+    def _resumable(self, error: SurefootError) -> SurefootError:
+        """The envs or a hook ended the run, but nothing was lost."""
         step, path = self.trainer.progress.step, self.directory and self.directory.path
-        return type(error)(f"{error}; saved at step {step}; 'surefoot resume {path}' goes on from there")
+        return type(error)(f"{error}; saved at step {step}; 'surefoot resume {path}' continues from there")
 
     def _log_beginning(self, start: int) -> None:
         config = self.config
@@ -114,17 +170,17 @@ class Run:
             "surefoot %s, torch %s: %s, seed %d, from step %d to %d",
             *(VERSION, torch.__version__, config.env.id, config.train.seed, start, config.train.steps),
         )
-        line, is_native = describe_rollouts(self.trainer.collector.rows.env, self.trainer.policy)
+        line, is_native = describe_rollouts(self.envs, self.policy)
         # Somebody who asked for the core by name should hear of it even where nothing listens to the log.
-        surprising = config.rollout.engine == "native" and not is_native
+        surprising = config.rollout.engine.kind == "native" and not is_native
         _log.log(logging.WARNING if surprising else logging.INFO, "rollouts: %s", line)
         rows, num_steps = self.trainer.collector.rows, config.rollout.num_steps
-        env, needed = rows.env, readable(rollout_bytes(num_steps, rows.env, self.trainer.policy, rows.buffer.chunks))
-        _log.info("a rollout of %d steps of %d rows takes %s of memory", num_steps, env.num_rows, needed)
-        if self.directory is not None and not self.trainer.collector.rows.can_save_envs():
+        needed = readable(rollout_bytes(num_steps, rows.env, self.policy, rows.buffer.chunks))
+        _log.info("a rollout of %d steps of %d rows takes %s of memory", num_steps, rows.env.num_rows, needed)
+        if self.directory is not None and not rows.can_save_envs():
             _log.info(
-                "these envs cannot save their state: a resumed run goes on from the same weights, optimizer, statistics"
-                " and counters with new episodes, not bit for bit"
+                "these environments cannot save their state: a resumed run continues from the same weights, optimizer,"
+                " statistics and counters with new episodes, not bit for bit"
             )
 
     def _keep_best(self, evaluation: Callable[[], Evaluation]) -> EvaluateAndKeepBest:

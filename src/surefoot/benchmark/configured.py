@@ -22,7 +22,9 @@ class Training:
         policy = build_policy(config, Specs(self._env.obs_spec, self._env.action_spec))
         self._trainer = build_trainer(config, self._env, policy)
         reason = why_not_native(self._env, policy)
-        if reason and config.rollout.engine == "native":  # a figure of another engine under this name would be false
+        if (
+            reason and config.rollout.engine.kind == "native"
+        ):  # a figure of another engine under this name would be false
             self._env.close()
             raise NativeError(f"not native: {reason}")
         self.engine = engine_name(self._env) if reason else "native"

@@ -77,7 +77,7 @@ def bench_scaling(config: Config, sweep: Sweep, effort: Effort, say: Say) -> Rep
     """Measure every number of envs with every engine, in turns."""
     configs = [with_num_envs(with_engine(config, engine), size) for engine in sweep.engines for size in sweep.sizes]
     threads, recipe = config.train.threads or None, collecting_recipe if sweep.only_rollout else training_recipe
-    plans = [Plan(f"{one.rollout.num_envs} envs, {one.rollout.engine}", recipe(one), threads) for one in configs]
+    plans = [Plan(f"{one.rollout.num_envs} envs, {one.rollout.engine.kind}", recipe(one), threads) for one in configs]
     rounds = measure(plans, effort, say)
     points = _points(configs, rounds)
     if all(point.measured.has_failed for point in points):
@@ -148,10 +148,10 @@ def _points(configs: Sequence[Config], rounds: Rounds) -> list[Point]:
     firsts: dict[str, tuple[int, Measured]] = {}
     points = []
     for config, measured in zip(configs, rounds.subjects, strict=True):
-        engine = measured.engine or config.rollout.engine
+        engine = measured.engine or config.rollout.engine.kind
         if not measured.has_failed:
-            firsts.setdefault(config.rollout.engine, (config.rollout.num_envs, measured))
-        points.append(_point(engine, config, measured, firsts.get(config.rollout.engine)))
+            firsts.setdefault(config.rollout.engine.kind, (config.rollout.num_envs, measured))
+        points.append(_point(engine, config, measured, firsts.get(config.rollout.engine.kind)))
     return points
 
 

@@ -11,7 +11,7 @@ from surefoot.core.config import Config
 
 def bench_train(config: Config, effort: Effort, say: Say) -> Report:
     """Measure one run in a process of its own."""
-    plan = Plan(f"{config.env.id}, {config.rollout.engine}", training_recipe(config), config.train.threads or None)
+    plan = Plan(f"{config.env.id}, {config.rollout.engine.kind}", training_recipe(config), config.train.threads or None)
     rounds = measure([plan], effort, say)
     subject = rounds.subjects[0]
     if subject.has_failed:
@@ -29,7 +29,7 @@ def title(config: Config, engine: str | None) -> str:
     """What runs, in a line."""
     rollout, ppo = config.rollout, config.ppo
     return (
-        f"{config.env.id}, {rollout.num_envs} envs x {rollout.num_steps} steps, engine {engine or rollout.engine},"
+        f"{config.env.id}, {rollout.num_envs} envs x {rollout.num_steps} steps, engine {engine or rollout.engine.kind},"
         f" {ppo.epochs} epochs, batch {ppo.batch_size}"
     )
 

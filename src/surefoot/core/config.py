@@ -1,12 +1,15 @@
 """The typed config: frozen sections, each key with its type, range, default and meaning in one place."""
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny
+
+from surefoot.core.parts import Knob, KnobMark, PartOf, PartSettings, PartsOf, Section
+from surefoot.core.registry import nearest
 
 Activation = Literal["tanh", "relu", "elu", "silu", "leaky_relu", "gelu"]
-Schedule = Literal["constant", "linear", "cosine"]
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
@@ -36,122 +39,82 @@ def _off_is_a_word(value: Any) -> Any:
     return "off" if value is False else value
 
 
-def _from_kind(value: Any) -> Any:
-    """`encoder: conv` is short for `encoder: {kind: conv}`."""
-    return {"kind": value} if isinstance(value, str) else value
-
-
 Sizes = Annotated[tuple[Count, ...], BeforeValidator(_from_commas)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_from_commas)]
 Decays = Annotated[tuple[Decay, Decay], BeforeValidator(_from_commas)]
 
 
-class Section(BaseModel):
-    """Frozen, refuses unknown keys, refuses NaN and infinity (but in env.kwargs, where they are written as such)."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants", validate_default=True
-    )
+Encoder = Annotated[SerializeAsAny[PartSettings], BeforeValidator(PartOf("surefoot.policies.encoders", "auto"))]
+Memory = Annotated[SerializeAsAny[PartSettings], BeforeValidator(PartOf("surefoot.policies.memory", "none"))]
+Distribution = Annotated[
+    SerializeAsAny[PartSettings], BeforeValidator(PartOf("surefoot.policies.distributions", "auto"))
+]
+Critic = Annotated[SerializeAsAny[PartSettings], BeforeValidator(PartOf("surefoot.policies.critics", "scalar"))]
+Engine = Annotated[SerializeAsAny[PartSettings], BeforeValidator(PartOf("surefoot.envs.engines", "auto"))]
+Estimator = Annotated[SerializeAsAny[PartSettings], BeforeValidator(PartOf("surefoot.learning.estimators", "gae"))]
+Parts = dict[str, SerializeAsAny[PartSettings]]
+Encoders = Annotated[Parts, BeforeValidator(PartsOf("surefoot.policies.encoders", "auto"))]
+Terms = Annotated[Parts, BeforeValidator(PartsOf("surefoot.learning.terms"))]
+Transforms = Annotated[Parts, BeforeValidator(PartsOf("surefoot.learning.transforms"))]
+SchedulesByKnob = Annotated[Parts, BeforeValidator(PartsOf("surefoot.learning.schedules", "constant"))]
+Hooks = Annotated[Parts, BeforeValidator(PartsOf("surefoot.training.hooks"))]
+Sinks = Annotated[Parts, BeforeValidator(PartsOf("surefoot.telemetry.sinks"))]
 
 
 class EnvConfig(Section):
     """Which environment."""
 
     id: str = Field("CartPole-v1", description="Gymnasium id, module:id, pettingzoo:MODULE or envpool:TASK")
-    kwargs: dict[str, Any] = Field({}, description="arguments of the env's constructor")
-    max_episode_steps: Count | None = Field(None, description="time limit instead of the env's own")
+    kwargs: dict[str, Any] = Field({}, description="arguments of the environment's constructor")
+    max_episode_steps: Count | None = Field(None, description="time limit that replaces the environment's own")
     truncation_as_termination: bool = Field(
-        False, description="treat a time limit as the end of the world; only for envs without final observations"
+        False, description="treat time limits as terminations; only for environments without final observations"
     )
-
-
-class EncoderConfig(Section):
-    """How one observation becomes features."""
-
-    kind: str = Field("auto", description="auto, identity, mlp, conv, dict or a registered name")
-    layers: Sizes = Field((64,), description="mlp: hidden sizes")
-    channels: Sizes = Field((16, 32), description="conv: channels of each layer")
-    kernels: Sizes = Field((4, 3), description="conv: kernel sizes")
-    strides: Sizes = Field((2, 2), description="conv: strides")
-    features: Count = Field(64, description="conv: size of the output")
-
-    @model_validator(mode="after")
-    def _same_length(self) -> "EncoderConfig":
-        if not len(self.channels) == len(self.kernels) == len(self.strides):
-            raise ValueError("channels, kernels and strides need the same number of entries")
-        return self
-
-
-Encoder = Annotated[EncoderConfig, BeforeValidator(_from_kind)]
-
-
-class MemoryConfig(Section):
-    """What the policy carries from step to step."""
-
-    kind: str = Field("none", description="none, gru, lstm or a registered name")
-    hidden_size: Count = Field(64, description="size of the hidden state")
-    layers: Count = Field(1, description="layers of cells")
-    shared: bool = Field(
-        False, description="actor and critic share encoder and memory but not the trunk (policy.share_trunk: all three)"
-    )
-
-
-Memory = Annotated[MemoryConfig, BeforeValidator(_from_kind)]
 
 
 class PolicyConfig(Section):
     """Networks, action distribution and critic."""
 
-    encoder: Encoder = Field(EncoderConfig(), description="encoder of the observation")
-    encoders: dict[str, Encoder] = Field({}, description="dict observations: encoder of each key")
-    memory: Memory = Field(MemoryConfig(), description="memory between encoder and trunk")
-    hidden: Sizes = Field((64, 64), description="trunk between encoder and heads")
-    activation: Activation = Field("tanh", description="nonlinearity of encoders and trunks")
+    encoder: Encoder = Field(PartSettings(kind="auto"), description="encoder of the observation")
+    encoders: Encoders = Field({}, description="Dict observations: encoder per key")
+    memory: Memory = Field(PartSettings(kind="none"), description="recurrent layers between encoder and trunk")
+    share_memory: bool = Field(
+        False, description="actor and critic share encoder and memory but not the trunk (share_trunk: all three)"
+    )
+    hidden: Sizes = Field((64, 64), description="hidden sizes of the trunk between encoder and heads")
+    activation: Activation = Field("tanh", description="activation of encoders and trunks")
     share_trunk: bool = Field(False, description="actor and critic share encoder, memory and trunk")
-    orthogonal_init: bool = Field(True, description="orthogonal init (sqrt 2, 0.01, 1); else torch's")
-    distribution: str = Field("auto", description="auto: gaussian or categorical by action space")
-    std: Literal["learned", "fixed", "state"] = Field("learned", description="kind of Gaussian std")
-    log_std: float = Field(0.0, description="initial log of the std")
-    log_std_groups: dict[str, float] = Field(
-        {}, description="initial log-std of slices of the action, e.g. {'3:9': -0.7}"
+    orthogonal_init: bool = Field(
+        True, description="orthogonal initialization (gain sqrt 2, policy head 0.01, value head 1); false: PyTorch's"
     )
-    std_floor: Positive = Field(1e-3, description="the std never falls below this")
-    action_bounds: Literal["clip", "rescale"] = Field(
-        "clip", description="Gaussian to bounded action: clip, or rescale [-1, 1] then clip"
+    distribution: Distribution = Field(
+        PartSettings(kind="auto"), description="action distribution; auto chooses by action space"
     )
-    critic: str = Field("scalar", description="kind of critic")
-    critic_obs: Names = Field((), description="observation keys only the critic sees")
+    critic: Critic = Field(PartSettings(kind="scalar"), description="critic")
+    critic_obs: Names = Field((), description="observation keys that only the critic sees")
     precision: Literal["float32", "bfloat16"] = Field(
         "float32", description="bfloat16 runs encoders and trunks under autocast"
     )
-
-    @field_validator("log_std_groups")
-    @classmethod
-    def _slices(cls, groups: dict[str, float]) -> dict[str, float]:
-        for key in groups:
-            start, colon, stop = key.partition(":")
-            if not colon or not start.isdigit() or not stop.isdigit() or int(start) >= int(stop):
-                raise ValueError(f"'{key}' is no slice; write 'start:stop' such as '0:3'")
-        return groups
 
 
 class RolloutConfig(Section):
     """How experience is collected."""
 
-    num_envs: Count = Field(8, description="environments side by side")
-    num_steps: int = Field(256, ge=2, description="steps of each environment in a rollout, at least 2")
-    sequence_length: Count = Field(24, description="steps through which a policy with memory is trained")
-    engine: str = Field(
-        "auto",
-        description="who steps the environments: native (C++ threads), local (this process), processes; auto: native"
-        " where the core knows the environment, else local",
+    num_envs: Count = Field(8, description="number of parallel environments")
+    num_steps: int = Field(256, ge=2, description="steps per environment and rollout, at least 2")
+    sequence_length: Count = Field(24, description="recurrent policies: steps per training sequence")
+    engine: Engine = Field(
+        PartSettings(kind="auto"),
+        description="how environments are stepped: native (C++ threads), local (this process), processes; auto uses"
+        " native where the core has the environment, local elsewhere",
     )
-    workers: int = Field(0, ge=0, description="native: threads, processes: processes; 0: one a core")
+    workers: int = Field(0, ge=0, description="threads (native) or processes (processes); 0: one per core")
     groups: int = Field(
-        0, ge=0, description="parts of the rows, one inferred while the others step; 0: 2 in processes from 32 envs up"
+        0,
+        ge=0,
+        description="groups of rows, one inferred while the others step; 0: 2 for processes with 32 or more"
+        " environments, 1 elsewhere",
     )
-    step_timeout_s: Positive = Field(60.0, description="processes: an env call that takes longer hangs, and is ended")
-    max_restarts: int = Field(10, ge=0, description="processes: restarts within an hour; one more saves and stops")
 
     @property
     def size(self) -> int:
@@ -162,31 +125,33 @@ class RolloutConfig(Section):
 class PPOConfig(Section):
     """The algorithm."""
 
-    gamma: Fraction = Field(0.99, description="discount")
+    gamma: Fraction = Field(0.99, description="discount factor")
     gae_lambda: Fraction = Field(0.95, description="lambda of generalized advantage estimation")
-    epochs: Count = Field(10, description="passes over a rollout")
-    batch_size: Count = Field(64, description="samples in a minibatch; divides the rollout")
+    estimator: Estimator = Field(PartSettings(kind="gae"), description="how advantages and returns are estimated")
+    epochs: Count = Field(10, description="passes over each rollout")
+    batch_size: Count = Field(64, description="samples per minibatch; must divide the rollout")
     micro_batch_size: Count | None = Field(
-        None, description="accumulate gradients over pieces of a minibatch this large"
+        None, description="accumulate gradients over micro-batches of this many samples"
     )
-    clip: Positive = Field(0.2, description="clip range of the probability ratio")
-    clip_schedule: Schedule = Field("constant", description="schedule of clip")
+    clip: Annotated[Positive, KnobMark()] = Field(0.2, description="clip range of the probability ratio")
     clip_value: Positive | None = Field(
-        None, description="clip range of the value loss, in units of the return's std if normalized"
+        None, description="clip range of the value loss, in standard deviations if returns are normalized"
     )
-    entropy_coef: NonNegative = Field(0.0, description="weight of the entropy bonus")
-    entropy_schedule: Schedule = Field("constant", description="schedule of entropy_coef")
-    value_coef: NonNegative = Field(0.5, description="weight of the critic's loss")
-    max_grad_norm: Positive | None = Field(0.5, description="clip of the global gradient norm")
-    target_kl: Positive | None = Field(None, description="stop the update above this KL")
+    entropy_coef: Knob = Field(0.0, description="weight of the entropy bonus")
+    value_coef: Knob = Field(0.5, description="weight of the critic's loss")
+    terms: Terms = Field({}, description="additional terms of the loss, by name")
+    max_grad_norm: Positive | None = Field(0.5, description="maximum global norm of the gradient")
+    target_kl: Positive | None = Field(None, description="stop the update when the KL divergence exceeds this value")
     advantage_norm: Literal["rollout", "minibatch", "none"] = Field(
-        "rollout", description="over what advantages are normalized"
+        "rollout", description="normalize advantages over the rollout, per minibatch, or not at all"
     )
     sequence_state: Literal["stored", "recomputed"] = Field(
-        "stored", description="memory at the start of a training sequence: as it was, or recomputed every epoch"
+        "stored",
+        description="recurrent policies: start training sequences from the stored hidden state, or recompute it every"
+        " epoch",
     )
     burn_in: int = Field(
-        0, ge=0, description="steps before a sequence from which every epoch recomputes the memory it starts with"
+        0, ge=0, description="recurrent policies: steps before a sequence over which its hidden state is recomputed"
     )
 
 
@@ -194,76 +159,77 @@ class OptimizerConfig(Section):
     """The optimizer and its learning rate."""
 
     algorithm: Literal["adam", "adamw"] = Field("adam", description="optimizer")
-    lr: Positive = Field(3e-4, description="learning rate at the start")
-    lr_schedule: Literal["constant", "linear", "cosine", "kl_adaptive"] = Field(
-        "constant", description="schedule of lr; kl_adaptive steers it toward desired_kl"
-    )
-    schedule_floor: Fraction = Field(0.1, description="where cosine schedules end, as a share")
-    desired_kl: Positive = Field(0.01, description="KL that kl_adaptive aims at")
-    adam_eps: Positive = Field(1e-5, description="epsilon of Adam")
+    lr: Annotated[Positive, KnobMark()] = Field(3e-4, description="initial learning rate")
+    adam_eps: Positive = Field(1e-5, description="Adam's epsilon")
     betas: Decays = Field((0.9, 0.999), description="Adam's decay rates")
-    weight_decay: NonNegative = Field(0.0, description="decoupled with adamw, L2 with adam")
+    weight_decay: NonNegative = Field(0.0, description="weight decay: decoupled with adamw, L2 with adam")
+    transforms: Transforms = Field(
+        {}, description="gradient transforms between backward and the norm clip, by name, applied in order"
+    )
 
 
 class NormalizeConfig(Section):
     """Running normalization."""
 
-    obs: bool = Field(False, description="normalize observations by running moments")
-    obs_clip: Positive = Field(10.0, description="clip of normalized observations")
-    reward: bool = Field(False, description="scale rewards by the std of the discounted return")
-    reward_clip: Positive = Field(10.0, description="clip of scaled rewards")
-    returns: bool = Field(False, description="the critic learns normalized returns (PopArt)")
+    obs: bool = Field(False, description="normalize observations by their running mean and standard deviation")
+    obs_clip: Positive = Field(10.0, description="clip range of normalized observations")
+    reward: bool = Field(False, description="scale rewards by the standard deviation of the discounted return")
+    reward_clip: Positive = Field(10.0, description="clip range of scaled rewards")
+    returns: bool = Field(False, description="train the critic on normalized returns (PopArt)")
     return_stats: Literal["current", "previous"] = Field(
-        "current", description="whether an update's statistics include its own rollout"
+        "current", description="whether the statistics of an update include its own rollout"
     )
 
 
 class TrainConfig(Section):
-    """How long, how often to save and evaluate."""
+    """Length of the run, checkpoints and evaluation."""
 
-    steps: Count = Field(100_000, description="environment steps in all")
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(0, description="seed of everything")
+    steps: Count = Field(100_000, description="total environment steps")
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(0, description="random seed")
     checkpoint_every: Count = Field(100_000, description="steps between checkpoints")
-    keep_checkpoints: Count = Field(3, description="periodic checkpoints kept")
-    eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: at the end only")
-    eval_episodes: int = Field(10, ge=0, description="episodes of an evaluation; 0: never evaluate")
+    keep_checkpoints: Count = Field(3, description="number of periodic checkpoints to keep")
+    eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: only at the end")
+    eval_episodes: int = Field(10, ge=0, description="episodes per evaluation; 0: no evaluation")
     max_skipped_steps: Count = Field(
-        10, description="gradient steps in a row that are not finite; then weights go back to the last good ones"
+        10, description="consecutive gradient steps with NaN or infinity before rolling back to the last good weights"
     )
     max_rollbacks: int = Field(
-        3, ge=0, description="times to go back, until 100 good iterations are behind; one more ends the run"
+        3, ge=0, description="rollbacks before the run ends with an error; reset after 100 good iterations"
     )
     threads: int = Field(
         0,
         ge=0,
         le=1024,
-        description="threads of learning, of the core and of torch, as far as there is work for them; 0: one a core",
+        description="maximum number of threads for learning, in the core and in PyTorch; 0: one per core",
     )
 
 
 class LogConfig(Section):
-    """What is written and shown."""
+    """Logging and display."""
 
     console: Annotated[Literal["auto", "live", "plain", "off"], BeforeValidator(_off_is_a_word)] = Field(
-        "auto", description="auto: live on a terminal, plain lines elsewhere"
+        "auto", description="auto: live display on a terminal, plain lines elsewhere"
     )
     tensorboard: bool = Field(True, description="write TensorBoard events")
-    wandb: bool = Field(False, description="log to Weights & Biases (extra wandb); offline with WANDB_MODE=offline")
-    wandb_project: str = Field("surefoot", min_length=1, description="W&B project")
+    wandb: bool = Field(False, description="log to Weights & Biases (extra wandb); WANDB_MODE=offline for offline runs")
+    wandb_project: str = Field("surefoot", min_length=1, description="Weights & Biases project")
+    sinks: Sinks = Field({}, description="additional metric sinks, by name")
     log_every: Count = Field(1, description="iterations between metric records")
 
 
 class Config(Section):
     """Everything that defines a run."""
 
-    env: EnvConfig = EnvConfig()
-    policy: PolicyConfig = PolicyConfig()
-    rollout: RolloutConfig = RolloutConfig()
-    ppo: PPOConfig = PPOConfig()
-    optimizer: OptimizerConfig = OptimizerConfig()
-    normalize: NormalizeConfig = NormalizeConfig()
-    train: TrainConfig = TrainConfig()
-    log: LogConfig = LogConfig()
+    env: EnvConfig = Field(default_factory=EnvConfig)
+    policy: PolicyConfig = Field(default_factory=PolicyConfig)
+    rollout: RolloutConfig = Field(default_factory=RolloutConfig)
+    ppo: PPOConfig = Field(default_factory=PPOConfig)
+    optimizer: OptimizerConfig = Field(default_factory=OptimizerConfig)
+    schedules: SchedulesByKnob = Field({}, description="schedules of knobs such as lr, clip and entropy_coef")
+    normalize: NormalizeConfig = Field(default_factory=NormalizeConfig)
+    train: TrainConfig = Field(default_factory=TrainConfig)
+    hooks: Hooks = Field({}, description="hooks that run with the training loop, by name")
+    log: LogConfig = Field(default_factory=LogConfig)
 
     def cross_problems(self) -> list[str]:
         """What is wrong between sections; each key is fine by itself."""
@@ -277,7 +243,26 @@ class Config(Section):
         micro = self.ppo.micro_batch_size
         if micro is not None and micro > batch:
             problems.append(f"ppo.micro_batch_size: {micro} is larger than ppo.batch_size {batch}")
+        knobs = self.knobs()
+        for name in self.schedules:
+            if name not in knobs:
+                problems.append(f"schedules.{name}: no such knob{nearest(name, knobs)} (known: {', '.join(knobs)})")
         return problems
+
+    def knobs(self) -> dict[str, float]:
+        """Every number that schedules may change: `lr`, or `name.setting` of a term or gradient transform."""
+        found: dict[str, float] = {}
+        for section in (self.optimizer, self.ppo):
+            found |= _knobs_of(section)
+        for parts in (self.ppo.terms, self.optimizer.transforms):
+            for name, part in parts.items():
+                found |= {f"{name}.{key}": value for key, value in _knobs_of(part).items()}
+        return found
+
+
+def _knobs_of(section: Section) -> dict[str, float]:
+    fields = type(section).model_fields
+    return {key: getattr(section, key) for key, field in fields.items() if KnobMark() in field.metadata}
 
 
 def nearest_divisor(number: int, wanted: int) -> int:
@@ -302,3 +287,12 @@ def known_keys() -> dict[str, str]:
         for section, cls in key_types().items()
         for key, field in cls.model_fields.items()
     }
+
+
+def part_of(path: Sequence[str]) -> PartOf | PartsOf | None:
+    """The validator of the part, or of the parts by name, that a path such as ("policy", "critic") leads to."""
+    section, *rest = path
+    fields = key_types()[section].model_fields if section in key_types() and rest else Config.model_fields
+    field = fields.get(rest[0] if rest else section)
+    found = [mark.func for mark in field.metadata if isinstance(mark, BeforeValidator)] if field else []
+    return next((one for one in found if isinstance(one, PartOf | PartsOf)), None)

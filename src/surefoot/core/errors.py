@@ -31,6 +31,10 @@ class PolicyError(SurefootError):
     """A policy does not fit the environment or the protocol."""
 
 
+class HookError(SurefootError):
+    """A hook raised an exception; the run was saved before it ended."""
+
+
 class CheckpointError(SurefootError):
     """A checkpoint cannot be read: damaged, foreign, or of an unknown version."""
 

@@ -1,17 +1,19 @@
 """Preset < YAML < command line: merge raw settings, validate once, report every problem together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
-from surefoot.core.config import Config, EncoderConfig, Section, key_types, known_keys
+from surefoot.core.config import Config, key_types, known_keys, part_of
 from surefoot.core.errors import ConfigError
+from surefoot.core.old_settings import OLD_NAMES, renewed
+from surefoot.core.parts import PartOf, PartsOf, Raw, as_mapping, settings_class
 from surefoot.core.registry import nearest
 
-Raw = dict[str, Any]
+__all__ = ["Raw", "build_config", "by_name", "merge", "read_yaml", "to_yaml"]
 
 
 def read_yaml(path: Path) -> Raw:
@@ -31,60 +33,87 @@ def read_yaml(path: Path) -> Raw:
 
 
 def merge(*layers: Mapping[str, Any]) -> Raw:
-    """Later layers win, key by key within each section; `section.key` and `policy.memory.kind` are understood too."""
+    """Later layers win, key by key; `section.key` and `policy.memory.kind` are understood too."""
     merged: Raw = {}
     for layer in layers:
-        for name, value in sorted(layer.items(), key=_depth):
-            section, dot, key = str(name).partition(".")
-            present = merged.get(section)
-            addition = _entry(section, key, value) if dot else value
-            if addition is None and section in key_types():
-                continue  # a section header with nothing below it
-            if dot and present is not None and not isinstance(present, dict):
-                continue  # a section that is no mapping is reported, not replaced
-            if isinstance(addition, Mapping):
-                before = present if isinstance(present, dict) else {}
-                merged[section] = before | {key: _within(section, key, before, one) for key, one in addition.items()}
-            else:
-                merged[section] = addition
-    return merged
+        for section, value in renewed(_nested(layer)).items():
+            merged[section] = _combined(merged.get(section), value, (section,))
+    return {section: value for section, value in merged.items() if value is not None or section not in key_types()}
+
+
+def _nested(layer: Mapping[str, Any]) -> Raw:
+    """Dotted names as mappings within mappings; the more specific name wins, in whatever order both are given."""
+    nested: Raw = {}
+    for name, value in sorted(layer.items(), key=_depth):
+        path = _path(str(name))
+        for key in reversed(path[1:]):
+            value = {key: value}
+        nested[path[0]] = _combined(nested.get(path[0]), value, (path[0],))
+    return nested
 
 
 def _depth(item: tuple[str, Any]) -> int:
-    """What is inside a key comes after the key itself, in whatever order both are given."""
     return str(item[0]).count(".")
 
 
-def _entry(section: str, key: str, value: Any) -> Raw:
-    """One key of a section, which may be of a section within it: `memory.layers`."""
-    outer, dot, inner = key.partition(".")
-    return {outer: {inner: value}} if dot and _inner_section(section, outer) is not None else {key: value}
+def _path(name: str) -> list[str]:
+    """Where a dotted name leads. Knobs of named parts keep their dot: `schedules.penalty.weight`."""
+    section, *rest = name.split(".")
+    if section == "schedules" and len(rest) > 1 and rest[0] not in Config().knobs():
+        rest[:2] = [".".join(rest[:2])]
+    return [section, *rest]
 
 
-def _within(section: str, key: str, before: Raw, value: Any) -> Any:
-    """A section within a section keeps the entries that are not changed; a kind alone is one with no more to say."""
-    if not isinstance(value, Mapping) or _inner_section(section, key) is None:
+def _combined(before: Any, value: Any, path: tuple[str, ...]) -> Any:
+    """A value over an earlier one: sections and parts keep the entries that are not changed."""
+    part = part_of(path) if len(path) <= 2 else None
+    if isinstance(part, PartOf):
+        return _combined_part(before, value, part)
+    if isinstance(part, PartsOf) and isinstance(value, Mapping):
+        earlier = before if isinstance(before, Mapping) else {}
+        named = {str(name): _combined_part(earlier.get(name), one, part.of(str(name))) for name, one in value.items()}
+        return {**earlier, **named}
+    is_mapping = path[0] in key_types() and len(path) == 1
+    if is_mapping and value is None:  # a section header with nothing below it
+        return before
+    if is_mapping and before is not None and not isinstance(before, Mapping):
+        return before  # a section that is not a mapping is reported, not replaced
+    if is_mapping and isinstance(value, Mapping):
+        earlier = before or {}
+        return {**earlier, **{key: _combined(earlier.get(key), one, (*path, str(key))) for key, one in value.items()}}
+    return value
+
+
+def _combined_part(before: Any, value: Any, part: PartOf) -> Any:
+    """A bare kind replaces a part; a mapping changes entries, and another kind keeps those that it has too."""
+    earlier = as_mapping(before)
+    if not isinstance(value, Mapping) or not isinstance(earlier, Mapping):
         return value
-    present = before.get(key, {})
-    present = {"kind": present} if isinstance(present, str) else present
-    return {**present, **value} if isinstance(present, Mapping) else value
-
-
-def _inner_section(section: str, key: str) -> type[Section] | None:
-    """The section that a key of a section is, such as `policy.memory`."""
-    cls = key_types().get(section)
-    found = cls.model_fields[key].annotation if cls is not None and key in cls.model_fields else None
-    return found if isinstance(found, type) and issubclass(found, Section) else None
+    kind = value.get("kind", earlier.get("kind", part.default))
+    if kind != earlier.get("kind", part.default):
+        try:
+            known: Iterable[str] = settings_class(part.package, kind).model_fields
+        except ConfigError:  # reported when the whole config is validated
+            known = ()
+        earlier = {key: one for key, one in earlier.items() if key in known}
+    return {**earlier, **value}
 
 
 def by_name(settings: Mapping[str, Any]) -> Raw:
-    """Settings by bare key (`gamma=0.9`), by `section.key`, or as whole sections, brought to one form."""
-    homes = {key.partition(".")[2]: key for key in known_keys()}
+    """Settings by bare key (`gamma=0.9`), by `section.key`, or as whole sections, in one form."""
     layers: list[Mapping[str, Any]] = []
     for name, value in sorted(settings.items(), key=_depth):
-        is_section = name.partition(".")[0] in key_types()
-        layers.append({name if is_section else homes.get(name, name): value})
+        first = name.partition(".")[0]
+        homes = [] if first in Config.model_fields else _homes(name)
+        if len(homes) > 1:
+            raise ConfigError([f"{name}: ambiguous; write one of {', '.join(homes)}"])
+        layers.append({homes[0] if homes else name: value})
     return merge(*layers)
+
+
+def _homes(name: str) -> list[str]:
+    first, dot, rest = name.partition(".")
+    return [f"{key}{dot}{rest}" for key in (*known_keys(), *OLD_NAMES) if key.rpartition(".")[2] == first]
 
 
 def build_config(*layers: Mapping[str, Any]) -> Config:
@@ -93,7 +122,7 @@ def build_config(*layers: Mapping[str, Any]) -> Config:
     try:
         config = Config.model_validate(merged)
     except ValidationError as error:
-        problems = [_explain(dict(problem)) for problem in error.errors()]
+        problems = [text for problem in error.errors() for text in _explain(dict(problem))]
         raise ConfigError(problems + _problems_of_the_rest(merged, error)) from error
     problems = config.cross_problems()
     if problems:
@@ -107,32 +136,48 @@ def _problems_of_the_rest(merged: Raw, error: ValidationError) -> list[str]:
     sound = {
         section: {key: value for key, value in keys.items() if f"{section}.{key}" not in bad}
         for section, keys in merged.items()
-        if section not in bad
+        if section not in bad and isinstance(keys, Mapping)
     }
+    sound.pop("schedules", None)  # they may name knobs of parts that are wrong themselves
     problems = Config.model_validate(sound).cross_problems()
     return [problem for problem in problems if not any(key in problem for key in bad)]
 
 
-def _explain(problem: Mapping[str, Any]) -> str:
-    location: Sequence[Any] = problem["loc"]
-    path = ".".join(str(part) for part in location)
+def _explain(problem: Mapping[str, Any], part: PartOf | PartsOf | None = None, where: Sequence[Any] = ()) -> list[str]:
+    """One line per problem; those inside a part come with it."""
+    location = (*where, *problem["loc"])
+    path, context = ".".join(str(one) for one in location), problem.get("ctx", {})
+    if "errors" in context:
+        return [text for one in context["errors"] for text in _explain(one, context["part"], location)]
+    if problem["type"] == "unknown_kind":
+        text = context.get("problem", problem["msg"])
+        return [text if text.startswith(path) else f"{path}: {text}"]
     if problem["type"] == "extra_forbidden":
-        return f"{path}: unknown {'section' if len(location) == 1 else 'key'}{_suggestion(path, location)}"
+        known = "section" if len(location) == 1 else "key"
+        return [f"{path}: unknown {known}{_suggestion(path, location, part)}"]
     message = problem["msg"].removeprefix("Value error, ")
-    return f"{path}: {message[0].lower()}{message[1:]} (got {problem['input']!r})"
+    return [f"{path}: {message[0].lower()}{message[1:]} (got {problem['input']!r})"]
 
 
-def _suggestion(path: str, location: Sequence[Any]) -> str:
+def _suggestion(path: str, location: Sequence[Any], part: PartOf | PartsOf | None) -> str:
     keys = known_keys()
     bare = path.rpartition(".")[2]
-    if len(location) > 2:  # inside a section within a section, or one of policy.encoders
-        return nearest(bare, (_inner_section(*location[:2]) or EncoderConfig).model_fields)
+    if part is not None:
+        return nearest(bare, settings_keys(part))
     same_name = [key for key in keys if key.partition(".")[2] == bare]
     if same_name:
         return f"; did you mean '{same_name[0]}'?"
     if "." not in path:
-        return nearest(path, key_types()) or nearest(path, (key.partition(".")[2] for key in keys))
+        return nearest(path, Config.model_fields) or nearest(path, (key.partition(".")[2] for key in keys))
     return nearest(path, keys)
+
+
+def settings_keys(part: PartOf | PartsOf) -> list[str]:
+    """The settings of all kinds that a part may have."""
+    from surefoot.core.registry import Registry
+
+    names = Registry.of(part.package).names()
+    return sorted({key for name in names for key in settings_class(part.package, name).model_fields})
 
 
 def to_yaml(config: Config) -> str:

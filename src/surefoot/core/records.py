@@ -1,7 +1,7 @@
 """Named records with time-major axes: T steps, N rows (one agent of one env), A action elements, B samples."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -115,10 +115,12 @@ class Rollout:
 
 @dataclass(frozen=True)
 class Targets:
-    """What a rollout teaches: advantages and returns `[T, N]`, in the units the critic's values have."""
+    """Advantages and returns of a rollout `[T, N]`, in the units of the critic's values."""
 
     advantage: Tensor
     returns: Tensor
+    metrics: dict[str, float] = field(default_factory=dict)
+    """What the estimator has to tell, by full metric name."""
 
 
 @dataclass(frozen=True)
@@ -147,13 +149,25 @@ class Batch:
         return inputs if self.batch_sizes is None else (*inputs, self.batch_sizes)
 
 
-@dataclass(frozen=True)
-class Knobs:
-    """The values that schedules move, for one update."""
+class Knobs(Mapping[str, float]):
+    """The numbers that schedules move, for one update: `knobs.lr`, `knobs["penalty.weight"]`."""
 
-    lr: float
-    clip: float
-    entropy_coef: float
+    def __init__(self, values: Mapping[str, float] | None = None, /, **named: float) -> None:
+        self._values = {**(values or {}), **named}
+
+    def __getitem__(self, name: str) -> float:
+        return self._values[name]
+
+    def __getattr__(self, name: str) -> float:
+        if name.startswith("_") or name not in self._values:
+            raise AttributeError(f"there is no knob '{name}'")
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
 
 
 @dataclass(frozen=True)

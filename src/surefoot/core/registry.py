@@ -1,14 +1,19 @@
-"""Name -> class, filled by the files of one folder: adding a thing is adding a file."""
+"""Name -> class: the files of one folder register themselves, and `module:Name` reaches any class outside."""
 
 import difflib
 import importlib
+import os
 import pkgutil
-from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, TypeVar
 
 from surefoot.core.errors import ConfigError
 
 T = TypeVar("T")
+
+AUTO = "auto"
+"""The kind that chooses among others by what it is built for."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -18,14 +23,28 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 class Registry(Generic[T]):
-    """The implementations of one kind; the modules of `package` are imported on first use."""
+    """The implementations of one kind; the modules of `package` are imported on first use.
 
-    def __init__(self, kind: str, package: str, setting: str = "") -> None:
-        self.kind = kind
+    `base` names the class in `package` that implementations derive from; `automatic` the kinds that `auto` may choose.
+    """
+
+    _all: dict[str, "Registry[Any]"] = {}
+
+    def __init__(
+        self, kind: str, package: str, setting: str = "", base: str = "", automatic: Sequence[str] = ()
+    ) -> None:
+        self.kind, self.automatic = kind, tuple(automatic)
         self._where = f"{setting}: " if setting else ""
-        self._package = package
+        self._package, self._base = package, base
         self._entries: dict[str, type[T]] = {}
         self._loaded = False
+        Registry._all[package] = self
+
+    @staticmethod
+    def of(package: str) -> "Registry[Any]":
+        """The registry that a package declares."""
+        importlib.import_module(package)
+        return Registry._all[package]
 
     def register(self, name: str) -> Callable[[type[T]], type[T]]:
         """Class decorator that makes a class available under `name`."""
@@ -37,12 +56,14 @@ class Registry(Generic[T]):
         return add
 
     def __getitem__(self, name: str) -> type[T]:
+        if ":" in name:
+            return self._from_outside(name)
         self._load()
         if name not in self._entries:
             raise ConfigError(
                 [
                     f"{self._where}there is no {self.kind} '{name}'{nearest(name, self._entries)}"
-                    f" (known: {', '.join(self.names())})"
+                    f" (known: {', '.join(self.names())}; or module:Name)"
                 ]
             )
         return self._entries[name]
@@ -59,3 +80,32 @@ class Registry(Generic[T]):
         package = importlib.import_module(self._package)
         for module in pkgutil.iter_modules(package.__path__):
             importlib.import_module(f"{self._package}.{module.name}")
+
+    def _from_outside(self, name: str) -> type[T]:
+        module_name, _, attribute = name.partition(":")
+        module = import_user_module(module_name, f"{self._where}'{name}'")
+        found = getattr(module, attribute, None)
+        if found is None:
+            hint = nearest(attribute, vars(module))
+            raise ConfigError([f"{self._where}module '{module_name}' has no '{attribute}'{hint}"])
+        base = getattr(importlib.import_module(self._package), self._base) if self._base else object
+        if not (isinstance(found, type) and issubclass(found, base)):
+            raise ConfigError([f"{self._where}'{name}' is not a {self.kind}: derive it from surefoot.{self._base}"])
+        return found  # type: ignore[return-value]
+
+
+def import_user_module(name: str, who: str) -> Any:
+    """A module from the Python path or the current folder, or a ConfigError that says what went wrong."""
+    folder = os.getcwd()
+    if folder not in sys.path:
+        sys.path.append(folder)  # to stay: worker processes get the same path
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and name.startswith(error.name):
+            raise ConfigError(
+                [f"{who}: no module '{name}'; run in the folder that holds {name}.py or add it to PYTHONPATH"]
+            ) from error
+        raise ConfigError([f"{who}: importing '{name}' failed: {error}"]) from error
+    except Exception as error:
+        raise ConfigError([f"{who}: importing '{name}' failed: {type(error).__name__}: {error}"]) from error

@@ -9,6 +9,7 @@ from gymnasium.vector import VectorEnv
 
 from surefoot.core.config import EnvConfig, RolloutConfig
 from surefoot.core.errors import ConfigError, EnvError, NativeError
+from surefoot.core.registry import AUTO
 from surefoot.envs.adapters.envpool_batch import EnvPoolEnvs
 from surefoot.envs.adapters.gymnasium_envs import GymEnv
 from surefoot.envs.adapters.gymnasium_factory import GymnasiumFactory
@@ -22,9 +23,6 @@ from surefoot.envs.tasks.registration import register_envs
 
 PETTINGZOO, ENVPOOL = "pettingzoo:", "envpool:"
 """Prefixes of ids; any other id is Gymnasium's."""
-
-AUTO = "auto"
-"""The engine that is native where it can be."""
 
 Factory = Callable[[], GymEnv]
 EnvSource = str | GymEnv | Factory | VectorEnv[Any, Any, Any]
@@ -43,9 +41,9 @@ def make_vec_env(
     """The VecEnv for a source: the configured engine steps ids and factories, vector envs step themselves."""
     rollout = rollout or RolloutConfig()
     steps_itself = isinstance(source, VectorEnv) or (isinstance(source, str) and source.startswith(ENVPOOL))
-    if rollout.engine not in (AUTO, "local") and (steps_itself or _exists(source)):
+    if rollout.engine.kind not in (AUTO, "local") and (steps_itself or _exists(source)):
         what = "a vector env or a pool steps itself" if steps_itself else "an env that exists cannot be moved"
-        raise ConfigError([f"rollout.engine: {what}, so it must be 'auto' or 'local' (got '{rollout.engine}')"])
+        raise ConfigError([f"rollout.engine: {what}, so it must be 'auto' or 'local' (got '{rollout.engine.kind}')"])
     if isinstance(source, VectorEnv):
         return GymnasiumVectorEnv(source, seed, config.truncation_as_termination)
     if isinstance(source, str) and steps_itself:
@@ -56,8 +54,8 @@ def make_vec_env(
 
 def _engine(blueprint: Blueprint, rollout: RolloutConfig) -> Engine:
     """The configured engine; envs that the core does not know are stepped in this process, and it says why."""
-    if rollout.engine not in (AUTO, "native"):
-        return engines[rollout.engine](blueprint, rollout)
+    if rollout.engine.kind not in (AUTO, "native"):
+        return engines[rollout.engine.kind](blueprint, rollout)
     try:
         return engines["native"](blueprint, rollout)
     except NativeError as error:

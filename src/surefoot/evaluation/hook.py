@@ -10,12 +10,12 @@ from surefoot.core.records import IterationReport
 from surefoot.evaluation.evaluate import Evaluation
 from surefoot.telemetry import names
 from surefoot.training.checkpoint import write_checkpoint
-from surefoot.training.hooks import Every
+from surefoot.training.hooks import Every, Hook
 
 _log = logging.getLogger("surefoot")
 
 
-class EvaluateAndKeepBest:
+class EvaluateAndKeepBest(Hook):
     """Evaluates every so many steps and at the end."""
 
     def __init__(
@@ -27,7 +27,8 @@ class EvaluateAndKeepBest:
         best_file: Path | None,
         best: float | None = None,
     ) -> None:
-        self._evaluate, self._state = evaluate, state
+        super().__init__()
+        self._evaluate, self._run_state = evaluate, state
         self._interval, self._every = every, Every(every, start)
         self._best_file = best_file
         self.best = best
@@ -39,7 +40,8 @@ class EvaluateAndKeepBest:
 
     def after_iteration(self, report: IterationReport) -> None:
         """Evaluate if it is time; an env that cannot be evaluated costs a warning, not the run."""
-        if not (self._every.is_due(report.progress.step) or report.progress.is_done):
+        is_last = report.progress.is_done or (hasattr(self, "run") and self.run.is_ending)
+        if not (self._every.is_due(report.progress.step) or is_last):
             return
         try:
             self.last = evaluation = self._evaluate()
@@ -58,7 +60,7 @@ class EvaluateAndKeepBest:
         if self._best_file is None:
             return
         try:
-            write_checkpoint(self._best_file, self._state())
+            write_checkpoint(self._best_file, self._run_state())
         except OSError as error:
             # The score to beat stays that of the file.
             self.best = previous

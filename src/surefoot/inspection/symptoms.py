@@ -63,8 +63,8 @@ def return_collapsed(run: RunRecord, config: Config) -> Finding | None:
         Evidence(names.EPISODE_REWARD, last, series[-1][0]),
     )
     tips = [*gentler_updates(config)]
-    if config.optimizer.lr_schedule == "constant":
-        tips.append("let the learning rate fall: set optimizer.lr_schedule to linear")
+    if "lr" not in config.schedules:
+        tips.append("let the learning rate fall: set schedules.lr to linear")
     tips.append("best.safetensors, if train.eval_every is set, still holds the best policy")
     return Finding(
         "return_collapsed",
@@ -157,7 +157,7 @@ def too_slow(run: RunRecord, config: Config) -> Finding | None:
     rollout, learn, step = _median(rollout_rate), _median(learn_rate), rollout_rate[-1][0]
     rollout_share = learn / (rollout + learn)  # of the time, which is one over the rate
     if rollout_share >= 0.7 and rollout < _SLOW_ROLLOUT:
-        tips = _faster_rollout(run.engine or config.rollout.engine, config.rollout.num_envs)
+        tips = _faster_rollout(run.engine or config.rollout.engine.kind, config.rollout.num_envs)
         slow = (names.ROLLOUT_STEPS_PER_SECOND, rollout, "stepping the environments", rollout_share)
     elif rollout_share <= 0.3 and learn < _SLOW_LEARNING:
         tips = _faster_learning(config)

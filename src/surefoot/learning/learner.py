@@ -1,19 +1,19 @@
-"""The learner: epochs over shuffled minibatches, one clipped gradient step each."""
+"""The learner: epochs over shuffled minibatches, one gradient step each."""
 
 from dataclasses import replace
+from typing import Any
 
 import torch
-from torch import Tensor
 
 from surefoot.core.config import NormalizeConfig, PPOConfig
 from surefoot.core.moments import normalized
 from surefoot.core.philox import permutations
 from surefoot.core.records import Batch, Knobs, Learned, Rollout, Targets
-from surefoot.learning.losses import ppo_losses
+from surefoot.learning.gradient import GradientStep
 from surefoot.learning.memory_metrics import memory_metrics
 from surefoot.learning.obs_drift import absorb_obs
-from surefoot.learning.optimizer import GradientStep
-from surefoot.learning.summary import KL, WATCHED, summarize, watched
+from surefoot.learning.terms import Objective
+from surefoot.learning.watch import Watch, Watched, combined
 from surefoot.policies.policy import Policy
 from surefoot.rollout.samples import pieces, samples_of
 
@@ -22,47 +22,55 @@ class Learner:
     """Improves a policy from rollouts; `update` counts them and keys the shuffles."""
 
     def __init__(
-        self, policy: Policy, gradient: GradientStep, ppo: PPOConfig, normalize: NormalizeConfig, seed: int
+        self,
+        policy: Policy,
+        objective: Objective,
+        gradient: GradientStep,
+        ppo: PPOConfig,
+        normalize: NormalizeConfig,
+        seed: int,
     ) -> None:
-        self.policy, self.gradient, self.update = policy, gradient, 0
+        self.policy, self.objective, self.gradient, self.update = policy, objective, gradient, 0
         self._ppo, self._return_stats, self._seed = ppo, normalize.return_stats, seed
 
     # tour: learn
     def learn(self, rollout: Rollout, targets: Targets, knobs: Knobs) -> Learned:
-        """Epochs until the budget or the KL says stop; numbers leave the device once an epoch at most."""
-        config, samples = self._ppo, samples_of(rollout, targets, self._ppo)
-        batch = samples.batch
+        """Epochs until the budget or the KL divergence says stop; numbers leave the device once per epoch at most."""
+        config, samples, watch = self._ppo, samples_of(rollout, targets, self._ppo), Watch()
         if self._return_stats == "current":
-            self.policy.critic.absorb(batch.returns)
-        self.gradient.set_lr(knobs.lr)
-        epochs: list[Tensor] = []
+            self.policy.critic.absorb(samples.batch.returns)
         for order in torch.from_numpy(permutations(self._seed, self.update, config.epochs, samples.num_units)):
             samples.begin_epoch(self.policy)
-            seen = [
-                self._step(minibatch, knobs) * (len(minibatch) / len(batch))
-                for minibatch in samples.minibatches(config.batch_size, order)
-            ]
-            epochs.append(torch.stack(seen))
-            if config.target_kl is not None and epochs[-1][:, KL].sum() > config.target_kl:
+            for minibatch in samples.minibatches(config.batch_size, order):
+                watch.add(self._step(minibatch, knobs), len(minibatch) / len(samples.batch))
+            watch.end_epoch()
+            if config.target_kl is not None and watch.kl() > config.target_kl:
                 break
         if self._return_stats == "previous":
-            self.policy.critic.absorb(batch.returns)
-        # Only now: until here the policy saw the numbers it acted on (S10).
-        drift = absorb_obs(self.policy, batch, rollout)
+            self.policy.critic.absorb(samples.batch.returns)
+        # Only now: until here the policy saw the statistics that it acted with (S10).
+        metrics = targets.metrics | absorb_obs(self.policy, samples.batch, rollout)
         self.update += 1
-        return summarize(epochs, samples, self.policy, knobs, drift | memory_metrics(rollout, samples, self.policy))
+        return watch.summary(samples, self.policy, knobs, metrics | memory_metrics(rollout, samples, self.policy))
 
-    def _step(self, minibatch: Batch, knobs: Knobs) -> Tensor:
+    def _step(self, minibatch: Batch, knobs: Knobs) -> Watched:
         """One gradient step. Micro-batches weigh by their share, so that they add up to the one large batch (S9)."""
         if self._ppo.advantage_norm == "minibatch":
             minibatch = replace(minibatch, advantage=normalized(minibatch.advantage))
-        seen = torch.zeros(len(WATCHED))
+        seen = []
         for piece in pieces(minibatch, self._ppo.micro_batch_size):
             share = len(piece) / len(minibatch)
-            output = self.policy(*piece.inputs)
-            losses = ppo_losses(output, piece, self.policy.critic, knobs, self._ppo)
+            losses = self.objective(self.policy, piece, knobs)
             self.gradient.add(losses.total, share)
-            seen += watched(losses) * share
-        return torch.cat((seen, self.gradient.step()))
+            seen.append((share, losses.watched))
+        return combined(seen) | self.gradient.step(knobs)
 
     # tour: end
+
+    def state(self) -> dict[str, Any]:
+        """For checkpoints."""
+        return {"update": self.update}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """From a checkpoint."""
+        self.update = state["update"]

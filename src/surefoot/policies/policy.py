@@ -152,7 +152,7 @@ class ActorCritic(Policy):
         self.critic_body = self._build_critic_body(encoder)
         self.head = build_head(self.actor_body.output_size, action_spec, config)
         critic_size = (self.critic_body or self.actor_body).output_size
-        self.critic = critics[config.critic](critic_size, config, normalize)
+        self.critic = critics[config.critic.kind](critic_size, config, normalize)
 
     def forward(
         self,
@@ -210,7 +210,7 @@ class ActorCritic(Policy):
         config = self._config
         if config.share_trunk:
             return None
-        if not config.memory.shared or config.memory.kind == "none":
+        if not config.share_memory or config.memory.kind == "none":
             return self._build_body(None, own_encoder)
         keys = config.critic_obs
         encoder, size = self._build_encoder(keys, own_encoder) if keys else (None, 0)

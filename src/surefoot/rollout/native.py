@@ -46,7 +46,7 @@ class NativeCollector:
         """T steps of every row, then V of what the steps left open; no Python until all of it is done."""
         rows = self.rows
         self._sync(policy)  # first: a policy that is refused must not cost the rows their episodes
-        rows.begin(policy)
+        rows.begin()
         memory = rows.memory  # a copy, which the core carries through all steps
         running = dict(zip(("running_reward", "running_length"), rows.episodes.running, strict=True))
         result = self._env.core.collect(

@@ -21,7 +21,7 @@ class Rows:
     """The envs, the memory they write into, and how far they are; `step` counts steps of a row."""
 
     def __init__(self, env: VecEnv, policy: Policy, num_steps: int, seed: int, chunks: Chunks | None = None) -> None:
-        self.env, self.seed = env, seed
+        self.env, self.seed, self._policy = env, seed, policy
         chunks = chunks or Chunks(num_steps, num_steps)
         check_memory(num_steps, env, policy, chunks)
         self.buffer = RolloutBuffer(num_steps, env, policy, chunks)
@@ -29,21 +29,23 @@ class Rows:
         self.step = self.first_step = 0
         self._is_underway = False
         self._memories: list[State] = []
-        self.restart(policy)
+        self.is_exact = True
+        """Whether the last saved state could be restored in full, running episodes included."""
+        self.restart()
 
-    def restart(self, policy: Policy) -> None:
+    def restart(self) -> None:
         """Start every env and every row's memory anew."""
         self.env.reset(self.buffer.opening, self.step)
         check_step(self.env, self.buffer.opening, self.step)
         self.buffer.episode_start[-1] = True
-        self._set_memory(policy.initial_state(self.env.num_rows))
+        self._set_memory(self._policy.initial_state(self.env.num_rows))
         self.episodes.forget_running()
         self._is_underway = False
 
-    def begin(self, policy: Policy) -> None:
+    def begin(self) -> None:
         """Make ready for a rollout."""
         if self._is_underway:  # the last one was given up halfway
-            self.restart(policy)
+            self.restart()
         self.buffer.carry_over()
         self.first_step, self.step = self.step, self.step + len(self.buffer.slots)
         self._is_underway = True
@@ -95,17 +97,17 @@ class Rows:
             "envs": None if self._is_underway else self.env.save_state(),
         }
 
-    def load_state(self, state: dict[str, Any], policy: Policy) -> bool:
-        """Go on from a checkpoint; False if the envs had to start new episodes instead."""
+    def load_state(self, state: dict[str, Any]) -> None:
+        """From a checkpoint; `is_exact` is false if the envs had to start new episodes."""
         self.step = state["step"]
         self.episodes.load_state(state["episodes"])
-        if not self._can_load(state["envs"]) or not self.buffer.fits(state["opening"]):
-            self.restart(policy)
-            return False
+        self.is_exact = self._can_load(state["envs"]) and self.buffer.fits(state["opening"])
+        if not self.is_exact:
+            self.restart()
+            return
         self.env.load_state(state["envs"], self.step)
         self.buffer.load_opening(state["opening"])
         self._set_memory(tuple(state["memory"]))
-        return True
 
     def _can_load(self, saved: dict[str, Any] | None) -> bool:
         """Whether a state of the envs is there, and of the kind that these envs have: another engine has its own."""

@@ -21,7 +21,7 @@ class StepwiseCollector:
     def collect(self, policy: Policy) -> Rollout:
         """T steps of every row, then V of what the steps left open."""
         rows, buffer, open_ends = self.rows, self.rows.buffer, OpenEnds()
-        rows.begin(policy)
+        rows.begin()
         noise = rows.noise(policy)
         with torch.inference_mode():
             for t in range(len(buffer.slots)):

@@ -49,7 +49,7 @@ class Alert:
 
 def _kl_limits(config: Config) -> Limits:
     """0.05, unless the settings ask for more."""
-    adaptive = config.optimizer.desired_kl if config.optimizer.lr_schedule == "kl_adaptive" else 0.0
+    adaptive = max((getattr(schedule, "desired_kl", 0.0) for schedule in config.schedules.values()), default=0.0)
     bad = max(HIGH_KL, 2 * adaptive, 2 * (config.ppo.target_kl or 0.0))
     return Limits(bad, 0.6 * bad)
 
@@ -88,13 +88,19 @@ def _more_exploration(config: Config) -> list[str]:
 
 
 def _wider_noise(config: Config) -> list[str]:
-    policy, coef = config.policy, config.ppo.entropy_coef
-    tips = [f"raise policy.std_floor from {policy.std_floor:g} to {5 * policy.std_floor:.1g} (a new run)"]
-    if policy.log_std < -1:
-        tips.append(f"start wider: raise policy.log_std from {policy.log_std:g} to -1 (a new run)")
-    if policy.std != "fixed":
+    noise, floor, coef = config.policy.distribution, _std_floor(config), config.ppo.entropy_coef
+    tips = [f"raise policy.distribution.std_floor from {floor:g} to {5 * floor:.1g} (a new run)"]
+    log_std = getattr(noise, "log_std", 0.0)
+    if log_std < -1:
+        tips.append(f"start wider: raise policy.distribution.log_std from {log_std:g} to -1 (a new run)")
+    if getattr(noise, "std", "learned") != "fixed":
         tips.append(f"raise ppo.entropy_coef from {coef:g} to {max(0.001, 3 * coef):.1g}")
     return tips
+
+
+def _std_floor(config: Config) -> float:
+    """Of distributions that have one."""
+    return getattr(config.policy.distribution, "std_floor", 0.0)
 
 
 def _finite_numbers(config: Config) -> list[str]:
@@ -111,7 +117,8 @@ def _finite_numbers(config: Config) -> list[str]:
 def _steady_workers(config: Config) -> list[str]:
     return [
         "read log.txt: it has the traceback, the env's index and its seed",
-        f"if the env is slow rather than stuck, raise rollout.step_timeout_s from {config.rollout.step_timeout_s:g}",
+        "if the env is slow rather than stuck, raise rollout.engine.step_timeout_s"
+        f" from {getattr(config.rollout.engine, 'step_timeout_s', 60):g}",
     ]
 
 
@@ -186,9 +193,9 @@ ALERTS = (
         "std_at_floor",
         (names.STD,),
         "std at its floor",
-        "the action noise is as small as policy.std_floor lets it be: the policy no longer explores",
+        "the action noise is as small as policy.distribution.std_floor lets it be: the policy no longer explores",
         lambda: plain(names.STD),
-        lambda config: Limits(2 * config.policy.std_floor, 3 * config.policy.std_floor),
+        lambda config: Limits(2 * _std_floor(config), 3 * _std_floor(config)),
         _wider_noise,
     ),
     Alert(

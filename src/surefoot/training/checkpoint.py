@@ -19,7 +19,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from surefoot.core.errors import CheckpointError, CheckpointMismatchError
+from surefoot.core.errors import CheckpointError
 from surefoot.training.migrations import FORMAT_VERSION, migrate
 
 TEMPORARY_SUFFIX = ".tmp"
@@ -72,21 +72,6 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 def check_savable(state: Mapping[str, Any]) -> None:
     """Refuse a state that no checkpoint can hold, before there is anything to lose."""
     _serialize(state)
-
-
-def check_shapes(module: torch.nn.Module, state: Mapping[str, Tensor], what: str) -> None:
-    """Refuse missing, unknown or differently shaped tensors, listing them."""
-    ours = {name: tuple(value.shape) for name, value in module.state_dict().items()}
-    theirs = {name: tuple(value.shape) for name, value in state.items()}
-    differences = [f"no {name}" for name in ours if name not in theirs]
-    differences += [f"unknown {name}" for name in theirs if name not in ours]
-    differences += [
-        f"{name} is {theirs[name]}, not {shape}"
-        for name, shape in ours.items()
-        if name in theirs and theirs[name] != shape
-    ]
-    if differences:
-        raise CheckpointMismatchError(f"the checkpoint does not fit this {what}: {'; '.join(differences)}")
 
 
 def _read_metadata(path: Path) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Older checkpoint formats, brought up to date one version at a time.
 
 When the format changes: raise FORMAT_VERSION, add the step from the version before, and keep a fixture of the old one
-in `tests/training/checkpoints/`.
+in `tests/training/checkpoints/`. Settings that were renamed are handled where configs are built (core/old_settings.py).
 """
 
 from collections.abc import Callable
@@ -9,9 +9,32 @@ from typing import Any
 
 from surefoot.core.errors import CheckpointError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+_DERIVED = ("optimizer", "update", "reward_scaler")
+
+
+def _parts_by_name(state: dict[str, Any]) -> dict[str, Any]:
+    """Version 2: every part's state under the part's own name; terms, transforms and hooks have states too."""
+    if "optimizer" not in state:  # a bare policy
+        return state
+    schedules = {}
+    config = state.get("config", {}).get("optimizer", {})
+    if config.get("lr_schedule") == "kl_adaptive":
+        saved = state["schedules"]
+        adaptive = {"value": saved["adaptive_lr"]}
+        schedules["lr"] = {"kind": "kl_adaptive", "start": saved["configured_lr"], "state": adaptive}
+    return {key: value for key, value in state.items() if key not in _DERIVED} | {
+        "gradient": {"adam": state["optimizer"], "transforms": {}},
+        "objective": {},
+        "learner": {"update": state["update"]},
+        "scorer": {"reward_scaler": state["reward_scaler"], "estimator": {}},
+        "schedules": schedules,
+        "hooks": {},
+    }
+
+
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _parts_by_name}
 """Version n -> what turns its state into one of version n + 1."""
 
 
@@ -20,5 +43,8 @@ def migrate(state: dict[str, Any], version: int) -> dict[str, Any]:
     for old in range(version, FORMAT_VERSION):
         if old not in MIGRATIONS:
             raise CheckpointError(f"checkpoint format version {old} is too old to be read")
-        state = MIGRATIONS[old](state)
+        try:
+            state = MIGRATIONS[old](state)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise CheckpointError(f"a checkpoint of format version {old} is damaged: {error}") from error
     return state

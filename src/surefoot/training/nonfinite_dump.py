@@ -26,7 +26,7 @@ def write_dump(
         "weights": _describe(trainer.policy.state_dict()),
         "optimizer": {
             kind: _describe(moments)
-            for kind, moments in trainer.learner.gradient.state().items()
+            for kind, moments in trainer.learner.gradient.state()["adam"].items()
             if isinstance(moments, dict)
         },
         "rollout": _describe(_rollout_tensors(trainer)),

@@ -9,6 +9,7 @@ from surefoot.telemetry import names
 from surefoot.telemetry.machine import CpuWait, memory_metrics
 from surefoot.telemetry.sinks import Sink
 from surefoot.telemetry.watch import AlertWatch, Change
+from surefoot.training.hooks import Hook
 
 _log = logging.getLogger("surefoot")
 
@@ -51,10 +52,11 @@ def metrics_of(report: IterationReport, elapsed_s: float) -> dict[str, float]:
     return metrics | learned.metrics | report.metrics
 
 
-class Report:
+class Report(Hook):
     """Watches every iteration; writes every n-th, any that carries something from another hook, and new alerts."""
 
     def __init__(self, sink: Sink, every: int, watch: AlertWatch, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
         self._sink, self._every, self._watch, self._clock = sink, every, watch, clock
         self._began, self._cpu_wait = clock(), CpuWait()
 
@@ -66,8 +68,11 @@ class Report:
             _tell(change, report.progress.step)
         metrics |= {change.alert.key: 0.0 for change in changes if not change.is_raised}
         metrics |= {alert.key: 1.0 for alert in self._watch.raised}
-        if report.progress.iteration % self._every == 0 or report.metrics or changes or report.progress.is_done:
+        if report.progress.iteration % self._every == 0 or report.metrics or changes or self._is_last(report):
             self._sink.write(report.progress.step, metrics | memory_metrics())
+
+    def _is_last(self, report: IterationReport) -> bool:
+        return report.progress.is_done or (hasattr(self, "run") and self.run.is_ending)
 
 
 def _tell(change: Change, step: int) -> None:

@@ -3,6 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Iterable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ from torch import Tensor
 from surefoot.core.config import Config
 from surefoot.core.errors import NonFiniteError
 from surefoot.core.records import IterationReport
+from surefoot.core.state import load_states, states
 from surefoot.telemetry import names
+from surefoot.training.hooks import Hook
 from surefoot.training.nonfinite_dump import write_dump
 from surefoot.training.reporting import metrics_of
-from surefoot.training.trainer import Trainer
+from surefoot.training.trainer import LEARNED, Trainer
 
 _log = logging.getLogger("surefoot")
 
@@ -23,7 +26,7 @@ FORGIVEN_AFTER = 100
 _REMEMBERED = 10
 
 
-class RollBack:
+class RollBack(Hook):
     """The first hook of all: what it lets pass is fit to be evaluated, reported and saved.
 
     The learner skips steps whose gradient is not finite. This looks at what that cannot mend: many in a row, or weights
@@ -31,6 +34,7 @@ class RollBack:
     """
 
     def __init__(self, trainer: Trainer, config: Config, folder: Path | None) -> None:
+        super().__init__()
         self._trainer, self._config, self._folder = trainer, config, folder
         self._good = learning_state(trainer)
         self._recent: deque[dict[str, float]] = deque(maxlen=_REMEMBERED)
@@ -79,13 +83,11 @@ class RollBack:
             self._rollbacks = 0
 
     def _go_back(self) -> None:
-        trainer, good = self._trainer, self._good
-        trainer.policy.load_state_dict(good["policy"])
-        trainer.learner.gradient.load_state(good["optimizer"])
-        trainer.schedules.load_state(good["schedules"])
-        rows = trainer.collector.rows
+        parts = self._trainer.parts()
+        load_states({name: parts[name] for name in LEARNED}, self._good)
+        rows = self._trainer.collector.rows
         if not _is_finite(rows.memory):
-            rows.restart(trainer.policy)
+            rows.restart()
 
     def _dump(self, step: int, trouble: str) -> Path | None:
         if self._folder is None:
@@ -94,15 +96,22 @@ class RollBack:
 
 
 def learning_state(trainer: Trainer) -> dict[str, Any]:
-    """A copy of all that an update changes: weights, statistics, moments, the adaptive rate.
+    """A copy of all that an update changes: weights, statistics, moments, states of terms and schedules.
 
     Not the reward scaler: it only ever sees rewards, which are checked where they come in.
     """
-    return {
-        "policy": {name: value.clone() for name, value in trainer.policy.state_dict().items()},
-        "optimizer": trainer.learner.gradient.state(),
-        "schedules": trainer.schedules.state(),
-    }
+    parts = trainer.parts()
+    copied: dict[str, Any] = _copied(states({name: parts[name] for name in LEARNED}))
+    return copied
+
+
+def _copied(value: Any) -> Any:
+    """With tensors of its own, so that the next update does not change them."""
+    if isinstance(value, dict):
+        return {key: _copied(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_copied(part) for part in value)
+    return value.clone() if isinstance(value, Tensor) else deepcopy(value)
 
 
 def _is_finite(tensors: Iterable[Tensor]) -> bool:

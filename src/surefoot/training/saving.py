@@ -6,26 +6,30 @@ from typing import Any
 
 from surefoot.core.errors import RunDirectoryError
 from surefoot.core.records import IterationReport
-from surefoot.training.hooks import Every
+from surefoot.training.hooks import Every, Hook
 from surefoot.training.run_directory import RunDirectory
 
 _log = logging.getLogger("surefoot")
 
 
-class SaveCheckpoints:
+class SaveCheckpoints(Hook):
     """Saves every so many steps, retries after a failure, and always saves at the end."""
 
     def __init__(
         self, run: RunDirectory, state: Callable[[], dict[str, Any]], every: int, keep: int, start: int
     ) -> None:
-        self._run, self._state, self._keep = run, state, keep
+        super().__init__()
+        self._directory, self._state, self._keep = run, state, keep
         self._every = Every(every, start)
         self._is_due = self._has_failed = False
+        self.is_asked = False
+        """Set to save after this iteration, whatever the interval says."""
         self._saved_step: int | None = None
 
     def after_iteration(self, report: IterationReport) -> None:
         """Save if it is time, or was and could not be done."""
-        self._is_due = self._every.is_due(report.progress.step) or self._is_due
+        self._is_due = self._every.is_due(report.progress.step) or self._is_due or self.is_asked
+        self.is_asked = False
         # After an update with bad steps, weights may be on their way to NaN: better an older checkpoint than that one.
         if self._is_due and not report.learned.skipped_steps:
             self._is_due = not self.save(report.progress.step)
@@ -34,8 +38,8 @@ class SaveCheckpoints:
         """Save where the run ended; if that fails, it must not look like a success."""
         if not self.save(step):
             raise RunDirectoryError(
-                f"the run ended at step {step}, but that could not be saved in {self._run.path}; what was saved before"
-                " is intact, free some space and resume from there"
+                f"the run ended at step {step}, but that could not be saved in {self._directory.path}; older ones"
+                " are intact: free some space and resume from there"
             )
 
     def save(self, step: int) -> bool:
@@ -43,7 +47,7 @@ class SaveCheckpoints:
         if step == self._saved_step:
             return True
         try:
-            self._run.save(step, self._state(), self._keep)
+            self._directory.save(step, self._state(), self._keep)
         except OSError as error:
             if not self._has_failed:
                 _log.warning("checkpoint at step %d not saved (%s); training goes on, will retry", step, error.strerror)

@@ -1,57 +1,72 @@
 """The trainer: collect, score, learn, report. Everything else attaches as a hook."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from surefoot.core.records import IterationReport, Progress
-from surefoot.learning.advantage import Scorer
+from surefoot.core.state import ModuleState, Stateful
 from surefoot.learning.learner import Learner
 from surefoot.learning.schedules import Schedules
+from surefoot.learning.scorer import Scorer
 from surefoot.policies.policy import Policy
 from surefoot.rollout.collector import Collector
-from surefoot.training.hooks import Hook
+from surefoot.training.hooks import HookGroup
+
+LEARNED = ("policy", "gradient", "objective", "schedules")
+"""Parts that an update changes, and that a rollback restores."""
 
 
 class Trainer:
     """Owns the parts of a run and its progress."""
 
     def __init__(
-        self,
-        policy: Policy,
-        collector: Collector,
-        scorer: Scorer,
-        learner: Learner,
-        schedules: Schedules,
-        total_steps: int,
+        self, policy: Policy, collector: Collector, scorer: Scorer, learner: Learner, schedules: Schedules, total: int
     ) -> None:
         self.policy, self.collector, self.scorer = policy, collector, scorer
-        self.learner, self.schedules = learner, schedules
-        self.progress = Progress(0, total_steps)
+        self.learner, self.schedules, self.hooks = learner, schedules, HookGroup({})
+        self.progress = Progress(0, total)
 
     def set_total(self, steps: int) -> None:
         """Change how many steps the run has in all."""
         self.progress = replace(self.progress, total=steps)
 
-    def train(self, hooks: Sequence[Hook] = (), should_stop: Callable[[], bool] = lambda: False) -> None:
+    def train(self, should_stop: Callable[[], bool] = lambda: False) -> None:
         """Iterate until the steps are used up or somebody asks to stop; an iteration is never cut short."""
         while not self.progress.is_done and not should_stop():
-            report = self.iterate()
-            for hook in hooks:
-                hook.after_iteration(report)
+            self.hooks.after_iteration(self.iterate())
 
     # tour: iterate
     def iterate(self) -> IterationReport:
         """Collect, score, learn, report."""
+        self.hooks.before_rollout()
         began = time.perf_counter()
         knobs = self.schedules.at(self.progress)
         rollout = self.collector.collect(self.policy)
         collected = time.perf_counter()
-        targets = self.scorer.score(rollout)
+        self.hooks.after_rollout(rollout)
+        targets = self.scorer.score(rollout, self.policy.critic)
         learned = self.learner.learn(rollout, targets, knobs)
         self.schedules.observe(learned)
+        self.learner.objective.observe(learned)
         self.progress = self.progress.advance(rollout.num_steps)
         rollout_s, learn_s = collected - began, time.perf_counter() - collected
         return IterationReport(self.progress, rollout.stats, learned, rollout_s, learn_s)
 
     # tour: end
+
+    def parts(self) -> dict[str, Stateful]:
+        """Everything that has state, by the name it has in checkpoints (S15)."""
+        learner, rows = self.learner, self.collector.rows
+        parts: dict[str, Stateful] = {"policy": ModuleState(self.policy, "policy"), "gradient": learner.gradient}
+        parts |= {"objective": learner.objective, "learner": learner, "scorer": self.scorer}
+        return parts | {"schedules": self.schedules, "progress": self, "collector": rows}
+
+    def state(self) -> dict[str, Any]:
+        """The trainer's own: its progress."""
+        return {"step": self.progress.step, "iteration": self.progress.iteration}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """From a checkpoint; the total stays that of the config."""
+        self.progress = Progress(total=self.progress.total, **state)

@@ -12,7 +12,7 @@ from surefoot.core.config import Config
 from surefoot.core.records import Knobs, Learned, Rollout, Targets
 from surefoot.core.tree import tree_items, tree_map
 from surefoot.envs.protocol import VecEnv
-from surefoot.learning.losses import Losses, ppo_losses
+from surefoot.learning.terms import Losses
 from surefoot.native.kernels import readable_only
 from surefoot.policies.policy import Policy
 from surefoot.rollout.buffer import RolloutBuffer
@@ -68,7 +68,7 @@ class Traveler:
         memory = memory_of(rows.buffer) | {
             f"{STATE} {part}, carried": tensor.clone() for part, tensor in enumerate(rows.memory)
         }
-        targets = trainer.scorer.score(rollout)
+        targets = trainer.scorer.score(rollout, trainer.policy.critic)
         losses, gradient = self._first_losses(rollout, targets, knobs)
         with readable_only():
             _, readable_gradient = self._first_losses(rollout, targets, knobs)
@@ -84,8 +84,7 @@ class Traveler:
         """Losses and gradient over the whole rollout, before anything is learned from it."""
         policy, samples = self.trainer.policy, samples_of(rollout, targets, self._ppo)
         batch = next(samples.minibatches(len(samples.batch)))
-        output = policy(*batch.inputs)
-        losses = ppo_losses(output, batch, policy.critic, knobs, self._ppo)
+        losses = self.trainer.learner.objective(policy, batch, knobs)
         parameters = [parameter for parameter in policy.parameters() if parameter.requires_grad]
         pieces = torch.autograd.grad(losses.total, parameters, materialize_grads=True)
         return losses, torch.cat([piece.reshape(-1) for piece in pieces])

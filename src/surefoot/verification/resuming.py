@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from surefoot.compose import build_trainer
+from surefoot.core.state import load_states, states
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
-from surefoot.training.restore import restore_trainer, trainer_state
 from surefoot.training.trainer import Trainer
 from surefoot.verification.legs import memory_of
 from surefoot.verification.report import Findings
@@ -28,12 +28,13 @@ def compare_resume(findings: Findings, subject: Subject, engine: str) -> None:
         with subject.opened(engine) as env:
             trainer = build_trainer(subject.config, env, subject.new_policy(env))
             trainer.iterate()
-            write_checkpoint(file, trainer_state(trainer))
+            write_checkpoint(file, states(trainer.parts()))
             can_save = trainer.collector.rows.can_save_envs()
             memory, weights = _iterated(trainer)
         with subject.opened(engine) as env:
             trainer = build_trainer(subject.config, env, subject.new_policy(env))
-            is_exact = restore_trainer(trainer, read_checkpoint(file))
+            load_states(trainer.parts(), read_checkpoint(file))
+            is_exact = trainer.collector.rows.is_exact
             resumed, resumed_weights = _iterated(trainer)
     if not can_save:
         findings.skip(NAME, ROLLOUT, _WEAKER)

@@ -80,7 +80,7 @@ def _normalizers(policy: Policy) -> list[str]:
 
 
 def _first(leg: Leg) -> Tensor:
-    return torch.stack([part.detach().double() for part in vars(leg.losses).values()])
+    return torch.stack([part.detach().double() for part in (leg.losses.total, *leg.losses.watched.values())])
 
 
 def _means(leg: Leg) -> Tensor:

@@ -40,7 +40,7 @@ def main(settings: Raw, arguments: list[str], rest: list[str]) -> int:
         if not num_envs_list or min(num_envs_list) < 1:
             raise ConfigError([f"--num-envs-list: needs numbers of at least 1 (got {num_envs_list})"])
         run = run_config(target, config, settings)
-        sweep = Sweep(num_envs_list, named_engines(engines) or [run.rollout.engine], only_rollout)
+        sweep = Sweep(num_envs_list, named_engines(engines) or [run.rollout.engine.kind], only_rollout)
         return deliver(bench_scaling(run, sweep, effort, say), arguments, output)
 
     return parse(scaling, "bench scaling", rest)

@@ -18,7 +18,9 @@ GROUPS_FROM = 32
 """Envs from which acting in two groups pays, where envs step while the policy infers: below, a second inference costs
 more than it hides. Halves of 16 rows are also large enough for matrix products to round as those of all rows do."""
 
-engines: Registry["Engine"] = Registry("engine", "surefoot.envs.engines", "rollout.engine")
+engines: Registry["Engine"] = Registry(
+    "engine", "surefoot.envs.engines", "rollout.engine", "Engine", automatic=("native", "local")
+)
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from surefoot.core.config import RolloutConfig
+from surefoot.core.config import Positive, RolloutConfig
 from surefoot.core.cores import available_cores
 from surefoot.core.errors import ConfigError, EnvError
+from surefoot.core.parts import PartSettings, chosen
 from surefoot.core.tree import tree_map
 from surefoot.envs.blueprint import Blueprint, shares
 from surefoot.envs.engines import Engine, RowSpecs, engines, env_groups, joined_state, rows_of
@@ -40,10 +42,20 @@ class ProcessEngine(Engine):
 
     name = "processes"
 
+    class Settings(PartSettings):
+        """What happens when an environment fails."""
+
+        step_timeout_s: Positive = Field(60.0, description="seconds after which an environment call counts as hung")
+        max_restarts: int = Field(
+            10, ge=0, description="restarts of workers within an hour; one more saves and stops the run"
+        )
+
     def __init__(self, blueprint: Blueprint, config: RolloutConfig) -> None:
         if config.groups > MAX_GROUPS:
             raise ConfigError([f"rollout.groups: at most {MAX_GROUPS} with the processes engine (got {config.groups})"])
-        self._blueprint, self._max_restarts = blueprint, config.max_restarts
+        settings = chosen(config.engine, "surefoot.envs.engines", self.name)
+        assert isinstance(settings, ProcessEngine.Settings)
+        self._blueprint, self._max_restarts = blueprint, settings.max_restarts
         self._specs: RowSpecs
         self._owner = os.getpid()
         self._step = 0
@@ -53,7 +65,7 @@ class ProcessEngine(Engine):
         per_group = [shares(envs, count) for envs in groups]
         self._block_file = anonymous_file("rows")
         self._workers = [
-            WorkerProcess(index, _without_empty(share), self._block_file, config.step_timeout_s)
+            WorkerProcess(index, _without_empty(share), self._block_file, settings.step_timeout_s)
             for index, share in enumerate(zip(*per_group, strict=True))
         ]
         self._in_flight: list[set[int]] = [set() for _ in self._workers]
@@ -173,7 +185,7 @@ class ProcessEngine(Engine):
             if len(self._restarted) >= self._max_restarts:
                 self.close()
                 limit = f"restarted {self._max_restarts} times within an hour" if self._max_restarts else "no restarts"
-                message = f"{fault}; {limit} (rollout.max_restarts)"
+                message = f"{fault}; {limit} (rollout.engine.max_restarts)"
                 raise _error(message, fault) from WorkerTraceError(fault.trace)
             self._restarted.append(now)
             self.restarts += 1

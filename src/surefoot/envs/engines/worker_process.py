@@ -180,7 +180,7 @@ class WorkerProcess:
         self._process.send_signal(signal.SIGUSR1)  # its fault handler writes down where it is
         time.sleep(_DUMP_S)
         message = f"worker {self.index} made no progress for {self._timeout_s:g} s{self._where()}"
-        return WorkerError(f"{message}; raise rollout.step_timeout_s if that is usual", self._trace())
+        return WorkerError(f"{message}; raise rollout.engine.step_timeout_s if that is usual", self._trace())
 
     def _where(self) -> str:
         phase, group, row = (self._status[cell] for cell in (Cell.PHASE, Cell.GROUP, Cell.ROW))

@@ -156,7 +156,9 @@ def _title(groups: Sequence[Group]) -> str:
 def _lead(page: Page, now: datetime) -> str:
     """What was run, in one line."""
     count = len(page.runs)
-    configured = (flat(run.config).get("rollout.engine") for run in page.runs)
+    configured = (
+        flat(run.config).get("rollout.engine.kind", flat(run.config).get("rollout.engine")) for run in page.runs
+    )
     used = [run.engine or engine for run, engine in zip(page.runs, configured, strict=True)]
     engines = list(dict.fromkeys(engine for engine in used if engine))
     seeds = list(dict.fromkeys(settings_of(run)[SEED] for run in page.runs))

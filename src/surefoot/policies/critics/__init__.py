@@ -1,4 +1,4 @@
-"""Critics predict returns from features, own their loss, and decode predictions to raw values; one file a kind."""
+"""Critics predict returns from features, own their loss, and decode predictions to raw values; one file per kind."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ class ValueTargets:
 
 
 class Critic(nn.Module):
-    """Base of critics."""
+    """Base of critics; `config.critic` holds its own settings."""
 
     def __init__(self, latent_size: int, config: PolicyConfig, normalize: NormalizeConfig) -> None:
         super().__init__()
@@ -39,4 +39,4 @@ class Critic(nn.Module):
         """Merge the raw returns of a rollout into running statistics, if there are any."""
 
 
-critics: Registry[Critic] = Registry("critic", "surefoot.policies.critics", "policy.critic")
+critics: Registry[Critic] = Registry("critic", "surefoot.policies.critics", "policy.critic", "Critic")

@@ -1,4 +1,4 @@
-"""Action distributions: a head turns features into a batch of distributions; one file a kind.
+"""Action distributions: a head turns features into a batch of distributions; one file per kind.
 
 A `Distribution` is a value: it samples from given noise, so that who draws the noise (a counter, a native thread) does
 not matter. A `DistributionHead` owns the parameters and knows how raw actions become what the env takes.
@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from surefoot.core.config import PolicyConfig
-from surefoot.core.registry import Registry
+from surefoot.core.parts import chosen
+from surefoot.core.registry import AUTO, Registry
 from surefoot.core.specs import ArraySpec
 
 
@@ -39,7 +40,7 @@ class Distribution(ABC):
 
 
 class DistributionHead(nn.Module):
-    """Features `[B, latent_size]` to a Distribution."""
+    """Features `[B, latent_size]` to a Distribution; `config.distribution` holds its own settings."""
 
     noise_size: int
     """Uniform numbers one row's sample takes."""
@@ -65,7 +66,11 @@ class DistributionHead(nn.Module):
 
 
 distributions: Registry[DistributionHead] = Registry(
-    "distribution", "surefoot.policies.distributions", "policy.distribution"
+    "distribution",
+    "surefoot.policies.distributions",
+    "policy.distribution",
+    "DistributionHead",
+    automatic=("gaussian", "categorical", "multi_discrete", "bernoulli"),
 )
 
 _AUTOMATIC = {
@@ -77,6 +82,8 @@ _AUTOMATIC = {
 
 
 def build_head(latent_size: int, spec: ArraySpec, config: PolicyConfig) -> DistributionHead:
-    """The configured head; `auto` picks by the kind of action space."""
-    kind = _AUTOMATIC[spec.kind] if config.distribution == "auto" else config.distribution
-    return distributions[kind](latent_size, spec, config)
+    """The configured head; `auto` chooses by the kind of action space."""
+    if config.distribution.kind == AUTO:
+        settings = chosen(config.distribution, "surefoot.policies.distributions", _AUTOMATIC[spec.kind])
+        config = config.model_copy(update={"distribution": settings})
+    return distributions[config.distribution.kind](latent_size, spec, config)

@@ -2,12 +2,15 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal, cast
 
 import torch
+from pydantic import Field, field_validator
 from torch import Tensor, nn
 
-from surefoot.core.config import PolicyConfig
+from surefoot.core.config import PolicyConfig, Positive
 from surefoot.core.errors import ConfigError, PolicyError
+from surefoot.core.parts import PartSettings
 from surefoot.core.specs import ArraySpec
 from surefoot.policies.box_muller import box_muller
 from surefoot.policies.distributions import Distribution, DistributionHead, distributions
@@ -45,6 +48,30 @@ class Gaussian(Distribution):
 class GaussianHead(DistributionHead):
     """Mean from features; std = floor + exp(parameter), so the floor holds and the gradient never dies there."""
 
+    class Settings(PartSettings):
+        """Its standard deviation, and how actions fit the bounds."""
+
+        std: Literal["learned", "fixed", "state"] = Field(
+            "learned", description="standard deviation: a learned parameter, fixed, or a function of the state"
+        )
+        log_std: float = Field(0.0, description="initial log of the standard deviation")
+        log_std_groups: dict[str, float] = Field(
+            {}, description="initial log of the standard deviation of slices of the action, e.g. {'3:9': -0.7}"
+        )
+        std_floor: Positive = Field(1e-3, description="lower limit of the standard deviation")
+        action_bounds: Literal["clip", "rescale"] = Field(
+            "clip", description="bounded actions: clip to the bounds, or rescale from [-1, 1] and then clip"
+        )
+
+        @field_validator("log_std_groups")
+        @classmethod
+        def _slices(cls, groups: dict[str, float]) -> dict[str, float]:
+            for key in groups:
+                start, colon, stop = key.partition(":")
+                if not colon or not start.isdigit() or not stop.isdigit() or int(start) >= int(stop):
+                    raise ValueError(f"'{key}' is not a slice; write 'start:stop' such as '0:3'")
+            return groups
+
     low: Tensor
     high: Tensor
 
@@ -52,15 +79,16 @@ class GaussianHead(DistributionHead):
         super().__init__(latent_size, spec, config)
         if spec.kind != "box":
             raise PolicyError(f"a Gaussian needs a Box action, not {spec.kind}; set policy.distribution to auto")
+        settings = cast(GaussianHead.Settings, config.distribution)
         self.action_shape, self.action_dtype = (spec.size,), torch.float32
         self.noise_size = spec.size + spec.size % 2
         self.mean = nn.Linear(latent_size, spec.size)
-        self.std_floor = config.std_floor
-        self.rescale = config.action_bounds == "rescale" and spec.is_bounded
+        self.std_floor = settings.std_floor
+        self.rescale = settings.action_bounds == "rescale" and spec.is_bounded
         register_bounds(self, spec)
-        parameter = initial_log_excess(spec.size, config)
-        self.std_layer = nn.Linear(latent_size, spec.size) if config.std == "state" else None
-        self.log_std = nn.Parameter(parameter, requires_grad=config.std == "learned")
+        parameter = initial_log_excess(spec.size, settings)
+        self.std_layer = nn.Linear(latent_size, spec.size) if settings.std == "state" else None
+        self.log_std = nn.Parameter(parameter, requires_grad=settings.std == "learned")
         if config.orthogonal_init:
             orthogonal_(self.mean, 0.01)
         if self.std_layer is not None:
@@ -86,16 +114,21 @@ def register_bounds(head: DistributionHead, spec: ArraySpec) -> None:
         head.register_buffer(name, flat, persistent=False)
 
 
-def initial_log_excess(size: int, config: PolicyConfig) -> Tensor:
+def initial_log_excess(size: int, settings: GaussianHead.Settings) -> Tensor:
     """The parameter whose floor + exp is the configured initial std of each action element."""
-    log_std = torch.full((size,), config.log_std)
-    for key, value in config.log_std_groups.items():
+    log_std = torch.full((size,), settings.log_std)
+    for key, value in settings.log_std_groups.items():
         start, stop = (int(part) for part in key.split(":"))
         if stop > size:
-            raise ConfigError([f"policy.log_std_groups: '{key}' reaches past the action's {size} elements"])
+            raise ConfigError(
+                [f"policy.distribution.log_std_groups: '{key}' reaches past the action's {size} elements"]
+            )
         log_std[start:stop] = value
-    if bool((log_std.exp() <= config.std_floor).any()):
+    if bool((log_std.exp() <= settings.std_floor).any()):
         raise ConfigError(
-            [f"policy.log_std: an initial std below policy.std_floor {config.std_floor}; raise one or lower the other"]
+            [
+                "policy.distribution.log_std: the initial standard deviation is below std_floor"
+                f" {settings.std_floor}; raise the first or lower the second"
+            ]
         )
-    return (log_std.exp() - config.std_floor).log()
+    return (log_std.exp() - settings.std_floor).log()

@@ -1,19 +1,20 @@
-"""Encoders turn a prepared observation into features `[B, output_size]`; one file an encoder."""
+"""Encoders turn a prepared observation into features `[B, output_size]`; one file per encoder."""
 
 from torch import Tensor, nn
 
-from surefoot.core.config import EncoderConfig, PolicyConfig
+from surefoot.core.config import PolicyConfig
+from surefoot.core.parts import PartSettings, chosen
 from surefoot.core.records import Obs
-from surefoot.core.registry import Registry
+from surefoot.core.registry import AUTO, Registry
 from surefoot.core.specs import ArraySpec, ObsSpec
 
 
 class Encoder(nn.Module):
-    """Base of encoders: built from what it sees and how it is configured."""
+    """Base of encoders: built from the observation's spec, its own settings and the policy's config."""
 
     output_size: int
 
-    def __init__(self, spec: ObsSpec, config: EncoderConfig, policy: PolicyConfig) -> None:
+    def __init__(self, spec: ObsSpec, settings: PartSettings, policy: PolicyConfig) -> None:
         super().__init__()
 
     def forward(self, obs: Obs) -> Tensor:
@@ -21,15 +22,17 @@ class Encoder(nn.Module):
         raise NotImplementedError
 
 
-encoders: Registry[Encoder] = Registry("encoder", "surefoot.policies.encoders", "policy.encoder")
+encoders: Registry[Encoder] = Registry(
+    "encoder", "surefoot.policies.encoders", "policy.encoder", "Encoder", automatic=("conv", "dict", "identity")
+)
 
 
-def build_encoder(spec: ObsSpec, config: EncoderConfig, policy: PolicyConfig) -> Encoder:
+def build_encoder(spec: ObsSpec, settings: PartSettings, policy: PolicyConfig) -> Encoder:
     """The configured encoder; `auto` takes conv for images, dict for dicts, identity for the rest."""
-    kind = config.kind
-    if kind == "auto":
+    if settings.kind == AUTO:
         kind = "dict" if isinstance(spec, dict) else _automatic(spec)
-    return encoders[kind](spec, config, policy)
+        settings = chosen(settings, "surefoot.policies.encoders", kind)
+    return encoders[settings.kind](spec, settings, policy)
 
 
 def _automatic(spec: ArraySpec) -> str:

@@ -3,10 +3,12 @@
 import math
 
 import torch
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from surefoot.core.config import EncoderConfig, PolicyConfig
+from surefoot.core.config import Count, PolicyConfig, Sizes
 from surefoot.core.errors import PolicyError
+from surefoot.core.parts import PartSettings
 from surefoot.core.records import Obs
 from surefoot.core.specs import ObsSpec
 from surefoot.policies.encoders import Encoder, encoders
@@ -18,8 +20,22 @@ from surefoot.policies.networks import MLP
 class ConvEncoder(Encoder):
     """Conv layers with ReLU, then one linear layer to `features`. Takes HxW, HxWxC or CxHxW."""
 
-    def __init__(self, spec: ObsSpec, config: EncoderConfig, policy: PolicyConfig) -> None:
-        super().__init__(spec, config, policy)
+    class Settings(PartSettings):
+        """Its layers, and the size of its output."""
+
+        channels: Sizes = Field((16, 32), description="channels of each layer")
+        kernels: Sizes = Field((4, 3), description="kernel size of each layer")
+        strides: Sizes = Field((2, 2), description="stride of each layer")
+        features: Count = Field(64, description="size of the output")
+
+        @model_validator(mode="after")
+        def _same_length(self) -> "ConvEncoder.Settings":
+            if not len(self.channels) == len(self.kernels) == len(self.strides):
+                raise ValueError("channels, kernels and strides need the same number of entries")
+            return self
+
+    def __init__(self, spec: ObsSpec, settings: Settings, policy: PolicyConfig) -> None:
+        super().__init__(spec, settings, policy)
         shape = single(spec, "conv").shape
         if len(shape) not in (2, 3):
             raise PolicyError(f"the conv encoder takes images of 2 or 3 axes, not shape {shape}")
@@ -27,18 +43,18 @@ class ConvEncoder(Encoder):
         self._channels_last = len(shape) == 3 and shape[2] < shape[0]
         channels, *size = shape if len(shape) == 3 and not self._channels_last else _last_first(shape)
         layers: list[nn.Module] = []
-        for width, kernel, stride in zip(config.channels, config.kernels, config.strides, strict=True):
+        for width, kernel, stride in zip(settings.channels, settings.kernels, settings.strides, strict=True):
             layers += [nn.Conv2d(channels, width, kernel, stride), nn.ReLU()]
             size = [(length - kernel) // stride + 1 for length in size]
             channels = width
         if min(size) < 1:
             raise PolicyError(
-                f"an image of {shape} is too small for kernels {config.kernels} and strides"
-                f" {config.strides}; use fewer or smaller layers in policy.encoder"
+                f"an image of {shape} is too small for kernels {settings.kernels} and strides"
+                f" {settings.strides}; use fewer or smaller layers in policy.encoder"
             )
         self.layers = nn.Sequential(*layers, nn.Flatten())
-        self.project = MLP(channels * math.prod(size), (config.features,), policy.activation)
-        self.output_size = config.features
+        self.project = MLP(channels * math.prod(size), (settings.features,), policy.activation)
+        self.output_size = settings.features
 
     def forward(self, obs: Obs) -> Tensor:
         assert isinstance(obs, Tensor)

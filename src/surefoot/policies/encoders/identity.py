@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
-from surefoot.core.config import EncoderConfig, PolicyConfig
+from surefoot.core.config import PolicyConfig
 from surefoot.core.errors import PolicyError
+from surefoot.core.parts import PartSettings
 from surefoot.core.records import Obs
 from surefoot.core.specs import ArraySpec, ObsSpec
 from surefoot.policies.encoders import Encoder, encoders
@@ -20,8 +21,8 @@ def single(spec: ObsSpec, kind: str) -> ArraySpec:
 class IdentityEncoder(Encoder):
     """Features = the elements of the observation."""
 
-    def __init__(self, spec: ObsSpec, config: EncoderConfig, policy: PolicyConfig) -> None:
-        super().__init__(spec, config, policy)
+    def __init__(self, spec: ObsSpec, settings: PartSettings, policy: PolicyConfig) -> None:
+        super().__init__(spec, settings, policy)
         self.output_size = single(spec, "identity").size
 
     def forward(self, obs: Obs) -> Tensor:

@@ -1,8 +1,10 @@
 """A multilayer perceptron over the flattened observation."""
 
+from pydantic import Field
 from torch import Tensor
 
-from surefoot.core.config import EncoderConfig, PolicyConfig
+from surefoot.core.config import PolicyConfig, Sizes
+from surefoot.core.parts import PartSettings
 from surefoot.core.records import Obs
 from surefoot.core.specs import ObsSpec
 from surefoot.policies.encoders import Encoder, encoders
@@ -14,9 +16,14 @@ from surefoot.policies.networks import MLP
 class MLPEncoder(Encoder):
     """Hidden sizes from `layers`, the policy's activation."""
 
-    def __init__(self, spec: ObsSpec, config: EncoderConfig, policy: PolicyConfig) -> None:
-        super().__init__(spec, config, policy)
-        self.network = MLP(single(spec, "mlp").size, config.layers, policy.activation)
+    class Settings(PartSettings):
+        """Its layers."""
+
+        layers: Sizes = Field((64,), description="hidden sizes")
+
+    def __init__(self, spec: ObsSpec, settings: Settings, policy: PolicyConfig) -> None:
+        super().__init__(spec, settings, policy)
+        self.network = MLP(single(spec, "mlp").size, settings.layers, policy.activation)
         self.output_size = self.network.output_size
 
     def forward(self, obs: Obs) -> Tensor:

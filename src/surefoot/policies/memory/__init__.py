@@ -1,8 +1,8 @@
-"""Memory between encoder and trunk: what a policy carries from step to step; one file a kind."""
+"""Memory between encoder and trunk: what a policy carries from step to step; one file per kind."""
 
 from torch import Tensor, nn
 
-from surefoot.core.config import MemoryConfig
+from surefoot.core.parts import PartSettings
 from surefoot.core.records import State
 from surefoot.core.registry import Registry
 
@@ -14,7 +14,7 @@ class Memory(nn.Module):
     state_names: tuple[str, ...] = ()
     """What the parts of its state are called."""
 
-    def __init__(self, input_size: int, config: MemoryConfig) -> None:
+    def __init__(self, input_size: int, settings: PartSettings) -> None:
         super().__init__()
 
     def initial_state(self, num_rows: int) -> State:
@@ -32,4 +32,4 @@ class Memory(nn.Module):
         """Start from orthogonal weights, if there are any."""
 
 
-memories: Registry[Memory] = Registry("memory", "surefoot.policies.memory", "policy.memory.kind")
+memories: Registry[Memory] = Registry("memory", "surefoot.policies.memory", "policy.memory", "Memory")

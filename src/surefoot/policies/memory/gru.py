@@ -2,7 +2,6 @@
 
 from torch import Tensor, nn
 
-from surefoot.core.config import MemoryConfig
 from surefoot.policies.memory import memories
 from surefoot.policies.memory.recurrent import Recurrent
 from surefoot.policies.memory.scan import gru_scan
@@ -15,8 +14,8 @@ class GRUMemory(Recurrent):
     state_names = ("hidden",)
     keep_gate = 1  # of r, z, n
 
-    def __init__(self, input_size: int, config: MemoryConfig) -> None:
-        super().__init__(nn.GRU(input_size, config.hidden_size, config.layers), config)
+    def __init__(self, input_size: int, settings: Recurrent.Settings) -> None:
+        super().__init__(nn.GRU(input_size, settings.hidden_size, settings.layers), settings)
 
     def scan(
         self, gates: Tensor, weight: Tensor, bias: Tensor, before: list[Tensor], batch_sizes: Tensor, one_path: bool

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from surefoot.core.config import MemoryConfig
+from surefoot.core.parts import PartSettings
 from surefoot.core.records import State
 from surefoot.policies.memory import Memory, memories
 
@@ -11,8 +11,8 @@ from surefoot.policies.memory import Memory, memories
 class NoMemory(Memory):
     """Features pass through; the state is empty."""
 
-    def __init__(self, input_size: int, config: MemoryConfig) -> None:
-        super().__init__(input_size, config)
+    def __init__(self, input_size: int, settings: PartSettings) -> None:
+        super().__init__(input_size, settings)
         self.output_size = input_size
 
     def initial_state(self, num_rows: int) -> State:

@@ -3,10 +3,12 @@
 import math
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from surefoot.core.config import MemoryConfig
+from surefoot.core.config import Count
+from surefoot.core.parts import PartSettings
 from surefoot.core.records import State
 from surefoot.policies.memory import Memory
 
@@ -17,16 +19,22 @@ LONGEST = 100
 class Recurrent(Memory):
     """Layers of cells; torch's own module holds their weights, under the names that everybody knows."""
 
+    class Settings(PartSettings):
+        """Its size."""
+
+        hidden_size: Count = Field(64, description="size of the hidden state")
+        layers: Count = Field(1, description="number of recurrent layers")
+
     cells: nn.RNNBase
     keep_gate: int
     """Which of the gates keeps the past."""
     take_gate: int | None = None
     """Which takes in the new, where that is not what the other does not keep."""
 
-    def __init__(self, cells: nn.RNNBase, config: MemoryConfig) -> None:
-        super().__init__(cells.input_size, config)
+    def __init__(self, cells: nn.RNNBase, settings: Settings) -> None:
+        super().__init__(cells.input_size, settings)
         self.cells = cells
-        self.output_size = config.hidden_size
+        self.output_size = settings.hidden_size
 
     def initial_state(self, num_rows: int) -> State:
         shape = (num_rows, self.cells.num_layers, self.cells.hidden_size)

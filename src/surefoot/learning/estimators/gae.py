@@ -4,9 +4,10 @@ import torch
 from torch import Tensor
 
 from surefoot.core.config import PPOConfig
-from surefoot.core.moments import normalized
+from surefoot.core.parts import PartSettings
 from surefoot.core.records import Rollout, Targets
-from surefoot.learning.reward_scaler import RewardScaler
+from surefoot.learning.estimators import Estimator, estimators
+from surefoot.policies.critics import Critic
 
 
 # tour: gae
@@ -40,25 +41,18 @@ def gae(
     return advantages, advantages + values
 
 
-# tour: end
+@estimators.register("gae")
+class GAE(Estimator):
+    """`ppo.gamma` and `ppo.gae_lambda` are its discounts."""
 
+    def __init__(self, settings: PartSettings, ppo: PPOConfig) -> None:
+        super().__init__(settings, ppo)
+        self._discounts = (ppo.gamma, ppo.gae_lambda)
 
-class Scorer:
-    """Says what a rollout teaches."""
-
-    def __init__(self, config: PPOConfig, reward_scaler: RewardScaler | None) -> None:
-        self._config, self.reward_scaler = config, reward_scaler
-
-    # tour: score
-    def score(self, rollout: Rollout) -> Targets:
-        """Advantages, normalized over the rollout unless the config says otherwise, and returns."""
-        config = self._config
-        reward = self.reward_scaler.scale(rollout) if self.reward_scaler else rollout.reward
+    def estimate(self, rollout: Rollout, critic: Critic) -> Targets:
         endings = (rollout.terminated, rollout.truncated, rollout.final_value)
-        discounts = (config.gamma, config.gae_lambda)
-        advantage, returns = gae(reward, rollout.value, rollout.last_value, *endings, *discounts, rollout.valid)
-        if config.advantage_norm == "rollout":
-            advantage = normalized(advantage, rollout.valid)
-        return Targets(advantage, returns)
+        values = (rollout.value, rollout.last_value)
+        return Targets(*gae(rollout.reward, *values, *endings, *self._discounts, rollout.valid))
 
-    # tour: end
+
+# tour: end

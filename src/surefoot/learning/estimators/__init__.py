@@ -1,0 +1,32 @@
+"""Estimators turn a rollout into advantages and returns; one file per estimator."""
+
+from typing import Any
+
+from surefoot.core.config import PPOConfig
+from surefoot.core.parts import PartSettings
+from surefoot.core.records import Rollout, Targets
+from surefoot.core.registry import Registry
+from surefoot.policies.critics import Critic
+
+
+class Estimator:
+    """Base of estimators. Rewards arrive scaled if `normalize.reward` is set; `rollout.stats` has raw returns."""
+
+    def __init__(self, settings: PartSettings, ppo: PPOConfig) -> None:
+        pass
+
+    def estimate(self, rollout: Rollout, critic: Critic) -> Targets:
+        """Advantages and returns `[T, N]`, and metrics by their full name."""
+        raise NotImplementedError
+
+    def state(self) -> dict[str, Any]:
+        """For checkpoints."""
+        return {}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """From a checkpoint."""
+
+
+estimators: Registry[Estimator] = Registry(
+    "estimator", "surefoot.learning.estimators", "ppo.estimator", base="Estimator"
+)

@@ -1,0 +1,106 @@
+"""The gradient step: sum micro-batches, run the chain of transforms, then Adam; a bad gradient is skipped."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from surefoot.core.config import OptimizerConfig
+from surefoot.core.errors import CheckpointMismatchError
+from surefoot.core.records import Knobs
+from surefoot.learning.adam import MOMENTS, Adam
+from surefoot.learning.transforms import GradientTransform, Layout, transforms
+from surefoot.learning.transforms.clip_norm import ClipNorm
+
+
+class GradientStep:
+    """Owns the optimizer and the gradient transforms.
+
+    The module's parameters become views of one flat tensor: with small networks, handling a dozen tensors one by one
+    costs more than the arithmetic.
+    """
+
+    def __init__(self, module: nn.Module, config: OptimizerConfig, max_norm: float | None) -> None:
+        self._named = {name: p for name, p in module.named_parameters() if p.requires_grad}
+        self._flat = torch.cat([p.detach().flatten() for p in self._named.values()])
+        self._gradient = torch.zeros_like(self._flat)
+        self._is_begun = False
+        self._layout = _layout(self._named)
+        for name, parameter in self._named.items():
+            parameter.data = self._flat[self._layout[name]].view(parameter.shape)
+        self._parameters = list(self._named.values())
+        self._adam = Adam(self._flat, config)
+        self.transforms: dict[str, GradientTransform] = {
+            name: transforms[settings.kind](settings, name, self._layout)
+            for name, settings in config.transforms.items()
+        }
+        self._clip = ClipNorm(ClipNorm.Settings(max_norm=max_norm), "clip", self._layout)
+
+    def add(self, loss: Tensor, share: float = 1.0) -> None:
+        """Add a loss's gradient, weighted by its share of the samples, to the next step."""
+        pieces = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
+        flat = [piece.reshape(-1) for piece in pieces]
+        if self._is_begun:
+            self._gradient.add_(torch.cat(flat), alpha=share)
+        else:  # large networks are bound by memory bandwidth here: every pass over the gradient counts
+            torch.cat(flat, out=self._gradient)
+            if share != 1.0:
+                self._gradient.mul_(share)
+        self._is_begun = True
+
+    @torch.no_grad()
+    def step(self, knobs: Knobs) -> dict[str, Tensor]:
+        """Transform, clip, step and forget the gradient; `skipped` is 1 if it was not finite."""
+        gradient = self._gradient
+        watched: dict[str, Tensor] = {}
+        for name, transform in self.transforms.items():
+            gradient = transform.apply(gradient, knobs)
+            watched |= {f"{name}/{key}": value for key, value in transform.metrics().items()}
+        gradient = self._clip.apply(gradient, knobs)
+        skipped = 1 - self._clip.norm.isfinite().float()
+        self._adam.step(gradient, knobs.lr, skipped)
+        self._is_begun = False
+        return watched | {"grad_norm": self._clip.norm, "skipped": skipped}
+
+    def state(self) -> dict[str, Any]:
+        """Step count, moments by parameter name, states of the transforms; nothing that the config decides."""
+        states = {name: state for name, transform in self.transforms.items() if (state := transform.state())}
+        if not self._adam.count:
+            return {"adam": {}, "transforms": states}
+        moments = {
+            kind: {
+                name: self._adam.moments[kind][self._layout[name]].view(parameter.shape).clone()
+                for name, parameter in self._named.items()
+            }
+            for kind in MOMENTS
+        }
+        return {"adam": {"step": self._adam.count.clone(), **moments}, "transforms": states}
+
+    def check_state(self, state: dict[str, Any]) -> None:
+        """Refuse moments of another network before anything is changed."""
+        ours = {name: parameter.shape for name, parameter in self._named.items()}
+        for kind in MOMENTS:
+            theirs = {name: moment.shape for name, moment in state["adam"][kind].items()} if state["adam"] else ours
+            if theirs != ours:
+                odd = sorted(name for name in theirs | ours if theirs.get(name) != ours.get(name))
+                raise CheckpointMismatchError(
+                    f"the checkpoint's optimizer belongs to another network; it differs at {', '.join(odd)}"
+                )
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """From a checkpoint; hyperparameters stay those of the config."""
+        saved = state["adam"]
+        self._adam.count.copy_(saved["step"] if saved else torch.zeros(()))
+        for kind, moment in self._adam.moments.items():
+            moment.copy_(torch.cat([saved[kind][name].flatten() for name in self._named]) if saved else torch.zeros(()))
+        for name, transform in self.transforms.items():
+            if name in state["transforms"]:
+                transform.load_state(state["transforms"][name])
+
+
+def _layout(named: dict[str, nn.Parameter]) -> Layout:
+    layout, begin = {}, 0
+    for name, parameter in named.items():
+        layout[name] = slice(begin, begin + parameter.numel())
+        begin += parameter.numel()
+    return layout

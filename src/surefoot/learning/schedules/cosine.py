@@ -1,0 +1,28 @@
+"""Half a cosine wave, down to a floor."""
+
+import math
+
+from pydantic import Field
+
+from surefoot.core.config import Fraction
+from surefoot.core.parts import PartSettings
+from surefoot.core.records import Progress
+from surefoot.learning.schedules import Schedule, schedules
+
+
+@schedules.register("cosine")
+class Cosine(Schedule):
+    """start * (floor + (1 - floor) (1 + cos(pi fraction)) / 2)."""
+
+    class Settings(PartSettings):
+        """The end of the curve."""
+
+        floor: Fraction = Field(0.1, description="value at the end of the run, as a share of the start value")
+
+    def __init__(self, settings: Settings, start: float) -> None:
+        super().__init__(settings, start)
+        self._floor = settings.floor
+
+    def value(self, progress: Progress) -> float:
+        wave = 0.5 * (1 + math.cos(math.pi * progress.fraction))
+        return self.start * (self._floor + (1 - self._floor) * wave)

@@ -1,0 +1,39 @@
+"""The score of a rollout: scaled rewards, the estimator's targets, normalized advantages."""
+
+from dataclasses import replace
+from typing import Any
+
+from surefoot.core.config import PPOConfig
+from surefoot.core.moments import normalized
+from surefoot.core.records import Rollout, Targets
+from surefoot.learning.estimators import Estimator, estimators
+from surefoot.learning.reward_scaler import RewardScaler
+from surefoot.policies.critics import Critic
+
+
+class Scorer:
+    """Owns the estimator and, if rewards are scaled, the reward statistics."""
+
+    def __init__(self, ppo: PPOConfig, reward_scaler: RewardScaler | None = None) -> None:
+        self._norm, self._scaler = ppo.advantage_norm, reward_scaler
+        self.estimator: Estimator = estimators[ppo.estimator.kind](ppo.estimator, ppo)
+
+    def score(self, rollout: Rollout, critic: Critic) -> Targets:
+        """The estimator's targets; advantages are normalized over the rollout unless the config says differently."""
+        if self._scaler is not None:
+            rollout = replace(rollout, reward=self._scaler.scale(rollout))
+        targets = self.estimator.estimate(rollout, critic)
+        if self._norm != "rollout":
+            return targets
+        return replace(targets, advantage=normalized(targets.advantage, rollout.valid))
+
+    def state(self) -> dict[str, Any]:
+        """For checkpoints."""
+        scaler = None if self._scaler is None else self._scaler.state()
+        return {"reward_scaler": scaler, "estimator": self.estimator.state()}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """From a checkpoint."""
+        if self._scaler is not None and state["reward_scaler"] is not None:
+            self._scaler.load_state(state["reward_scaler"])
+        self.estimator.load_state(state["estimator"])

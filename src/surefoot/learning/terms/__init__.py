@@ -1,0 +1,118 @@
+"""The objective is a sum of terms: surrogate, value and entropy, and any others by name; one file per term."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from surefoot.core.config import PPOConfig
+from surefoot.core.parts import PartSettings
+from surefoot.core.records import Batch, Knobs, Learned
+from surefoot.core.registry import Registry
+from surefoot.policies.policy import Policy, PolicyOutput
+
+
+@dataclass(frozen=True)
+class Minibatch:
+    """Everything that a term may use: the samples, the policy, and what the policy says about the samples now."""
+
+    policy: Policy
+    batch: Batch
+    output: PolicyOutput
+    knobs: Knobs
+
+    @cached_property
+    def log_ratio(self) -> Tensor:
+        """Log of the ratio of new to old action probabilities `[B]`; computed once for all terms."""
+        return self.output.distribution.log_prob(self.batch.action) - self.batch.log_prob
+
+
+@dataclass(frozen=True)
+class TermLoss:
+    """A mean over the minibatch, before the term's weight; `metrics` are logged as `<term>/<name>`."""
+
+    loss: Tensor
+    metrics: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+class Term:
+    """Base of terms. A setting `weight` of type `Knob` scales the loss, and schedules can move it."""
+
+    def __init__(self, settings: PartSettings, name: str, ppo: PPOConfig) -> None:
+        self.name = name
+
+    def loss(self, minibatch: Minibatch) -> TermLoss:
+        """The term's loss for a minibatch; the policy may be run again."""
+        raise NotImplementedError
+
+    def weight(self, knobs: Knobs) -> float:
+        """By what the loss is multiplied; at 0 the term is only measured, without a gradient."""
+        return knobs.get(f"{self.name}.weight", 1.0)
+
+    def observe(self, learned: Learned) -> None:
+        """React to the results of an update."""
+
+    def state(self) -> dict[str, Any]:
+        """For checkpoints."""
+        return {}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """From a checkpoint."""
+
+
+terms: Registry[Term] = Registry("term", "surefoot.learning.terms", base="Term")
+
+BUILT_IN = ("surrogate", "value", "entropy")
+
+
+@dataclass(frozen=True)
+class Losses:
+    """`total` is minimized; `watched` holds every term's loss and metrics by `<term>/<name>`."""
+
+    total: Tensor
+    watched: dict[str, Tensor]
+
+
+class Objective:
+    """The sum of all terms, each with its weight."""
+
+    def __init__(self, parts: Sequence[Term]) -> None:
+        self.terms = {term.name: term for term in parts}
+
+    @staticmethod
+    def of(ppo: PPOConfig) -> "Objective":
+        """PPO's own terms, then the configured ones."""
+        named = {name: PartSettings(kind=name) for name in BUILT_IN} | ppo.terms
+        return Objective([terms[settings.kind](settings, name, ppo) for name, settings in named.items()])
+
+    def __call__(self, policy: Policy, batch: Batch, knobs: Knobs) -> Losses:
+        """All losses of a minibatch, from one forward pass of the policy."""
+        minibatch = Minibatch(policy, batch, policy(*batch.inputs), knobs)
+        total, watched = torch.zeros(()), {}
+        for name, term in self.terms.items():
+            weight = term.weight(knobs)
+            with torch.set_grad_enabled(weight != 0):
+                result = term.loss(minibatch)
+            if weight != 0:
+                total = total + weight * result.loss
+            watched[f"{name}/loss"] = result.loss.detach()
+            watched |= {f"{name}/{key}": value.detach() for key, value in result.metrics.items()}
+        return Losses(total, watched)
+
+    def observe(self, learned: Learned) -> None:
+        """Tell the terms what an update did."""
+        for term in self.terms.values():
+            term.observe(learned)
+
+    def state(self) -> dict[str, Any]:
+        """For checkpoints: the state of each term that has one."""
+        return {name: state for name, term in self.terms.items() if (state := term.state())}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """From a checkpoint; a term that is new starts afresh."""
+        for name, term in self.terms.items():
+            if name in state:
+                term.load_state(state[name])

@@ -1,0 +1,15 @@
+"""The entropy bonus."""
+
+from surefoot.core.records import Knobs
+from surefoot.learning.terms import Minibatch, Term, TermLoss, terms
+
+
+@terms.register("entropy")
+class Entropy(Term):
+    """`ppo.entropy_coef` times the negative mean entropy: exploration is rewarded."""
+
+    def loss(self, minibatch: Minibatch) -> TermLoss:
+        return TermLoss(-minibatch.output.distribution.entropy().mean())
+
+    def weight(self, knobs: Knobs) -> float:
+        return knobs.entropy_coef

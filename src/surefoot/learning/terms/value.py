@@ -1,0 +1,24 @@
+"""The critic's own loss."""
+
+from surefoot.core.config import PPOConfig
+from surefoot.core.parts import PartSettings
+from surefoot.core.records import Knobs
+from surefoot.learning.terms import Minibatch, Term, TermLoss, terms
+from surefoot.policies.critics import ValueTargets
+
+
+@terms.register("value")
+class Value(Term):
+    """`ppo.value_coef` times the loss that the critic computes from its prediction."""
+
+    def __init__(self, settings: PartSettings, name: str, ppo: PPOConfig) -> None:
+        super().__init__(settings, name, ppo)
+        self._clip = ppo.clip_value
+
+    def loss(self, minibatch: Minibatch) -> TermLoss:
+        batch = minibatch.batch
+        targets = ValueTargets(batch.returns, batch.value, self._clip)
+        return TermLoss(minibatch.policy.critic.loss(minibatch.output.prediction, targets))
+
+    def weight(self, knobs: Knobs) -> float:
+        return knobs.value_coef

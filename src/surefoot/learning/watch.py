@@ -1,0 +1,92 @@
+"""Collects what an update measures, minibatch by minibatch, and makes plain numbers of it at the end."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from surefoot.core.moments import explained_variance
+from surefoot.core.records import Batch, Knobs, Learned
+from surefoot.policies.policy import Policy
+from surefoot.rollout.samples import Samples
+
+POLICY_LOSS, VALUE_LOSS, ENTROPY_LOSS = "surrogate/loss", "value/loss", "entropy/loss"
+KL, CLIP_FRACTION = "surrogate/approx_kl", "surrogate/clip_fraction"
+GRAD_NORM, SKIPPED = "grad_norm", "skipped"
+_NAMED = (POLICY_LOSS, VALUE_LOSS, ENTROPY_LOSS, KL, CLIP_FRACTION, GRAD_NORM, SKIPPED)
+"""What has a place of its own in `Learned`; the rest goes to its metrics."""
+_STD_SAMPLES = 256
+
+Watched = dict[str, Tensor]
+
+
+def combined(parts: Sequence[tuple[float, Watched]]) -> Watched:
+    """Of the micro-batches of a minibatch, each with its share of the samples."""
+    if len(parts) == 1:
+        return parts[0][1]
+    return {name: torch.stack([share * watched[name] for share, watched in parts]).sum() for name in parts[0][1]}
+
+
+class Watch:
+    """One row per minibatch, weighted by its share of the samples, in one table per epoch; on the device."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._rows: list[Tensor] = []
+        self._epochs: list[Tensor] = []
+
+    def add(self, watched: Watched, share: float) -> None:
+        """One more minibatch."""
+        self._names = self._names or list(watched)
+        self._rows.append(torch.stack(list(watched.values())) * share)
+
+    def end_epoch(self) -> None:
+        """All minibatches of an epoch have been added."""
+        self._epochs.append(torch.stack(self._rows))
+        self._rows = []
+
+    def kl(self) -> Tensor:
+        """Of the last epoch, over all its samples."""
+        return self._epochs[-1][:, self._names.index(KL)].sum()
+
+    def summary(self, samples: Samples, policy: Policy, knobs: Knobs, metrics: dict[str, float]) -> Learned:
+        """Means over the epochs; but the KL divergence of the last one, which is where the policy ended up."""
+        batch = samples.batch
+        means = torch.stack([rows.sum(0) for rows in self._epochs]).mean(0).tolist()
+        named = dict(zip(self._names, means, strict=True))
+        skips = torch.cat([rows[:, self._names.index(SKIPPED)] for rows in self._epochs]).bool().tolist()
+        others = {name: value for name, value in named.items() if name not in _NAMED}
+        weights = {name.replace(".", "/"): value for name, value in knobs.items() if "." in name}
+        return Learned(
+            policy_loss=named[POLICY_LOSS],
+            value_loss=named[VALUE_LOSS],
+            entropy=-named[ENTROPY_LOSS],
+            approx_kl=float(self.kl()),
+            clip_fraction=named[CLIP_FRACTION],
+            grad_norm=named[GRAD_NORM],
+            explained_variance=float(explained_variance(batch.value, batch.returns)),
+            epochs=len(self._epochs),
+            skipped_steps=sum(skips),
+            lr=knobs.lr,
+            clip=knobs.clip,
+            entropy_coef=knobs.entropy_coef,
+            std=_mean_std(samples, policy),
+            value_error=_value_error(batch),
+            skips=tuple(skips),
+            metrics=metrics | others | weights,
+        )
+
+
+def _value_error(batch: Batch) -> float:
+    """Unlike explained variance it stays small where returns hardly differ and the values are nearly right."""
+    error = (batch.returns - batch.value).std(correction=0)
+    return float(error / batch.returns.square().mean().sqrt())
+
+
+@torch.no_grad()
+def _mean_std(samples: Samples, policy: Policy) -> float | None:
+    """Over some samples: mostly the std is the same for all, and another pass over the whole batch would cost time."""
+    some = next(samples.minibatches(_STD_SAMPLES))
+    output = policy(*some.inputs)
+    std = output.distribution.mean_std()
+    return None if std is None else float(std)

@@ -1,0 +1,166 @@
+"""Hooks attach to the training loop: they watch it, set up environments, add metrics or stop it; one file per hook."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from surefoot.core.config import Config
+from surefoot.core.errors import HookError, SurefootError
+from surefoot.core.parts import PartSettings
+from surefoot.core.records import IterationReport, Progress, Rollout
+from surefoot.core.registry import Registry
+from surefoot.envs.protocol import VecEnv
+from surefoot.policies.policy import Policy
+
+
+class RunContext(Protocol):
+    """What a hook sees of its run."""
+
+    config: Config
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that is trained."""
+
+    @property
+    def envs(self) -> VecEnv:
+        """The training environments: their `parameters` can be set between rollouts."""
+
+    @property
+    def progress(self) -> Progress:
+        """Steps and iterations so far."""
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether this iteration is the last one."""
+
+    def stop(self, reason: str) -> None:
+        """End the run after this iteration; it is saved as if its steps were used up."""
+
+    def save(self) -> None:
+        """Save a checkpoint after this iteration."""
+
+
+class Hook:
+    """Base of hooks: override what you need. `self.run` is there from `begin` on.
+
+    Hooks named in the config are built from their settings; hooks given to `learn` may have any constructor. `state`
+    is saved in every checkpoint under the hook's name and given back by `load_state` before `begin`.
+    """
+
+    run: RunContext
+
+    def __init__(self, settings: PartSettings | None = None) -> None:
+        pass
+
+    def begin(self) -> None:
+        """Before the first iteration of this process."""
+
+    def before_rollout(self) -> None:
+        """Before each rollout: set parameters of the environments here."""
+
+    def after_rollout(self, rollout: Rollout) -> None:
+        """After each rollout, before it is learned from; its tensors are reused by the next one."""
+
+    def after_iteration(self, report: IterationReport) -> None:
+        """After each update. Entries added to `report.metrics` are logged."""
+
+    def end(self) -> None:
+        """After the last iteration, before the final checkpoint."""
+
+    def state(self) -> dict[str, Any]:
+        """For checkpoints: numbers, strings, lists, arrays and tensors."""
+        return {}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """From a checkpoint."""
+
+
+hooks: Registry[Hook] = Registry("hook", "surefoot.training.hooks", base="Hook")
+
+
+class FunctionHook(Hook):
+    """A plain function of the report, or an object that only has `after_iteration`."""
+
+    def __init__(self, function: Callable[[IterationReport], Any]) -> None:
+        super().__init__()
+        self._function = function
+
+    def after_iteration(self, report: IterationReport) -> None:
+        self._function(report)
+
+
+HookLike = Hook | Callable[[IterationReport], Any]
+
+
+def named_hooks(config: Config, given: Sequence[Any]) -> dict[str, Hook]:
+    """The configured hooks under their names, then the given ones under those of their classes or functions."""
+    named: dict[str, Hook] = {name: hooks[part.kind](part) for name, part in config.hooks.items()}
+    for one in given:
+        is_function = not isinstance(one, Hook)
+        stem = getattr(one, "__name__", type(one).__name__)
+        name, number = stem, 1
+        while name in named:
+            number += 1
+            name = f"{stem}-{number}"
+        named[name] = FunctionHook(getattr(one, "after_iteration", one)) if is_function else one
+    return named
+
+
+class HookGroup:
+    """All hooks of a run, called in order; what one of them raises comes with its name."""
+
+    def __init__(self, named: Mapping[str, Hook]) -> None:
+        self.named = dict(named)
+
+    def begin(self) -> None:
+        """See `Hook.begin`."""
+        self._call("begin")
+
+    def before_rollout(self) -> None:
+        """See `Hook.before_rollout`."""
+        self._call("before_rollout")
+
+    def after_rollout(self, rollout: Rollout) -> None:
+        """See `Hook.after_rollout`."""
+        self._call("after_rollout", rollout)
+
+    def after_iteration(self, report: IterationReport) -> None:
+        """See `Hook.after_iteration`."""
+        self._call("after_iteration", report)
+
+    def end(self) -> None:
+        """See `Hook.end`."""
+        self._call("end")
+
+    def state(self) -> dict[str, Any]:
+        """The state of each hook that has one, by name."""
+        return {name: state for name, hook in self.named.items() if (state := hook.state())}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """A hook that is new starts afresh."""
+        for name, hook in self.named.items():
+            if name in state:
+                hook.load_state(state[name])
+
+    def _call(self, method: str, *arguments: Any) -> None:
+        for name, hook in self.named.items():
+            try:
+                getattr(hook, method)(*arguments)
+            except SurefootError:
+                raise
+            except Exception as error:
+                raise HookError(f"hook '{name}' raised in {method}: {type(error).__name__}: {error}") from error
+
+
+class Every:
+    """True once each time the step counter has passed another multiple of an interval; never for interval 0."""
+
+    def __init__(self, interval: int, start: int = 0) -> None:
+        self._interval, self._last = interval, start
+
+    def is_due(self, step: int) -> bool:
+        """Whether a multiple was passed since the last time this was true."""
+        if self._interval == 0 or step // self._interval == self._last // self._interval:
+            return False
+        self._last = step
+        return True

@@ -1,0 +1,38 @@
+"""Ends a run as soon as it is good enough."""
+
+from typing import Any
+
+from pydantic import Field
+
+from surefoot.core.config import Count
+from surefoot.core.parts import PartSettings
+from surefoot.core.records import IterationReport
+from surefoot.training.hooks import Hook, hooks
+
+
+@hooks.register("stop_at_return")
+class StopAtReturn(Hook):
+    """Stops when the mean return of the recent episodes has been high enough for some iterations in a row."""
+
+    class Settings(PartSettings):
+        """When a run is good enough."""
+
+        value: float = Field(description="mean return of the recent episodes")
+        iterations: Count = Field(1, description="consecutive iterations at or above it")
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._settings, self._streak = settings, 0
+
+    def after_iteration(self, report: IterationReport) -> None:
+        recent = report.stats.recent
+        mean = sum(episode.total_reward for episode in recent) / len(recent) if recent else float("-inf")
+        self._streak = self._streak + 1 if mean >= self._settings.value else 0
+        if self._streak >= self._settings.iterations:
+            self.run.stop(f"the mean return reached {mean:g}")
+
+    def state(self) -> dict[str, Any]:
+        return {"streak": self._streak}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self._streak = int(state["streak"])
