@@ -19,7 +19,7 @@ from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.evaluate import Evaluation
 from surefoot.evaluation.hook import EvaluateAndKeepBest
 from surefoot.policies.policy import Policy
-from surefoot.rollout.memory import rollout_bytes
+from surefoot.rollout.footprint import rollout_bytes
 from surefoot.telemetry.console import build_console
 from surefoot.telemetry.sink_group import SinkGroup
 from surefoot.telemetry.sinks import Sink, open_sinks

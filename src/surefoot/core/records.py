@@ -106,6 +106,10 @@ class Rollout:
     """Of the valid observations, by key, where whoever collected them has them already."""
     chunks: Chunks | None = None
     """How it is cut into training sequences, for policies with memory."""
+    extras: dict[str, Tensor] = field(default_factory=dict)
+    """Fields that environments and policies add, by name, [T, N, ...]."""
+    learned_extras: tuple[str, ...] = ()
+    """Those that minibatches carry."""
 
     @property
     def num_steps(self) -> int:
@@ -137,7 +141,9 @@ class Batch:
     action_mask: Tensor | None
     state: State
     batch_sizes: Tensor | None = None
-    """Samples that are packed sequences: how many of these run at each step; `state` is one a sequence then."""
+    """Of packed sequences: how many of them run at each step; `state` is one per sequence then."""
+    extras: dict[str, Tensor] = field(default_factory=dict)
+    """Fields that environments and policies add, by name."""
 
     def __len__(self) -> int:
         return self.action.shape[0]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -35,6 +35,7 @@ class PolicyOutput:
     prediction: Tensor  # the critic's own form, for its loss
     value: Tensor  # [B] raw units
     state: State
+    extras: dict[str, Tensor] = field(default_factory=dict)  # as `Policy.extras` declares them; kept in rollouts
 
 
 class Policy(nn.Module):
@@ -68,6 +69,10 @@ class Policy(nn.Module):
     def state_names(self) -> tuple[str, ...]:
         """What the parts of a state are called in metrics."""
         return tuple(f"part_{index}" for index in range(len(self.initial_state(1))))
+
+    def extras(self) -> dict[str, ArraySpec]:
+        """Additional outputs that rollouts keep and minibatches carry, by name, each for one row."""
+        return {}
 
     def obs_normalizers(self) -> dict[str, RunningNormalizer]:
         """Running statistics of observations by key, if there are any."""
@@ -187,6 +192,10 @@ class ActorCritic(Policy):
         if not isinstance(self.critic_body, Body):
             return parts
         return (*(f"actor_{part}" for part in parts), *(f"critic_{part}" for part in parts))
+
+    def extras(self) -> dict[str, ArraySpec]:
+        """Additional outputs that rollouts keep and minibatches carry, by name, each for one row."""
+        return {}
 
     def obs_normalizers(self) -> dict[str, RunningNormalizer]:
         found = {key: self.preprocess.normalizer_of(key) for key, _ in tree_items(self.preprocess.spec)}

@@ -47,6 +47,7 @@ def map_rollout(function: Callable[[Tensor], Tensor], rollout: Rollout, targets:
         episode_start=function(rollout.episode_start),
         action_mask=None if rollout.action_mask is None else function(rollout.action_mask),
         state=(),
+        extras={name: function(rollout.extras[name]) for name in rollout.learned_extras},
     )
 
 

@@ -87,12 +87,9 @@ class NativeCollector:
 
     def _buffer_arrays(self) -> dict[str, NDArray[Any]]:
         buffer = self.rows.buffer
-        names = ("log_prob", "value", "reward", "final_value", "terminated", "truncated", "episode_start", "last_value")
-        arrays = {name: getattr(buffer, name).numpy() for name in names}
-        arrays["action"] = buffer.action.numpy().reshape(*buffer.reward.shape, -1)
-        if buffer.action_mask is not None:
-            arrays["action_mask"] = buffer.action_mask.numpy()
-        return arrays
+        arrays = {name: tensor.numpy() for name, tensor in buffer.tensors.items() if name != "obs"}
+        arrays["action"] = arrays["action"].reshape(*buffer.reward.shape, -1)
+        return arrays | {"last_value": buffer.last_value.numpy()}
 
     def _moments(self, result: Any) -> dict[str, Moments]:
         moments = {}

@@ -1,4 +1,4 @@
-"""Where every row is between two rollouts: its env, its memory, its running episode."""
+"""The state of every row between two rollouts: its environment, its memory, its running episode."""
 
 from typing import Any
 
@@ -14,16 +14,16 @@ from surefoot.envs.protocol.steps import check_step
 from surefoot.policies.policy import Policy
 from surefoot.rollout.buffer import RolloutBuffer
 from surefoot.rollout.episodes import EpisodeTracker
-from surefoot.rollout.memory import check_memory
+from surefoot.rollout.footprint import check_fits
 
 
 class Rows:
-    """The envs, the memory they write into, and how far they are; `step` counts steps of a row."""
+    """The environments, their buffer, and the policy's memory of each row; `step` counts steps per row."""
 
     def __init__(self, env: VecEnv, policy: Policy, num_steps: int, seed: int, chunks: Chunks | None = None) -> None:
         self.env, self.seed, self._policy = env, seed, policy
         chunks = chunks or Chunks(num_steps, num_steps)
-        check_memory(num_steps, env, policy, chunks)
+        check_fits(num_steps, env, policy, chunks)
         self.buffer = RolloutBuffer(num_steps, env, policy, chunks)
         self.episodes = EpisodeTracker(env)
         self.step = self.first_step = 0

@@ -42,9 +42,8 @@ def write_dump(
 
 def _rollout_tensors(trainer: Trainer) -> dict[str, Tensor]:
     buffer = trainer.collector.rows.buffer
-    observations = {f"obs {key}".strip(): leaf for key, leaf in tree_items(buffer.obs)}
-    parts = ("action", "log_prob", "value", "reward", "final_value", "last_value")
-    return observations | {name: getattr(buffer, name) for name in parts}
+    fields = (*buffer.tensors.items(), ("last_value", buffer.last_value))
+    return {f"{name} {key}".strip(): leaf for name, field in fields for key, leaf in tree_items(field)}
 
 
 def _describe(tensors: dict[str, Tensor]) -> dict[str, dict[str, Any]]:

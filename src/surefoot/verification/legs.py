@@ -19,7 +19,6 @@ from surefoot.rollout.buffer import RolloutBuffer
 from surefoot.rollout.samples import samples_of
 from surefoot.verification.recorded import RecordedPolicy, ToEnv
 
-_PLAIN = ("action", "log_prob", "value", "reward", "terminated", "truncated", "valid", "final_value", "last_value")
 STATE = "state"
 """How the names of what is remembered begin."""
 
@@ -92,10 +91,8 @@ class Traveler:
 
 def memory_of(buffer: RolloutBuffer) -> dict[str, Tensor]:
     """A copy of all tensors of a rollout, by name."""
-    tensors = {f"obs {key}".strip(): leaf for key, leaf in tree_items(buffer.obs)}
-    tensors |= {name: getattr(buffer, name) for name in _PLAIN} | {"episode_start": buffer.episode_start}
-    if buffer.action_mask is not None:
-        tensors["action_mask"] = buffer.action_mask
+    fields = (*buffer.tensors.items(), ("last_value", buffer.last_value))
+    tensors = {f"{name} {key}".strip(): leaf for name, field in fields for key, leaf in tree_items(field)}
     tensors |= {f"{STATE} {part}, kept": tensor for part, tensor in enumerate(buffer.state)}
     return {name: tensor.clone() for name, tensor in tensors.items()}
 

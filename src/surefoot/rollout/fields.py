@@ -1,0 +1,81 @@
+"""The fields of a rollout: one table that allocation, views, minibatches, size estimate and checks all read.
+
+A new per-step array is one entry here and one place that writes it. The fields that PPO itself uses have names in
+`Rollout` and `Batch`; every other one is an extra: `rollout.extras[name]`, `batch.extras[name]`.
+"""
+
+from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from surefoot.core.records import Rollout
+from surefoot.core.specs import ArraySpec, ObsSpec
+from surefoot.core.tree import tree_items, tree_map
+from surefoot.envs.protocol import VecEnv
+from surefoot.policies.policy import Policy
+
+ENV, POLICY, COLLECTOR = "environment", "policy", "collector"
+NAMED = frozenset(item.name for item in dataclass_fields(Rollout))
+
+
+@dataclass(frozen=True)
+class Field:
+    """One array per step and row."""
+
+    name: str
+    spec: ObsSpec
+    """Of one row at one step."""
+    writer: str
+    is_learned: bool = True
+    """Whether minibatches carry it."""
+    has_next: bool = False
+    """Whether it has one step more: what follows the last step, where the next rollout begins."""
+    fill: float = 0
+
+    def allocate(self, num_steps: int, num_rows: int) -> Any:
+        """Tensors `[T, N, ...]`, or `[T + 1, N, ...]` if it has a next step."""
+        return tree_map(lambda spec: self._filled(spec, num_steps + self.has_next, num_rows), self.spec)
+
+    def num_bytes(self, num_steps: int) -> int:
+        """Of one row."""
+        one: int = sum(spec.size * np.dtype(spec.dtype).itemsize for _, spec in tree_items(self.spec))
+        return one * (num_steps + self.has_next)
+
+    def steps(self, whole: Any) -> Any:
+        """Without the next step."""
+        return tree_map(lambda leaf: leaf[:-1], whole) if self.has_next else whole
+
+    def _filled(self, spec: ArraySpec, *lead: int) -> Tensor:
+        zeros = torch.as_tensor(spec.zeros(*lead))
+        return zeros.fill_(self.fill) if self.fill else zeros
+
+
+def array(shape: tuple[int, ...] = (), dtype: str = "float32") -> ArraySpec:
+    """Numbers without bounds."""
+    return ArraySpec("box", shape, dtype)
+
+
+def fields_of(env: VecEnv, policy: Policy) -> dict[str, Field]:
+    """All fields of a rollout of these environments and this policy, by name."""
+    flag, number, head = array(dtype="bool"), array(), policy.head
+    action = array(head.action_shape, str(head.action_dtype).removeprefix("torch."))
+    table = [
+        Field("obs", env.obs_spec, ENV, has_next=True),
+        Field("action", action, POLICY),
+        Field("log_prob", number, POLICY),
+        Field("value", number, POLICY),
+        Field("reward", number, ENV, is_learned=False),
+        Field("terminated", flag, ENV, is_learned=False),
+        Field("truncated", flag, ENV, is_learned=False),
+        Field("valid", flag, ENV, is_learned=False, fill=1),
+        Field("final_value", number, COLLECTOR, is_learned=False),
+        Field("episode_start", flag, COLLECTOR, has_next=True, fill=1),
+    ]
+    if env.mask_size:
+        table.append(Field("action_mask", array((env.mask_size,), "bool"), ENV, has_next=True, fill=1))
+    table += [Field(name, spec, POLICY) for name, spec in policy.extras().items()]
+    return {field.name: field for field in table}
