@@ -23,7 +23,7 @@ class RolloutBuffer:
 
     def __init__(self, num_steps: int, env: VecEnv, policy: Policy, chunks: Chunks) -> None:
         steps, rows = num_steps, env.num_rows
-        self.fields = fields_of(env, policy)
+        self.fields, self._critic = fields_of(env, policy), getattr(policy, "critic", None)
         self.tensors: dict[str, Any] = {name: field.allocate(steps, rows) for name, field in self.fields.items()}
         self.last_value = torch.zeros(rows)
         self.chunks = chunks
@@ -61,6 +61,8 @@ class RolloutBuffer:
         kept["action"].copy_(action)
         kept["log_prob"].copy_(output.distribution.log_prob(action))
         kept["value"].copy_(output.value)
+        if "prediction" in kept:
+            kept["prediction"].copy_(self._critic.decode(output.prediction))
         for name, extra in output.extras.items():
             kept[name].copy_(extra)
 

@@ -77,5 +77,8 @@ def fields_of(env: VecEnv, policy: Policy) -> dict[str, Field]:
     ]
     if env.mask_size:
         table.append(Field("action_mask", array((env.mask_size,), "bool"), ENV, has_next=True, fill=1))
+    shape = policy.critic.prediction_shape if hasattr(policy, "critic") else None  # one that only acts has no critic
+    if shape is not None:
+        table.append(Field("prediction", array(shape), POLICY))
     table += [Field(name, spec, POLICY) for name, spec in policy.extras().items()]
     return {field.name: field for field in table}

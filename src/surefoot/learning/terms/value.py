@@ -17,7 +17,7 @@ class Value(Term):
 
     def loss(self, minibatch: Minibatch) -> TermLoss:
         batch = minibatch.batch
-        targets = ValueTargets(batch.returns, batch.value, self._clip)
+        targets = ValueTargets(batch.returns, batch.value, self._clip, batch.extras.get("prediction"))
         return TermLoss(minibatch.policy.critic.loss(minibatch.output.prediction, targets))
 
     def weight(self, knobs: Knobs) -> float:

@@ -15,6 +15,7 @@ class ValueTargets:
     returns: Tensor  # [B]
     old_value: Tensor  # [B]
     clip: float | None
+    old_prediction: Tensor | None = None  # [B, ...] as the rollout stored it, for critics with a `prediction_shape`
 
 
 class Critic(nn.Module):
@@ -23,9 +24,16 @@ class Critic(nn.Module):
     def __init__(self, latent_size: int, config: PolicyConfig, normalize: NormalizeConfig) -> None:
         super().__init__()
 
+    prediction_shape: tuple[int, ...] | None = None
+    """Of one row's decoded prediction, for critics whose loss needs the old one; None where the old value is enough."""
+
     def forward(self, latent: Tensor) -> Tensor:
         """The critic's own prediction, in whatever form its loss takes."""
         raise NotImplementedError
+
+    def decode(self, prediction: Tensor) -> Tensor:
+        """A prediction in raw units `[B, *prediction_shape]`, so that it holds when return statistics move (S11)."""
+        return prediction
 
     def value(self, prediction: Tensor) -> Tensor:
         """Expected return in raw units `[B]`."""
