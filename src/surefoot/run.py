@@ -19,6 +19,7 @@ from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.evaluate import Evaluation
 from surefoot.evaluation.hook import EvaluateAndKeepBest
 from surefoot.policies.policy import Policy
+from surefoot.rollout.actors import Actors
 from surefoot.rollout.footprint import rollout_bytes
 from surefoot.telemetry.console import build_console
 from surefoot.telemetry.sink_group import SinkGroup
@@ -65,6 +66,11 @@ class Run:
     def envs(self) -> VecEnv:
         """The training environments."""
         return self.trainer.collector.rows.env
+
+    @property
+    def actors(self) -> Actors:
+        """Who acts in which row."""
+        return self.trainer.collector.rows.actors
 
     @property
     def progress(self) -> Progress:

@@ -61,7 +61,7 @@ class RolloutBuffer:
         kept["action"].copy_(action)
         kept["log_prob"].copy_(output.distribution.log_prob(action))
         kept["value"].copy_(output.value)
-        if "prediction" in kept:
+        if "prediction" in kept and self._critic is not None:
             kept["prediction"].copy_(self._critic.decode(output.prediction))
         for name, extra in output.extras.items():
             kept[name].copy_(extra)

@@ -1,5 +1,6 @@
 """The native collector: whole rollouts in the C++ core, straight into the rollout's tensors."""
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from surefoot.native import core
 from surefoot.policies.native_plan import NativePlan, native_tensors, plan_policy
 from surefoot.policies.policy import ActorCritic, Policy
 from surefoot.rollout.rows import Rows
+from surefoot.rollout.stepwise import StepwiseCollector
+
+_log = logging.getLogger("surefoot")
 
 Bounds = list[list[float]]
 
@@ -35,6 +39,8 @@ class NativeCollector:
         chunks: Chunks | None = None,
     ) -> None:
         self.rows = Rows(env, policy, num_steps, seed, chunks)
+        self._stepwise = StepwiseCollector(env, policy, num_steps, seed, rows=self.rows)
+        self._has_told = False
         self._env, self._plan, self._policy = env, plan, core().Policy(plan.plain)
         self._keys = [key for key, _ in tree_items(env.obs_spec)]
         self._normalized = [part["normalizer"] != "" for part in plan.plain["obs"]]
@@ -45,6 +51,9 @@ class NativeCollector:
     def collect(self, policy: Policy) -> Rollout:
         """T steps of every row, then V of what the steps left open; no Python until all of it is done."""
         rows = self.rows
+        if not rows.actors.is_alone:
+            return self._collect_stepwise(policy)
+        rows.buffer.valid.fill_(True)  # rows of other policies may have been masked out before
         self._sync(policy)  # first: a policy that is refused must not cost the rows their episodes
         rows.begin()
         memory = rows.memory  # a copy, which the core carries through all steps
@@ -63,6 +72,12 @@ class NativeCollector:
         finished = Episodes(result.total_rewards, result.lengths)
         stats = rows.episodes.adopt(finished, rows.buffer.reward.numel(), result.out_of_bounds)
         return rows.finish(stats, self._moments(result))
+
+    def _collect_stepwise(self, policy: Policy) -> Rollout:
+        if not self._has_told:
+            _log.info("rollouts: step by step, because other policies act in some rows and the core runs only one")
+        self._has_told = True
+        return self._stepwise.collect(policy)
 
     def _memory_arrays(self, memory: State) -> dict[str, Any]:
         if not memory:

@@ -12,6 +12,7 @@ from surefoot.core.records import Chunks, Rollout, RolloutStats, State
 from surefoot.envs.protocol import VecEnv
 from surefoot.envs.protocol.steps import check_step
 from surefoot.policies.policy import Policy
+from surefoot.rollout.actors import Actors
 from surefoot.rollout.buffer import RolloutBuffer
 from surefoot.rollout.episodes import EpisodeTracker
 from surefoot.rollout.footprint import check_fits
@@ -26,6 +27,7 @@ class Rows:
         check_fits(num_steps, env, policy, chunks)
         self.buffer = RolloutBuffer(num_steps, env, policy, chunks)
         self.episodes = EpisodeTracker(env)
+        self.actors = Actors(env, self.buffer, seed)
         self.step = self.first_step = 0
         self._is_underway = False
         self._memories: list[State] = []
@@ -46,6 +48,7 @@ class Rows:
         """Make ready for a rollout."""
         if self._is_underway:  # the last one was given up halfway
             self.restart()
+        self.actors.begin()
         self.buffer.carry_over()
         self.first_step, self.step = self.step, self.step + len(self.buffer.slots)
         self._is_underway = True
@@ -94,6 +97,7 @@ class Rows:
             "opening": self.buffer.opening_state(),
             "memory": list(self.memory),
             "episodes": self.episodes.state(),
+            "actors": self.actors.state(),
             "envs": None if self._is_underway else self.env.save_state(),
         }
 
@@ -108,6 +112,7 @@ class Rows:
         self.env.load_state(state["envs"], self.step)
         self.buffer.load_opening(state["opening"])
         self._set_memory(tuple(state["memory"]))
+        self.actors.load_state(state.get("actors", {}))
 
     def _can_load(self, saved: dict[str, Any] | None) -> bool:
         """Whether a state of the envs is there, and of the kind that these envs have: another engine has its own."""

@@ -14,8 +14,16 @@ from surefoot.rollout.rows import Rows
 class StepwiseCollector:
     """Keeps the rows running from one rollout to the next."""
 
-    def __init__(self, env: VecEnv, policy: Policy, num_steps: int, seed: int, chunks: Chunks | None = None) -> None:
-        self.rows = Rows(env, policy, num_steps, seed, chunks)
+    def __init__(
+        self,
+        env: VecEnv,
+        policy: Policy,
+        num_steps: int,
+        seed: int,
+        chunks: Chunks | None = None,
+        rows: Rows | None = None,
+    ) -> None:
+        self.rows = rows or Rows(env, policy, num_steps, seed, chunks)
 
     # tour: collect
     def collect(self, policy: Policy) -> Rollout:
@@ -33,6 +41,7 @@ class StepwiseCollector:
                 self._arrive(len(buffer.slots) - 1, group, open_ends)
             open_ends.value_into(buffer.final_value, policy)
             buffer.last_value.copy_(policy(*buffer.inputs_at(-1, rows.memory)).value)
+        rows.actors.finish()
         return rows.finish(rows.buffer.stats(rows.episodes))
 
     def _act(self, t: int, group: int, policy: Policy, noise: Tensor) -> None:
@@ -40,7 +49,8 @@ class StepwiseCollector:
         rows = self.rows
         output = policy(*rows.buffer.inputs_at(t, rows.memory_before(t, group), group))
         action = output.distribution.sample(noise[rows.env.groups[group]])
-        rows.env.send(group, policy.head.to_env(action).numpy())
+        env_actions = rows.actors.replace_actions(t, rows.first_step + t, group, policy.head.to_env(action))
+        rows.env.send(group, env_actions.numpy())
         rows.buffer.record(t, group, action, output)
         rows.remember(group, output.state)
 

@@ -10,6 +10,7 @@ from surefoot.core.records import IterationReport, Progress, Rollout
 from surefoot.core.registry import Registry
 from surefoot.envs.protocol import VecEnv
 from surefoot.policies.policy import Policy
+from surefoot.rollout.actors import Actors
 
 
 class RunContext(Protocol):
@@ -24,6 +25,10 @@ class RunContext(Protocol):
     @property
     def envs(self) -> VecEnv:
         """The training environments: their `parameters` can be set between rollouts."""
+
+    @property
+    def actors(self) -> Actors:
+        """Who acts in which row: other policies can be added and assigned."""
 
     @property
     def progress(self) -> Progress:
