@@ -20,18 +20,17 @@ from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import EnvSource, fixed_envs, make_vec_env
 from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.evaluate import Evaluation, evaluate
+from surefoot.learning.execution import execution_of
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
 from surefoot.learning.reward_scaler import RewardScaler
 from surefoot.learning.schedules import Schedules
 from surefoot.learning.scorer import Scorer
 from surefoot.learning.terms import Objective
-from surefoot.learning.threads import set_learning_threads
 from surefoot.policies.native_plan import plan_policy
 from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
 from surefoot.rollout.collector import Collector
 from surefoot.rollout.native import NativeCollector
-from surefoot.rollout.one_torch_thread import OneTorchThread
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.telemetry.sinks import check_sinks
 from surefoot.training.trainer import Trainer
@@ -79,16 +78,18 @@ def build_env(config: Config, source: EnvSource | None = None, seed: int | None 
 def build_trainer(config: Config, env: VecEnv, policy: Policy) -> Trainer:
     """Everything that learns, around an env and a policy."""
     check_sinks(config.log)
-    set_learning_threads(policy, config)
     seed, ppo = config.train.seed, config.ppo
-    gradient = GradientStep(policy, config.optimizer, ppo.max_grad_norm)
+    collector = build_collector(config, env, policy)
+    execution = execution_of(config, policy, isinstance(env, Engine) and env.keeps_cores_busy)
+    gradient = GradientStep(policy, config.optimizer, ppo.max_grad_norm, execution.reduce)
     scaler = RewardScaler(env.num_rows, ppo.gamma, config.normalize.reward_clip) if config.normalize.reward else None
     return Trainer(
         policy=policy,
-        collector=build_collector(config, env, policy),
+        collector=collector,
         scorer=Scorer(ppo, scaler),
         learner=Learner(policy, Objective.of(ppo), gradient, ppo, config.normalize, seed),
         schedules=Schedules(config),
+        execution=execution,
         total=config.train.steps,
     )
 
@@ -99,9 +100,8 @@ def build_collector(config: Config, env: VecEnv, policy: Policy) -> Collector:
     chunks = Chunks(num_steps, config.rollout.sequence_length, config.ppo.burn_in)
     plan = plan_policy(policy)
     if isinstance(env, NativeEngine) and not isinstance(plan, str):
-        return OneTorchThread(NativeCollector(env, policy, plan, num_steps, seed, chunks))
-    stepwise = StepwiseCollector(env, policy, num_steps, seed, chunks)
-    return OneTorchThread(stepwise) if isinstance(env, Engine) and env.keeps_cores_busy else stepwise
+        return NativeCollector(env, policy, plan, num_steps, seed, chunks)
+    return StepwiseCollector(env, policy, num_steps, seed, chunks)
 
 
 def describe_rollouts(env: VecEnv, policy: Policy) -> tuple[str, bool]:

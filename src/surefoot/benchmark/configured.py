@@ -51,7 +51,8 @@ class Collecting(Training):
         """Rollouts of the collector."""
         began, steps = time.perf_counter(), 0
         for _ in range(iterations):
-            steps += self._trainer.collector.collect(self._trainer.policy).num_steps
+            with self._trainer.execution.collecting():
+                steps += self._trainer.collector.collect(self._trainer.policy).num_steps
         return Window(iterations, steps, time.perf_counter() - began, 0.0)
 
 

@@ -39,7 +39,8 @@ class Replaying(Training):
     def _replay_one(self) -> tuple[Rollout, float]:
         core = self._engine.core
         before = core.save()
-        rollout = self._trainer.collector.collect(self._trainer.policy)
+        with self._trainer.execution.collecting():
+            rollout = self._trainer.collector.collect(self._trainer.policy)
         after = core.save()
         actions = env_actions(rollout, self._trainer.policy)
         ended = (rollout.terminated | rollout.truncated).numpy()

@@ -1,5 +1,6 @@
 """The gradient step: sum micro-batches, run the chain of transforms, then Adam; a bad gradient is skipped."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -20,11 +21,17 @@ class GradientStep:
     costs more than the arithmetic.
     """
 
-    def __init__(self, module: nn.Module, config: OptimizerConfig, max_norm: float | None) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        config: OptimizerConfig,
+        max_norm: float | None,
+        reduce: Callable[[Tensor], Tensor] = lambda gradient: gradient,
+    ) -> None:
         self._named = {name: p for name, p in module.named_parameters() if p.requires_grad}
         self._flat = torch.cat([p.detach().flatten() for p in self._named.values()])
         self._gradient = torch.zeros_like(self._flat)
-        self._is_begun = False
+        self._is_begun, self._reduce = False, reduce
         self._layout = _layout(self._named)
         for name, parameter in self._named.items():
             parameter.data = self._flat[self._layout[name]].view(parameter.shape)
@@ -51,7 +58,7 @@ class GradientStep:
     @torch.no_grad()
     def step(self, knobs: Knobs) -> dict[str, Tensor]:
         """Transform, clip, step and forget the gradient; `skipped` is 1 if it was not finite."""
-        gradient = self._gradient
+        gradient = self._reduce(self._gradient)  # the sum over all processes
         watched: dict[str, Tensor] = {}
         for name, transform in self.transforms.items():
             gradient = transform.apply(gradient, knobs)

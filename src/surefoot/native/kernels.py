@@ -38,6 +38,11 @@ def set_kernel_threads(count: int) -> None:
     _num_threads = count
 
 
+def kernel_thread_count() -> int:
+    """How many threads kernels may take now."""
+    return _num_threads
+
+
 def kernel_threads() -> "Threads":
     """What kernels run on."""
     return _threads(_num_threads, os.getpid())

@@ -16,8 +16,9 @@ from surefoot.core.state import load_states, states
 from surefoot.telemetry import names
 from surefoot.training.hooks import Hook
 from surefoot.training.nonfinite_dump import write_dump
+from surefoot.training.parts import LEARNED
 from surefoot.training.reporting import metrics_of
-from surefoot.training.trainer import LEARNED, Trainer
+from surefoot.training.trainer import Trainer
 
 _log = logging.getLogger("surefoot")
 

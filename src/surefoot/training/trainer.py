@@ -3,29 +3,35 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from surefoot.core.records import IterationReport, Progress
-from surefoot.core.state import ModuleState, Stateful
+from surefoot.core.state import Stateful
+from surefoot.learning.execution import Execution
 from surefoot.learning.learner import Learner
 from surefoot.learning.schedules import Schedules
 from surefoot.learning.scorer import Scorer
 from surefoot.policies.policy import Policy
 from surefoot.rollout.collector import Collector
 from surefoot.training.hooks import HookGroup
-
-LEARNED = ("policy", "gradient", "objective", "schedules")
-"""Parts that an update changes, and that a rollback restores."""
+from surefoot.training.parts import parts_of
 
 
 class Trainer:
     """Owns the parts of a run and its progress."""
 
     def __init__(
-        self, policy: Policy, collector: Collector, scorer: Scorer, learner: Learner, schedules: Schedules, total: int
+        self,
+        policy: Policy,
+        collector: Collector,
+        scorer: Scorer,
+        learner: Learner,
+        schedules: Schedules,
+        total: int,
+        execution: Execution | None = None,
     ) -> None:
         self.policy, self.collector, self.scorer = policy, collector, scorer
-        self.learner, self.schedules, self.hooks = learner, schedules, HookGroup({})
+        self.learner, self.schedules, self.execution = learner, schedules, execution or Execution()
+        self.hooks = HookGroup({})
         self.progress = Progress(0, total)
 
     def set_total(self, steps: int) -> None:
@@ -43,11 +49,13 @@ class Trainer:
         self.hooks.before_rollout()
         began = time.perf_counter()
         knobs = self.schedules.at(self.progress)
-        rollout = self.collector.collect(self.policy)
+        with self.execution.collecting():
+            rollout = self.collector.collect(self.policy)
         collected = time.perf_counter()
         self.hooks.after_rollout(rollout)
-        targets = self.scorer.score(rollout, self.policy.critic)
-        learned = self.learner.learn(rollout, targets, knobs)
+        with self.execution.learning():
+            targets = self.scorer.score(rollout, self.policy.critic)
+            learned = self.learner.learn(rollout, targets, knobs)
         self.schedules.observe(learned)
         self.learner.objective.observe(learned)
         self.progress = self.progress.advance(rollout.num_steps)
@@ -58,15 +66,4 @@ class Trainer:
 
     def parts(self) -> dict[str, Stateful]:
         """Everything that has state, by the name it has in checkpoints (S15)."""
-        learner, rows = self.learner, self.collector.rows
-        parts: dict[str, Stateful] = {"policy": ModuleState(self.policy, "policy"), "gradient": learner.gradient}
-        parts |= {"objective": learner.objective, "learner": learner, "scorer": self.scorer}
-        return parts | {"schedules": self.schedules, "progress": self, "collector": rows}
-
-    def state(self) -> dict[str, Any]:
-        """The trainer's own: its progress."""
-        return {"step": self.progress.step, "iteration": self.progress.iteration}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """From a checkpoint; the total stays that of the config."""
-        self.progress = Progress(total=self.progress.total, **state)
+        return parts_of(self)

@@ -1,0 +1,86 @@
+"""The execution context: with which threads, on which device and at which place among processes a run computes."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from surefoot.core.config import Config, PPOConfig
+from surefoot.core.cores import available_cores
+from surefoot.native.kernels import kernel_thread_count, set_kernel_threads
+from surefoot.policies.networks import MLP
+from surefoot.policies.policy import Policy
+
+SMALL_WORK = 10_000_000
+"""Torch's parameters times samples of a minibatch below which a single thread is fastest."""
+
+
+def _alone(tensor: Tensor) -> Tensor:
+    return tensor
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Thread counts hold inside `collecting` and `learning` only: several runs in one process do not disturb others."""
+
+    threads: int = 1
+    """Of the core's kernels while learning."""
+    torch_threads: int = 1
+    """Of torch while learning."""
+    collecting_threads: int = 1
+    """Of torch while collecting: one where environments keep the cores busy."""
+    device: str = "cpu"
+    rank: int = 0
+    world_size: int = 1
+    first_row: int = 0
+    """The number that row 0 has among all processes: noise and seeds follow from it (S13)."""
+    reduce: Callable[[Tensor], Tensor] = _alone
+    """Sums a tensor over all processes."""
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """While rollouts are collected."""
+        with _torch_threads(self.collecting_threads):
+            yield
+
+    @contextmanager
+    def learning(self) -> Iterator[None]:
+        """While a rollout is scored and learned from."""
+        before = kernel_thread_count()
+        set_kernel_threads(self.threads)
+        try:
+            with _torch_threads(self.torch_threads):
+                yield
+        finally:
+            set_kernel_threads(before)
+
+
+def execution_of(config: Config, policy: Policy, keeps_cores_busy: bool) -> Execution:
+    """As many threads as the config says, or one per core, as far as there is work for them."""
+    most = config.train.threads or available_cores()
+    torch_threads = learning_threads(policy, config.ppo, most)
+    return Execution(most, torch_threads, 1 if keeps_cores_busy else torch_threads)
+
+
+def learning_threads(policy: Policy, ppo: PPOConfig, most: int) -> int:
+    """Torch's threads: one where the core does the work or there is little of it, else as many as allowed."""
+    samples = min(ppo.batch_size, ppo.micro_batch_size or ppo.batch_size)
+    in_core = [part for part in policy.modules() if isinstance(part, MLP) and part.learns_in_core(samples)]
+    num_parameters = _size(policy) - sum(map(_size, in_core))
+    return 1 if num_parameters * samples < SMALL_WORK else most
+
+
+@contextmanager
+def _torch_threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _size(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
