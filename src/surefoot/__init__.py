@@ -1,20 +1,66 @@
-"""Surefoot trains reinforcement-learning agents with PPO: correct, fast and without surprises."""
+"""Surefoot trains reinforcement-learning agents with PPO: correct, fast and without surprises.
 
+What users build on is exported here; docs/extend has one page per base class.
+"""
+
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from surefoot.core.version import VERSION
 
 if TYPE_CHECKING:
-    from surefoot.api import PPO
+    from surefoot.api import PPO as PPO
+    from surefoot.core.errors import SurefootError as SurefootError
+    from surefoot.core.parts import Knob as Knob
+    from surefoot.core.parts import PartSettings as PartSettings
+    from surefoot.evaluation.evaluate import Evaluation as Evaluation
+    from surefoot.learning.estimators import Estimator as Estimator
+    from surefoot.learning.schedules import Schedule as Schedule
+    from surefoot.learning.terms import Term as Term
+    from surefoot.learning.terms import TermLoss as TermLoss
+    from surefoot.learning.transforms import GradientTransform as GradientTransform
+    from surefoot.policies.critics import Critic as Critic
+    from surefoot.policies.distributions import Distribution as Distribution
+    from surefoot.policies.distributions import DistributionHead as DistributionHead
+    from surefoot.policies.encoders import Encoder as Encoder
+    from surefoot.policies.memory import Memory as Memory
+    from surefoot.policies.policy import Policy as Policy
+    from surefoot.policies.policy import PolicyOutput as PolicyOutput
+    from surefoot.telemetry.sinks import FileSink as FileSink
+    from surefoot.training.hooks import Hook as Hook
 
 __version__ = VERSION
-__all__ = ["PPO", "__version__"]
+
+_HOMES = {
+    "PPO": "surefoot.api",
+    "SurefootError": "surefoot.core.errors",
+    "Knob": "surefoot.core.parts",
+    "PartSettings": "surefoot.core.parts",
+    "Evaluation": "surefoot.evaluation.evaluate",
+    "Estimator": "surefoot.learning.estimators",
+    "Schedule": "surefoot.learning.schedules",
+    "Term": "surefoot.learning.terms",
+    "TermLoss": "surefoot.learning.terms",
+    "GradientTransform": "surefoot.learning.transforms",
+    "Critic": "surefoot.policies.critics",
+    "Distribution": "surefoot.policies.distributions",
+    "DistributionHead": "surefoot.policies.distributions",
+    "Encoder": "surefoot.policies.encoders",
+    "Memory": "surefoot.policies.memory",
+    "Policy": "surefoot.policies.policy",
+    "PolicyOutput": "surefoot.policies.policy",
+    "FileSink": "surefoot.telemetry.sinks",
+    "Hook": "surefoot.training.hooks",
+}
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
     # On first use, so that `surefoot --help` and the error paths of the command line do not wait for torch.
-    if name == "PPO":
-        from surefoot.api import PPO
-
-        return PPO
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'surefoot' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,4 +1,7 @@
-"""Sinks take metric records: a sink is `write` and `close`; those that write into a run's folder are one file each."""
+"""Sinks take metric records: a sink is `write` and `close`; those that write into a run's folder are one file each.
+
+A sink of your own is named in `log.sinks`, with settings of its own.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -7,6 +10,7 @@ from typing import Protocol
 
 from surefoot.core.config import Config, LogConfig
 from surefoot.core.errors import ConfigError
+from surefoot.core.parts import PartSettings
 from surefoot.core.registry import Registry
 
 Metrics = Mapping[str, float]
@@ -23,10 +27,10 @@ class Sink(Protocol):
 
 
 class FileSink(ABC):
-    """A sink that keeps what it gets in a run's folder."""
+    """Base of sinks that keep metric records in a run's folder, or send them elsewhere."""
 
     @abstractmethod
-    def __init__(self, folder: Path, config: Config) -> None:
+    def __init__(self, folder: Path, config: Config, settings: PartSettings | None = None) -> None:
         """Open; the folder may hold what an earlier process of the same run wrote."""
 
     @staticmethod
@@ -48,7 +52,7 @@ class FileSink(ABC):
         """Flush and release."""
 
 
-file_sinks: Registry[FileSink] = Registry("sink", "surefoot.telemetry.sinks")
+file_sinks: Registry[FileSink] = Registry("sink", "surefoot.telemetry.sinks", base="FileSink")
 
 
 def check_sinks(log: LogConfig) -> None:
@@ -64,6 +68,8 @@ def open_sinks(folder: Path, config: Config) -> list[Sink]:
     try:
         for kind in _wanted(config.log):
             opened.append(kind(folder, config))
+        for settings in config.log.sinks.values():
+            opened.append(file_sinks[settings.kind](folder, config, settings))
     except BaseException:
         for sink in opened:
             sink.close()

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 from surefoot.core.config import Config
+from surefoot.core.parts import PartSettings
 from surefoot.telemetry.sinks import FileSink, Metrics, file_sinks
 
 FILE_NAME = "metrics.jsonl"
@@ -14,7 +15,7 @@ FILE_NAME = "metrics.jsonl"
 class JsonlSink(FileSink):
     """Appended and flushed line by line, so that a killed run loses nothing."""
 
-    def __init__(self, folder: Path, config: Config) -> None:
+    def __init__(self, folder: Path, config: Config, settings: PartSettings | None = None) -> None:
         self._file = (folder / FILE_NAME).open("a", encoding="utf-8")
 
     def write(self, step: int, metrics: Metrics) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.core.config import Config, LogConfig
+from surefoot.core.parts import PartSettings
 from surefoot.telemetry.sinks import FileSink, Metrics, file_sinks
 
 
@@ -17,7 +18,7 @@ class TensorBoardSink(FileSink):
     Written at once: tensorboard's own event writer has a thread, which prints a traceback when the disk is full.
     """
 
-    def __init__(self, folder: Path, config: Config) -> None:
+    def __init__(self, folder: Path, config: Config, settings: PartSettings | None = None) -> None:
         from tensorboard.summary.writer.record_writer import RecordWriter
 
         name = f"events.out.tfevents.{time.time_ns()}.{socket.gethostname()}.{os.getpid()}"

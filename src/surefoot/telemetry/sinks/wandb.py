@@ -11,6 +11,7 @@ from typing import Any
 
 from surefoot.core.config import Config, LogConfig
 from surefoot.core.errors import ConfigError
+from surefoot.core.parts import PartSettings
 from surefoot.telemetry.sinks import FileSink, Metrics, file_sinks
 
 _START_S = 60.0
@@ -22,12 +23,12 @@ _FINISH_S, _LET_GO_S = 30.0, 1.0
 class WandbSink(FileSink):
     """One W&B run for every process of a run, grouped under the name of its folder."""
 
-    def __init__(self, folder: Path, config: Config) -> None:
+    def __init__(self, folder: Path, config: Config, settings: PartSettings | None = None) -> None:
         import wandb
 
         self._wandb: Any = wandb
         # Silent, and hands off stdout: the terminal belongs to the live display.
-        settings = wandb.Settings(silent=True, console="off", save_code=False, disable_git=True, init_timeout=_START_S)
+        options = wandb.Settings(silent=True, console="off", save_code=False, disable_git=True, init_timeout=_START_S)
         name = folder.resolve().name
         try:
             with _quiet_in(folder):
@@ -37,7 +38,7 @@ class WandbSink(FileSink):
                     name=name,
                     group=name,
                     config=config.model_dump(mode="json"),
-                    settings=settings,
+                    settings=options,
                 )
         except Exception as error:
             _call_within(_LET_GO_S, wandb.teardown)
