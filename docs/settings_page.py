@@ -18,9 +18,9 @@ def page() -> str:
         "Written by `python docs/settings_page.py` from `core/config.py` and the parts' own files. Give any of them as",
         "`--section.key value`, in a YAML file (`--config`), or by name to `PPO(...)`.",
         "",
-        "A part is a kind such as `conv`, or a mapping with its settings: `encoder: {kind: conv, features: 128}`, on the",
-        "command line `--policy.encoder conv --policy.encoder.features 128`. A kind may be `module:Name`: a class in a",
-        "file of your own ([how to write one](extend/README.md)).",
+        "A part is a kind such as `conv`, or a mapping with its settings: `encoder: {kind: conv, features: 128}`.",
+        "On the command line: `--policy.encoder conv --policy.encoder.features 128`. A kind may be `module:Name`,",
+        "a class in a file of your own ([how to write one](extend/README.md)).",
     ]
     for section, cls in key_types().items():
         lines += ["", f"## {section}", "", (cls.__doc__ or "").strip(), *_rows(cls, getattr(defaults, section))]

@@ -1,7 +1,6 @@
 """The learner: epochs over shuffled minibatches, one gradient step each."""
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 
@@ -66,11 +65,3 @@ class Learner:
         return combined(seen) | self.gradient.step(knobs)
 
     # tour: end
-
-    def state(self) -> dict[str, Any]:
-        """For checkpoints."""
-        return {"update": self.update}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """From a checkpoint."""
-        self.update = state["update"]

@@ -27,7 +27,7 @@ def _parts_by_name(state: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in state.items() if key not in _DERIVED} | {
         "gradient": {"adam": state["optimizer"], "transforms": {}},
         "objective": {},
-        "learner": {"update": state["update"]},
+        "progress": {**state["progress"], "update": state["update"]},
         "scorer": {"reward_scaler": state["reward_scaler"], "estimator": {}},
         "schedules": schedules,
         "hooks": {},

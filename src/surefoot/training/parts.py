@@ -12,16 +12,24 @@ LEARNED = ("policy", "gradient", "objective", "schedules")
 """Parts that an update changes, and that a rollback restores."""
 
 
-class _ProgressState:
+class _Counters:
+    """Steps and iterations of a trainer, and updates of its learner; the total stays that of the config."""
+
     def __init__(self, trainer: "Trainer") -> None:
         self._trainer = trainer
 
     def state(self) -> dict[str, Any]:
-        return {"step": self._trainer.progress.step, "iteration": self._trainer.progress.iteration}
+        trainer = self._trainer
+        return {
+            "step": trainer.progress.step,
+            "iteration": trainer.progress.iteration,
+            "update": trainer.learner.update,
+        }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """The total stays that of the config."""
-        self._trainer.progress = Progress(total=self._trainer.progress.total, **state)
+        trainer = self._trainer
+        trainer.progress = Progress(state["step"], trainer.progress.total, state["iteration"])
+        trainer.learner.update = state["update"]
 
 
 def parts_of(trainer: "Trainer") -> dict[str, Stateful]:
@@ -31,9 +39,8 @@ def parts_of(trainer: "Trainer") -> dict[str, Stateful]:
         "policy": ModuleState(trainer.policy, "policy"),
         "gradient": learner.gradient,
         "objective": learner.objective,
-        "learner": learner,
         "scorer": trainer.scorer,
         "schedules": trainer.schedules,
-        "progress": _ProgressState(trainer),
+        "progress": _Counters(trainer),
         "collector": trainer.collector.rows,
     }

@@ -51,8 +51,8 @@ class GAE(Estimator):
 
     def estimate(self, rollout: Rollout, critic: Critic) -> Targets:
         endings = (rollout.terminated, rollout.truncated, rollout.final_value)
-        values = (rollout.value, rollout.last_value)
-        return Targets(*gae(rollout.reward, *values, *endings, *self._discounts, rollout.valid))
+        values = (rollout.reward, rollout.value, rollout.last_value)
+        return Targets(*gae(*values, *endings, *self._discounts, rollout.valid))
 
 
 # tour: end
