@@ -58,12 +58,14 @@ def _fitted(name: str, value: Any, shape: tuple[int, ...], num_rows: int, rows_p
 
 def _array(value: Any, what: str) -> NDArray[np.float64]:
     try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise EnvError(f"{what} must be a number or an array of numbers, not {value!r:.60}") from error
+        array = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError):  # lists of uneven length, tensors with a gradient
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "fiub":
+        raise EnvError(f"{what} must be a number or an array of numbers, not {value!r:.60}")
     if np.isnan(array).any():
         raise EnvError(f"{what} must not be NaN")
-    return array
+    return array.astype(np.float64)
 
 
 def part_of_values(values: Values, defaults: Values, rows: slice) -> Values:
