@@ -80,8 +80,7 @@ class EpisodeTracker:
             "reward": self._reward.copy(),
             "length": self._length.copy(),
             "recent": [[episode.total_reward, episode.length, episode.metrics] for episode in self._recent],
-            "metrics": self._metrics.state(),
-        }
+        } | ({"metrics": self._metrics.state()} if self._metrics.names else {})
 
     def load_state(self, state: dict[str, Any]) -> None:
         """From a checkpoint."""
