@@ -81,7 +81,8 @@ def test_rollouts_tell_of_their_episodes():
     """Episodes of 3, 1 and 4 steps; the wind is 0.5 and the slopes come to 1."""
     env = counters(1, MeasuredEnv)
     policy = KnownPolicy(env.action_spec)
-    stats = StepwiseCollector(env, policy, 8, seed=4).collect(policy).stats
+    rollout = StepwiseCollector(env, policy, 8, seed=4).collect(policy)
+    stats, effort = rollout.stats, rollout.extras["env/effort"]
     expected = [
         {"score": 0.0, "pace": 2.0, "effort": 6 + 3 * 10.5},
         {"score": 1.0, "pace": 1.0, "effort": 1 + 10.5},
@@ -89,6 +90,9 @@ def test_rollouts_tell_of_their_episodes():
     ]
     assert [episode.metrics for episode in stats.finished] == expected
     assert stats.finished[1:][0] == stats.recent[1] == Episode(100.5, 1, expected[1])
+    assert list(rollout.extras) == ["env/score", "env/pace", "env/effort"]
+    assert effort[:, 0].tolist() == [11.5, 12.5, 13.5, 11.5, 11.5, 12.5, 13.5, 14.5]
+    assert rollout.learned_extras == (), "minibatches do not carry them"
 
 
 @pytest.mark.parametrize("num_steps", [5, 8])
@@ -99,7 +103,8 @@ def test_they_go_on_bit_for_bit_in_mid_episode_with_parameters_set(num_steps, tm
     collector.collect(policy)
     write_checkpoint(tmp_path / "rows.safetensors", collector.rows.state())
     other = StepwiseCollector(counters(2, MeasuredEnv), policy, num_steps, seed=4)
-    assert other.rows.load_state(read_checkpoint(tmp_path / "rows.safetensors"), policy) is True
+    other.rows.load_state(read_checkpoint(tmp_path / "rows.safetensors"))
+    assert other.rows.is_exact
     for _ in range(3):
         ours, theirs = collector.collect(policy), other.collect(policy)
         np.testing.assert_array_equal(ours.reward, theirs.reward)
@@ -116,7 +121,8 @@ def test_envs_that_cannot_be_saved_keep_their_parameters(tmp_path):
     write_checkpoint(tmp_path / "rows.safetensors", collector.rows.state())
     for rows in (2, 3):
         other = StepwiseCollector(counters(rows, ForgetfulEnv), policy, 5, seed=4)
-        assert other.rows.load_state(read_checkpoint(tmp_path / "rows.safetensors"), policy) is False
+        other.rows.load_state(read_checkpoint(tmp_path / "rows.safetensors"))
+        assert not other.rows.is_exact
         assert other.collect(policy).reward.eq(3).all()
 
 
