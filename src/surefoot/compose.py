@@ -19,6 +19,7 @@ from surefoot.envs.engines import Engine
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import EnvSource, fixed_envs, make_vec_env
 from surefoot.envs.protocol import VecEnv
+from surefoot.evaluation.best_metric import check_best_metric
 from surefoot.evaluation.evaluate import Evaluation, evaluate
 from surefoot.learning.execution import execution_of
 from surefoot.learning.gradient import GradientStep
@@ -78,6 +79,7 @@ def build_env(config: Config, source: EnvSource | None = None, seed: int | None 
 def build_trainer(config: Config, env: VecEnv, policy: Policy) -> Trainer:
     """Everything that learns, around an env and a policy."""
     check_sinks(config.log)
+    check_best_metric(config.train.best_metric, env.metrics)
     seed, ppo = config.train.seed, config.ppo
     collector = build_collector(config, env, policy)
     execution = execution_of(config, policy, isinstance(env, Engine) and env.keeps_cores_busy)

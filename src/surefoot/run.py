@@ -143,7 +143,7 @@ class Run:
             "config": self.config.model_dump(mode="json"),
             "obs_spec": spec_to_json(self.specs.obs),
             "action_spec": spec_to_json(self.specs.action),
-            "best_score": None if self.evaluation is None else self.evaluation.best,
+            **({"best_score": None} if self.evaluation is None else self.evaluation.best_state),
             "hooks": self._hook_states | self.hooks.state(),
             **states(self.trainer.parts()),
         }
@@ -192,8 +192,9 @@ class Run:
     def _keep_best(self, evaluation: Callable[[], Evaluation]) -> EvaluateAndKeepBest:
         best_file = None if self.directory is None else self.directory.best
         every, start = self.config.train.eval_every, self.trainer.progress.step
-        best = None if self.directory is None else self.directory.best_score()
-        return EvaluateAndKeepBest(evaluation, self.state, every, start, best_file, best)
+        metric = self.config.train.best_metric
+        best = None if self.directory is None else self.directory.best_score(metric)
+        return EvaluateAndKeepBest(evaluation, self.state, every, start, best_file, best, metric)
 
     def _sinks(self, start: int) -> list[Sink]:
         config = self.config

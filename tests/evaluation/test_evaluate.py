@@ -1,6 +1,7 @@
 """Evaluation counts whole episodes, fairly, from fixed seeds, and changes nothing."""
 
 import itertools
+import math
 from functools import partial
 
 import numpy as np
@@ -12,13 +13,15 @@ from surefoot.core.config import RolloutConfig
 from surefoot.core.errors import EnvError
 from surefoot.core.records import Obs, State
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
+from surefoot.envs.adapters.pettingzoo_parallel import PettingZooEnvs
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines.processes import ProcessEngine
 from surefoot.evaluation import evaluate as module
 from surefoot.evaluation.evaluate import Evaluation, evaluate
 from surefoot.policies.policy import PolicyOutput
+from tests.envs.measured import MeasuredEnv, MeasuredTeam
 from tests.envs.tasks import ENDLESS, CounterEnv, MaskMethodEnv, counters, factories
-from tests.envs.teams import teams
+from tests.envs.teams import TEAM, teams
 from tests.envs.unruly import UnrulyEnv
 from tests.rollout.known_policies import CountingPolicy, KnownPolicy
 from tests.training.states import assert_same
@@ -183,7 +186,7 @@ def test_the_interval_of_equal_rewards_is_a_point():
 
 
 def test_all_of_it_as_json():
-    result = Evaluation((1.0, 3.0), (4, 6))
+    result = Evaluation((1.0, 3.0), (4, 6), {"won": (1.0, math.nan), "fell": (math.nan, math.nan)})
     low, high = result.interval()
     assert result.to_json() == {
         "mean_reward": 2.0,
@@ -193,7 +196,25 @@ def test_all_of_it_as_json():
         "confidence_interval": [low, high],
         "rewards": [1.0, 3.0],
         "lengths": [4, 6],
+        "metrics": {"won": {"mean": 1.0, "values": [1.0, None]}, "fell": {"mean": None, "values": [None, None]}},
     }
+
+
+def test_metrics_are_those_of_the_episodes_in_their_order():
+    """Episodes of 3 and 2 steps, by row; `pace` counts odd steps, `effort` is the sum of step + wind + 10 slopes."""
+    env = counters(2, MeasuredEnv, lengths=[3, 2])
+    result = evaluate(KnownPolicy(env.action_spec), env, episodes=4, seed=0)
+    assert result.lengths == (3, 2, 3, 2)
+    assert result.metrics == {"score": (0, 1, 0, 1), "pace": (2, 1, 2, 1), "effort": (37.5, 24, 37.5, 24)}
+    assert result.mean_metric("score") == 0.5
+
+
+def test_metrics_of_agents_leave_out_who_is_not_there():
+    env = PettingZooEnvs([partial(MeasuredTeam, index, TEAM) for index in range(2)], 3)
+    result = evaluate(KnownPolicy(env.action_spec), env, episodes=12, seed=0)
+    assert result.metrics["pay"] == result.rewards, "without a bonus, what is paid is the reward"
+    assert sorted(set(result.metrics["place"])) == [0, 1, 2]
+    assert evaluate(KnownPolicy(env.action_spec), teams(2), episodes=12, seed=0).metrics == {}
 
 
 def test_a_vector_env_that_resets_in_the_next_step():

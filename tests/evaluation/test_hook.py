@@ -1,11 +1,13 @@
 """Evaluation during training: when, and which policy is kept."""
 
+import math
 from pathlib import Path
 
 import pytest
 
-from surefoot.core.errors import EnvError
+from surefoot.core.errors import ConfigError, EnvError
 from surefoot.core.records import IterationReport, Learned, Progress, RolloutStats
+from surefoot.evaluation.best_metric import check_best_metric
 from surefoot.evaluation.evaluate import Evaluation
 from surefoot.evaluation.hook import EvaluateAndKeepBest
 from surefoot.telemetry import names
@@ -16,17 +18,25 @@ class Run:
     """A hook that scores what it is told."""
 
     def __init__(
-        self, *scores: float | Exception, every: int, best_file: Path | None, best: float | None = None
+        self,
+        *scores: float | Exception,
+        every: int,
+        best_file: Path | None,
+        best: float | None = None,
+        best_metric: str = "mean_reward",
     ) -> None:
         self._scores = list(scores)
         self.step = 0
-        self.hook = EvaluateAndKeepBest(self._evaluate, lambda: {"step": self.step}, every, 0, best_file, best)
+        self.metrics: dict[str, tuple[float, ...]] = {}
+        self.hook = EvaluateAndKeepBest(
+            self._evaluate, lambda: {"step": self.step}, every, 0, best_file, best, best_metric
+        )
 
     def _evaluate(self) -> Evaluation:
         score = self._scores.pop(0)
         if isinstance(score, Exception):
             raise score
-        return Evaluation((score - 1, score + 1), (3, 5))
+        return Evaluation((score - 1, score + 1), (3, 5), self.metrics)
 
     def advance(self, step: int, total: int = 1000) -> dict[str, float]:
         self.step = step
@@ -90,3 +100,37 @@ def test_an_env_that_cannot_be_evaluated_costs_a_warning(caplog):
 def test_other_errors_are_not_hidden():
     with pytest.raises(ZeroDivisionError):
         Run(ZeroDivisionError(), every=100, best_file=None).advance(100)
+
+
+@pytest.mark.parametrize(("best_metric", "kept"), [("distance", [100, 200, 200]), ("-distance", [100, 100, 300])])
+def test_a_metric_decides_which_policy_is_the_best(tmp_path, best_metric, kept):
+    best, found = tmp_path / "best.safetensors", []
+    run = Run(1.0, 1.0, 1.0, every=100, best_file=best, best_metric=best_metric)
+    for step, distance in ((100, 5.0), (200, 7.0), (300, 3.0)):
+        run.metrics = {"distance": (distance, math.nan, distance + 2)}
+        assert run.advance(step)["eval/distance"] == distance + 1
+        found.append(read_checkpoint(best)["step"])
+    assert found == kept
+    assert run.hook.best_state == {"best_score": {"distance": 8.0, "-distance": -4.0}[best_metric]} | {
+        "best_metric": best_metric
+    }
+
+
+def test_an_evaluation_without_a_value_replaces_nothing(tmp_path, caplog):
+    run = Run(1.0, every=100, best_file=tmp_path / "best.safetensors", best_metric="distance")
+    run.metrics = {"distance": (math.nan, math.nan)}
+    assert "eval/distance" not in run.advance(100)
+    assert run.hook.best is None
+    assert not (tmp_path / "best.safetensors").exists()
+    assert "no evaluated episode has a value of 'distance'" in caplog.text
+
+
+@pytest.mark.parametrize("fine", ["mean_reward", "distance", "-distance"])
+def test_known_scores(fine):
+    check_best_metric(fine, ["distance", "won"])
+
+
+@pytest.mark.parametrize("wrong", ["distanse", "-", "", "--won"])
+def test_an_unknown_score_is_refused_with_the_known_ones(wrong):
+    with pytest.raises(ConfigError, match=r"train\.best_metric.*known are mean_reward, distance, won \(with '-'"):
+        check_best_metric(wrong, ["distance", "won"])

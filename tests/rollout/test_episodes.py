@@ -16,7 +16,8 @@ Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def absorb(tracker: EpisodeTracker, reward: np.ndarray, ended: np.ndarray, valid: np.ndarray) -> RolloutStats:
     obs = torch.zeros(*reward.shape, 5)
-    return tracker.absorb(obs, *(torch.from_numpy(array) for array in (reward.astype(np.float32), ended, valid)))
+    flags = (torch.from_numpy(array) for array in (reward.astype(np.float32), ended, valid))
+    return tracker.absorb(obs, *flags, torch.zeros(*reward.shape, 0))
 
 
 def counted_by_hand(reward: np.ndarray, ended: np.ndarray, valid: np.ndarray) -> list[Episode]:

@@ -1,6 +1,8 @@
 """What reaches the sinks, and when; alerts are watched in every iteration, whatever is written."""
 
 import logging
+import math
+from dataclasses import replace
 
 import pytest
 
@@ -42,6 +44,13 @@ def test_numbers_have_the_names_that_dashboards_know():
     expected = {"time/fps": 5.0, "time/time_elapsed": 12.0, "rollout/ep_rew_mean": 3.0, "rollout/ep_len_mean": 6.0}
     expected |= {"train/approx_kl": 0.01, "time/total_timesteps": 30.0, "time/rollout_fps": 20.0, "own": 7.0}
     assert {name: metrics[name] for name in expected} == expected
+
+
+def test_metrics_of_envs_are_means_over_the_episodes_that_have_a_value():
+    report = iteration(3)
+    episodes = (Episode(1, 1, {"won": 1.0, "fell": math.nan}), Episode(2, 2), Episode(3, 3, {"won": 0.0, "far": 5.0}))
+    metrics = metrics_of(replace(report, stats=replace(report.stats, recent=episodes)), 12.0)
+    assert {name: value for name, value in metrics.items() if name.startswith("env/")} == {"env/won": 0.5, "env/far": 5}
 
 
 def test_every_nth_iteration_any_with_something_from_a_hook_and_the_last():

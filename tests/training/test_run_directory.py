@@ -138,11 +138,17 @@ def test_a_name_never_leads_out_of_the_folder(tmp_path, name):
 
 def test_the_best_score_is_that_of_the_file(tmp_path, caplog):
     run = RunDirectory(tmp_path)
-    assert run.best_score() is None
+    assert run.best_score("mean_reward") is None
     write_checkpoint(run.best, {"best_score": 3.5})
-    assert run.best_score() == 3.5
+    assert run.best_score("mean_reward") == 3.5
+    write_checkpoint(run.best, {"best_score": 4.5, "best_metric": "-won"})
+    assert run.best_score("-won") == 4.5
+    assert not caplog.text
+    assert run.best_score("won") is None
+    assert "the best policy was chosen by -won, but train.best_metric is won now" in caplog.text
+    caplog.clear()
     run.best.write_bytes(b"damaged")
-    assert run.best_score() is None
+    assert run.best_score("mean_reward") is None
     assert "the next evaluation replaces it" in caplog.text
 
 

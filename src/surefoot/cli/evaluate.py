@@ -54,3 +54,7 @@ def _print(result: dict[str, Any], as_json: bool, path: Path) -> None:
     print(f"95 % interval   {low:.2f} to {high:.2f} (bootstrap, of the mean)")
     print(f"mean length     {result['mean_ep_length']:.1f}")
     print(f"episodes        {result['episodes']}")
+    for name, found in result["metrics"].items():
+        known = sum(value is not None for value in found["values"])
+        few = f" (over the {known} episodes with a value)" if known < result["episodes"] else ""
+        print(f"{name:15s} {found['mean']:.4g}{few}" if known else f"{name:15s} unknown: no episode has a value")

@@ -37,4 +37,9 @@ def describe(evaluation: Evaluation) -> str:
     return (
         f"{evaluation.mean_reward:.1f} ± {evaluation.std_reward:.1f} over {len(evaluation.rewards)} episodes"
         f" (95 % interval of the mean {low:.1f} to {high:.1f}), length {evaluation.mean_ep_length:.0f}"
+        + "".join(f", {name} {_shown(evaluation.mean_metric(name))}" for name in evaluation.metrics)
     )
+
+
+def _shown(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.4g}"

@@ -70,6 +70,9 @@ class EnvConfig(Section):
     truncation_as_termination: bool = Field(
         False, description="treat time limits as terminations; only for environments without final observations"
     )
+    metrics: dict[str, Literal["last", "mean", "sum"]] = Field(
+        {}, description="keys of infos to report, each with its summary over an episode: last, mean or sum"
+    )
 
 
 class PolicyConfig(Section):
@@ -190,6 +193,11 @@ class TrainConfig(Section):
     keep_checkpoints: Count = Field(3, description="number of periodic checkpoints to keep")
     eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: only at the end")
     eval_episodes: int = Field(10, ge=0, description="episodes per evaluation; 0: no evaluation")
+    best_metric: str = Field(
+        "mean_reward",
+        description="evaluation score that decides which policy is kept as the best: mean_reward, a"
+        " metric of the environment, or -metric where lower is better",
+    )
     max_skipped_steps: Count = Field(
         10, description="consecutive gradient steps with NaN or infinity before rolling back to the last good weights"
     )

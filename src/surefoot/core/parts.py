@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -95,8 +96,14 @@ def settings_class(package: str, kind: Any) -> type[PartSettings]:
     """The settings of a kind; `auto` takes those of all kinds that it may choose."""
     registry = Registry.of(package)
     if kind == AUTO and registry.automatic:
-        return type("Settings", _unique(_settings_of(registry[name]) for name in registry.automatic), {})
+        return _joined(_unique(_settings_of(registry[name]) for name in registry.automatic))
     return _settings_of(registry[str(kind)])
+
+
+@cache
+def _joined(classes: tuple[type[PartSettings], ...]) -> type[PartSettings]:
+    """The same class every time: settings of different classes are never equal."""
+    return type("Settings", classes, {})
 
 
 def chosen(settings: PartSettings, package: str, kind: str) -> PartSettings:

@@ -22,28 +22,27 @@ class Episode:
 
     total_reward: float
     length: int
+    metrics: dict[str, float] = field(default_factory=dict)
+    """One number for each of the env's metrics; NaN for no value."""
 
 
 @dataclass(frozen=True, eq=False)
 class Episodes(Sequence[Episode]):
-    """Finished episodes in two columns: a rollout of thousands of rows finishes tens of thousands of them."""
+    """Finished episodes in columns: a rollout of thousands of rows finishes tens of thousands of them."""
 
     total_rewards: NDArray[np.float64]
     lengths: NDArray[np.int64]
-
-    @staticmethod
-    def of(episodes: Sequence[Episode]) -> "Episodes":
-        """From single ones."""
-        rewards = [episode.total_reward for episode in episodes]
-        return Episodes(np.array(rewards, np.float64), np.array([episode.length for episode in episodes], np.int64))
+    metrics: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return Episodes(self.total_rewards[index], self.lengths[index])
-        return Episode(float(self.total_rewards[index]), int(self.lengths[index]))
+            columns = {name: column[index] for name, column in self.metrics.items()}
+            return Episodes(self.total_rewards[index], self.lengths[index], columns)
+        metrics = {name: float(column[index]) for name, column in self.metrics.items()}
+        return Episode(float(self.total_rewards[index]), int(self.lengths[index]), metrics)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)

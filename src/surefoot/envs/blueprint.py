@@ -1,7 +1,7 @@
 """What a run's envs are made from: any stretch of them can be made, in this process or in another."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +18,8 @@ class Blueprint:
     factories: Sequence[Callable[[], Any]]
     seed: int
     truncation_as_termination: bool = False
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    """Keys of infos that count as metrics, beside those that the envs declare."""
 
     @property
     def num_envs(self) -> int:
@@ -31,7 +33,7 @@ class Blueprint:
         first = construct(self.factories[envs.start], envs.start)
         factories = [lambda: first, *self.factories[envs.start + 1 : envs.stop]]
         kind = PettingZooEnvs if is_parallel_env(first) else GymnasiumEnvs
-        return kind(factories, self.seed, self.truncation_as_termination, envs.start, calls)
+        return kind(factories, self.seed, self.truncation_as_termination, envs.start, calls, self.metrics)
 
 
 def shares(whole: range, parts: int) -> list[range]:

@@ -45,11 +45,11 @@ def make_vec_env(
         what = "a vector env or a pool steps itself" if steps_itself else "an env that exists cannot be moved"
         raise ConfigError([f"rollout.engine: {what}, so it must be 'auto' or 'local' (got '{rollout.engine.kind}')"])
     if isinstance(source, VectorEnv):
-        return GymnasiumVectorEnv(source, seed, config.truncation_as_termination)
+        return GymnasiumVectorEnv(source, seed, config.truncation_as_termination, config.metrics)
     if isinstance(source, str) and steps_itself:
         return EnvPoolEnvs(source.removeprefix(ENVPOOL), config, num_envs, seed)
     factories = [lambda: source] if _exists(source) else [_factory(source, config)] * num_envs
-    return _engine(Blueprint(factories, seed, config.truncation_as_termination), rollout)
+    return _engine(Blueprint(factories, seed, config.truncation_as_termination, config.metrics), rollout)
 
 
 def _engine(blueprint: Blueprint, rollout: RolloutConfig) -> Engine:

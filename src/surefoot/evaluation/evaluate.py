@@ -1,6 +1,7 @@
 """Evaluation: whole episodes from fixed seeds, deterministic or sampled, with a confidence interval."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ from surefoot.core.errors import EnvError
 from surefoot.core.philox import Stream, uniforms, words
 from surefoot.core.records import Obs
 from surefoot.core.tree import tree_map
-from surefoot.envs.protocol import VecEnv, new_slot, step_all
+from surefoot.envs.protocol import VecEnv, slot_for, step_all
 from surefoot.envs.protocol.steps import check_step
 from surefoot.policies.policy import Policy
+from surefoot.rollout.episode_metrics import EpisodeMetrics, mean_of_known
 
 PATIENCE = 100_000
 """Steps without one episode ending after which evaluation gives up."""
@@ -27,6 +29,12 @@ class Evaluation:
 
     rewards: tuple[float, ...]
     lengths: tuple[int, ...]
+    metrics: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    """Of each of the env's metrics, one number per episode; NaN for no value."""
+
+    def mean_metric(self, name: str) -> float | None:
+        """Mean of a metric over the episodes that have a value; None if there are none."""
+        return mean_of_known(self.metrics[name])
 
     @property
     def mean_reward(self) -> float:
@@ -61,6 +69,10 @@ class Evaluation:
             "confidence_interval": list(self.interval()),
             "rewards": list(self.rewards),
             "lengths": list(self.lengths),
+            "metrics": {
+                name: {"mean": self.mean_metric(name), "values": [None if math.isnan(v) else v for v in values]}
+                for name, values in self.metrics.items()
+            },
         }
 
 
@@ -72,12 +84,13 @@ def evaluate(policy: Policy, env: VecEnv, episodes: int, seed: int, deterministi
     """
     rows = env.num_rows
     shares = np.array([episodes // rows + (row < episodes % rows) for row in range(rows)])
-    slot = new_slot(rows, env.obs_spec, env.mask_size)
+    slot = slot_for(env)
     env.reset(slot)
     check_step(env, slot, 0)
     state, start = policy.initial_state(rows), torch.ones(rows, dtype=torch.bool)
     reward, length = np.zeros(rows), np.zeros(rows, dtype=np.int64)
-    finished: list[tuple[int, float, int]] = []
+    metrics = EpisodeMetrics(env.metrics, rows)
+    finished: list[tuple[int, float, int, list[float]]] = []
     step = quiet_since = 0
     has_played = np.zeros(rows, dtype=bool)
     while (shares > 0).any() and not (has_played.any() and (shares[has_played] <= 0).all()):
@@ -94,9 +107,11 @@ def evaluate(policy: Policy, env: VecEnv, episodes: int, seed: int, deterministi
         reward += np.where(slot.valid, slot.reward, 0)
         length += slot.valid
         has_played |= slot.valid
+        of_ended = iter(metrics.absorb(slot.metrics[None], slot.ended[None], slot.valid[None]).tolist())
         for row in np.flatnonzero(slot.ended):
+            of_episode = next(of_ended) if slot.valid[row] else []
             if shares[row] > 0 and slot.valid[row]:  # a fault of the env may cut an episode off
-                finished.append((int(row), float(reward[row]), int(length[row])))
+                finished.append((int(row), float(reward[row]), int(length[row]), of_episode))
                 shares[row] -= 1
                 quiet_since = step
             reward[row], length[row] = 0.0, 0
@@ -106,7 +121,11 @@ def evaluate(policy: Policy, env: VecEnv, episodes: int, seed: int, deterministi
             )
         start = torch.from_numpy(slot.ended | ~slot.valid)
     finished.sort(key=lambda episode: episode[0])
-    return Evaluation(tuple(item[1] for item in finished), tuple(item[2] for item in finished))
+    return Evaluation(
+        tuple(item[1] for item in finished),
+        tuple(item[2] for item in finished),
+        {name: tuple(item[3][place] for item in finished) for place, name in enumerate(metrics.names)},
+    )
 
 
 def _tensors(obs: Any) -> Obs:

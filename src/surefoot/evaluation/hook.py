@@ -7,6 +7,7 @@ from typing import Any
 
 from surefoot.core.errors import EnvError
 from surefoot.core.records import IterationReport
+from surefoot.evaluation.best_metric import MEAN_REWARD, score
 from surefoot.evaluation.evaluate import Evaluation
 from surefoot.telemetry import names
 from surefoot.training.checkpoint import write_checkpoint
@@ -26,13 +27,19 @@ class EvaluateAndKeepBest(Hook):
         start: int,
         best_file: Path | None,
         best: float | None = None,
+        best_metric: str = MEAN_REWARD,
     ) -> None:
         super().__init__()
-        self._evaluate, self._run_state = evaluate, state
+        self._evaluate, self._run_state, self._best_metric = evaluate, state, best_metric
         self._interval, self._every = every, Every(every, start)
         self._best_file = best_file
         self.best = best
         self.last: Evaluation | None = None
+
+    @property
+    def best_state(self) -> dict[str, Any]:
+        """For checkpoints: the score to beat, and what it is a score of."""
+        return {"best_score": self.best, "best_metric": self._best_metric}
 
     def go_on_from(self, step: int) -> None:
         """Count the intervals from here, as the run did that is resumed."""
@@ -52,8 +59,18 @@ class EvaluateAndKeepBest(Hook):
         report.metrics[names.EVAL_REWARD] = evaluation.mean_reward
         report.metrics[names.EVAL_REWARD_STD] = evaluation.std_reward
         report.metrics[names.EVAL_LENGTH] = evaluation.mean_ep_length
-        if self.best is None or evaluation.mean_reward > self.best:
-            self._keep(evaluation.mean_reward)
+        for name in evaluation.metrics:
+            mean = evaluation.mean_metric(name)
+            if mean is not None:
+                report.metrics[names.EVAL_PREFIX + name] = mean
+        self._compare(evaluation)
+
+    def _compare(self, evaluation: Evaluation) -> None:
+        value = score(evaluation, self._best_metric)
+        if value is None:
+            _log.warning("no evaluated episode has a value of '%s'; the best policy stays as it is", self._best_metric)
+        elif self.best is None or value > self.best:
+            self._keep(value)
 
     def _keep(self, score: float) -> None:
         previous, self.best = self.best, score

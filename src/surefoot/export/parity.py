@@ -12,7 +12,7 @@ from surefoot.core.errors import ExportError
 from surefoot.core.records import State
 from surefoot.core.specs import ArraySpec
 from surefoot.core.tree import tree_items, tree_map
-from surefoot.envs.protocol import Slot, VecEnv, new_slot, step_all
+from surefoot.envs.protocol import Slot, VecEnv, slot_for, step_all
 from surefoot.envs.protocol.steps import check_step
 from surefoot.export.deployed import ACTION, ACTION_MASK, EPISODE_START, NEXT_STATE, STATE, named_outputs, obs_name
 from surefoot.policies.policy import Policy, PolicyOutput
@@ -41,7 +41,7 @@ class Parity:
 @torch.no_grad()
 def check_parity(policy: Policy, session: "InferenceSession", env: VecEnv, tolerance: float) -> Parity:
     """Refuse a graph that gives another action, distribution or memory than the policy at any step."""
-    slot = new_slot(env.num_rows, env.obs_spec, env.mask_size)
+    slot = slot_for(env)
     env.reset(slot)
     check_step(env, slot, 0)
     state, start = policy.initial_state(env.num_rows), np.ones(env.num_rows, dtype=bool)

@@ -25,6 +25,7 @@ class RolloutBuffer:
         steps, rows = num_steps, env.num_rows
         self.fields, self._critic = fields_of(env, policy), getattr(policy, "critic", None)
         self.tensors: dict[str, Any] = {name: field.allocate(steps, rows) for name, field in self.fields.items()}
+        self._metric_names = tuple(env.metrics)
         self.last_value = torch.zeros(rows)
         self.chunks = chunks
         self.state = tuple(
@@ -88,13 +89,16 @@ class RolloutBuffer:
 
     def stats(self, episodes: EpisodeTracker) -> RolloutStats:
         """Statistics of the finished rollout."""
-        obs = self.fields["obs"].steps(self.obs)
-        return episodes.absorb(obs, self.reward, self.terminated | self.truncated, self.valid)
+        obs, metrics = self.fields["obs"].steps(self.obs), self.tensors.get("metrics")
+        return episodes.absorb(obs, self.reward, self.terminated | self.truncated, self.valid, metrics)
 
     def rollout(self, stats: RolloutStats, obs_moments: ObsMoments | None = None) -> Rollout:
         """The finished rollout: views of these tensors, valid until the next collection."""
         views = {name: field.steps(self.tensors[name]) for name, field in self.fields.items()}
         extras = {name: view for name, view in views.items() if name not in NAMED}
+        learned = tuple(name for name in extras if self.fields[name].is_learned)
+        metrics = extras.pop("metrics", None)
+        extras |= {f"env/{name}": metrics[..., place] for place, name in enumerate(self._metric_names)}
         return Rollout(
             **{"action_mask": None, **{name: view for name, view in views.items() if name in NAMED}},
             last_value=self.last_value,
@@ -103,7 +107,7 @@ class RolloutBuffer:
             obs_moments=obs_moments,
             chunks=self.chunks if self.state else None,
             extras=extras,
-            learned_extras=tuple(name for name in extras if self.fields[name].is_learned),
+            learned_extras=learned,
         )
 
     def opening_state(self) -> dict[str, Any]:
@@ -129,7 +133,7 @@ class RolloutBuffer:
 
     def _slot(self, step: int) -> Slot:
         """Views of the environments' fields of a step; observations and masks are those of the next."""
-        views: dict[str, Any] = {"action_mask": None}
+        views: dict[str, Any] = {"action_mask": None, "metrics": np.empty((len(self.last_value), 0), np.float32)}
         for name in _SLOT:
             if name in self.fields:
                 at = step + self.fields[name].has_next

@@ -12,18 +12,20 @@ from surefoot.core.records import Episode, Episodes, Obs, RolloutStats
 from surefoot.core.specs import ObsSpec
 from surefoot.core.tree import tree_items
 from surefoot.envs.protocol import VecEnv
+from surefoot.rollout.episode_metrics import EpisodeMetrics
 
 WINDOW = 100
 """Episodes that rolling statistics cover."""
 
 
 class EpisodeTracker:
-    """Follows each row's running episode across rollouts, in raw rewards and valid steps."""
+    """Follows each row's running episode across rollouts, in raw rewards, valid steps and the env's metrics."""
 
     def __init__(self, env: VecEnv) -> None:
         self._env, self._restarts = env, env.restarts
         self._reward = np.zeros(env.num_rows)
         self._length = np.zeros(env.num_rows, dtype=np.int64)
+        self._metrics = EpisodeMetrics(env.metrics, env.num_rows)
         self._recent: deque[Episode] = deque(maxlen=WINDOW)
 
     @property
@@ -31,23 +33,36 @@ class EpisodeTracker:
         """Total reward and length so far of each row's episode; whoever counts elsewhere writes into them."""
         return self._reward, self._length
 
-    def absorb(self, obs: Obs, reward: Tensor, ended: Tensor, valid: Tensor) -> RolloutStats:
-        """The statistics of one more rollout, `[T, N]` each; episodes come in the order in which they ended."""
+    def absorb(
+        self, obs: Obs, reward: Tensor, ended: Tensor, valid: Tensor, metrics: Tensor | None = None
+    ) -> RolloutStats:
+        """The statistics of one more rollout, `[T, N]` each (metrics `[T, N, M]`), episodes in the order they ended."""
         is_valid = valid.numpy()
         rewards = np.where(is_valid, reward.numpy().astype(np.float64), 0.0)
         ends = ended.numpy()
-        finished: list[Episode] = []
+        total_rewards: list[float] = []
+        lengths: list[int] = []
         begin = 0
         for step in np.flatnonzero(ends.any(axis=1)):
             self._advance(rewards[begin : step + 1], is_valid[begin : step + 1])
             for row in np.flatnonzero(ends[step]):
                 if is_valid[step, row]:  # else a fault of the env cut it off, and it says nothing
-                    finished.append(Episode(float(self._reward[row]), int(self._length[row])))
+                    total_rewards.append(self._reward[row])
+                    lengths.append(self._length[row])
                 self._reward[row], self._length[row] = 0.0, 0
             begin = int(step) + 1
         self._advance(rewards[begin:], is_valid[begin:])
         outside = count_out_of_bounds(obs, valid, self._env.obs_spec)
-        return self.adopt(Episodes.of(finished), int(is_valid.sum()), outside)
+        finished = Episodes(np.array(total_rewards, np.float64), np.array(lengths, np.int64))
+        return self.adopt(self.with_metrics(finished, metrics, ended, valid), int(is_valid.sum()), outside)
+
+    def with_metrics(self, finished: Episodes, metrics: Tensor | None, ended: Tensor, valid: Tensor) -> Episodes:
+        """The episodes that finished in a rollout, with the metrics of their steps `[T, N, M]` summed up."""
+        if metrics is None:
+            return finished
+        table = self._metrics.absorb(metrics.numpy(), ended.numpy(), valid.numpy())
+        columns = {name: table[:, place] for place, name in enumerate(self._metrics.names)}
+        return Episodes(finished.total_rewards, finished.lengths, columns)
 
     def adopt(self, finished: Episodes, num_steps: int, obs_out_of_bounds: int) -> RolloutStats:
         """The statistics of one more rollout whose episodes are known; they come in the order in which they ended."""
@@ -64,18 +79,20 @@ class EpisodeTracker:
         return {
             "reward": self._reward.copy(),
             "length": self._length.copy(),
-            "recent": [[episode.total_reward, episode.length] for episode in self._recent],
-        }
+            "recent": [[episode.total_reward, episode.length, episode.metrics] for episode in self._recent],
+        } | ({"metrics": self._metrics.state()} if self._metrics.names else {})
 
     def load_state(self, state: dict[str, Any]) -> None:
         """From a checkpoint."""
         self._recent = deque((Episode(*pair) for pair in state["recent"]), maxlen=WINDOW)
         if len(state["reward"]) == len(self._reward):
             self._reward, self._length = np.array(state["reward"]), np.array(state["length"])
+            self._metrics.load_state(state.get("metrics"), self._length > 0)
 
     def forget_running(self) -> None:
-        """The rows' episodes were cut off: their envs start anew."""
+        """The rows' episodes were cut off: their envs start new ones."""
         self._reward[:], self._length[:] = 0.0, 0
+        self._metrics.forget_running()
 
 
 def count_out_of_bounds(obs: Obs, valid: Tensor, spec: ObsSpec) -> int:

@@ -4,6 +4,7 @@ A new per-step array is one entry here and one place that writes it. The fields 
 `Rollout` and `Batch`; every other one is an extra: `rollout.extras[name]`, `batch.extras[name]`.
 """
 
+import math
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
 from typing import Any
@@ -77,6 +78,8 @@ def fields_of(env: VecEnv, policy: Policy) -> dict[str, Field]:
     ]
     if env.mask_size:
         table.append(Field("action_mask", array((env.mask_size,), "bool"), ENV, has_next=True, fill=1))
+    if env.metrics:
+        table.append(Field("metrics", array((len(env.metrics),)), ENV, is_learned=False, fill=math.nan))
     shape = policy.critic.prediction_shape if hasattr(policy, "critic") else None  # one that only acts has no critic
     if shape is not None:
         table.append(Field("prediction", array(shape), POLICY))

@@ -91,14 +91,16 @@ class Rows:
         return self.env.save_state() is not None
 
     def state(self) -> dict[str, Any]:
-        """For checkpoints; `envs` is None if they cannot say, or stopped in the middle of a rollout."""
+        """For checkpoints; `envs` is None if they cannot be saved, or stopped in the middle of a rollout."""
+        envs = None if self._is_underway else self.env.save_state()
         return {
             "step": self.step,
             "opening": self.buffer.opening_state(),
             "memory": list(self.memory),
             "episodes": self.episodes.state(),
             "actors": self.actors.state(),
-            "envs": None if self._is_underway else self.env.save_state(),
+            "envs": envs,
+            "parameters": dict(self.env.parameter_values) if envs is None else {},  # what envs save includes theirs
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -107,6 +109,7 @@ class Rows:
         self.episodes.load_state(state["episodes"])
         self.is_exact = self._can_load(state["envs"]) and self.buffer.fits(state["opening"])
         if not self.is_exact:
+            self.env.restore_parameters(state.get("parameters") or (state["envs"] or {}).get("parameters", {}))
             self.restart()
             return
         self.env.load_state(state["envs"], self.step)

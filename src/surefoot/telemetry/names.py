@@ -40,6 +40,8 @@ PADDING = "memory/padding"
 OBS_DRIFT_WITHIN = "normalizer/drift_within"
 OBS_DRIFT_ACROSS = "normalizer/drift_across"
 
+ENV_PREFIX = "env/"
+EVAL_PREFIX = "eval/"
 EVAL_REWARD = "eval/mean_reward"
 EVAL_REWARD_STD = "eval/std_reward"
 EVAL_LENGTH = "eval/mean_ep_length"

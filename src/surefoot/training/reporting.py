@@ -1,10 +1,12 @@
 """From an iteration's records to metrics, for the sinks."""
 
 import logging
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from surefoot.core.records import IterationReport
+from surefoot.core.records import Episode, IterationReport
+from surefoot.rollout.episode_metrics import mean_of_known
 from surefoot.telemetry import names
 from surefoot.telemetry.machine import CpuWait, memory_metrics
 from surefoot.telemetry.sinks import Sink
@@ -49,7 +51,17 @@ def metrics_of(report: IterationReport, elapsed_s: float) -> dict[str, float]:
         count = len(stats.recent)
         metrics[names.EPISODE_REWARD] = sum(episode.total_reward for episode in stats.recent) / count
         metrics[names.EPISODE_LENGTH] = sum(episode.length for episode in stats.recent) / count
-    return metrics | learned.metrics | report.metrics
+    return metrics | env_metrics(stats.recent) | learned.metrics | report.metrics
+
+
+def env_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
+    """The mean of each of the env's metrics over the episodes that have a value of it."""
+    means = {}
+    for name in dict.fromkeys(name for episode in episodes for name in episode.metrics):
+        mean = mean_of_known([episode.metrics.get(name, math.nan) for episode in episodes])
+        if mean is not None:
+            means[names.ENV_PREFIX + name] = mean
+    return means
 
 
 class Report(Hook):

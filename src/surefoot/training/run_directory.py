@@ -127,15 +127,23 @@ class RunDirectory:
                 " it, or choose another directory"
             )
 
-    def best_score(self) -> float | None:
-        """The score of the best policy so far, if there is one."""
+    def best_score(self, metric: str) -> float | None:
+        """The score of the best policy so far by a metric (train.best_metric), if there is one."""
         if not self.best.exists():
             return None
         try:
-            score: float | None = read_checkpoint(self.best).get("best_score")
+            saved = read_checkpoint(self.best)
         except CheckpointError as error:
             _log.warning("%s; the next evaluation replaces it", error)
             return None
+        chosen_by = saved.get("best_metric", "mean_reward")
+        if chosen_by != metric:
+            _log.warning(
+                "the best policy was chosen by %s, but train.best_metric is %s now; the next evaluation replaces it",
+                *(chosen_by, metric),
+            )
+            return None
+        score: float | None = saved.get("best_score")
         return score
 
     def _not_writable(self, error: OSError) -> RunDirectoryError:

@@ -11,6 +11,7 @@ from surefoot.inspection.report.charts import (
     MOST_POINTS,
     MOST_POINTS_SMALL,
     diagnostic_charts,
+    env_metric_charts,
     evaluation_chart,
     learning_chart,
     metric_chart,
@@ -40,6 +41,16 @@ def test_a_group_is_a_band_and_a_mean_in_its_color(seeds):
     np.testing.assert_allclose(high, expected.max(axis=0), rtol=1e-4)
     assert traces[1]["fill"] == "tonexty"
     assert traces[2]["line"]["color"] == color_of(0)
+
+
+def test_every_metric_of_the_envs_has_a_chart(seeds, tmp_path):
+    assert env_metric_charts(seeds, SECONDS) == []
+    found = [one | {"env/is_success": 0.1 * index} for index, one in enumerate(records(3))]
+    found[2]["env/margin"] = 4.0
+    charts = env_metric_charts(group_runs([write_run(tmp_path / "own", found)]), SECONDS)
+    assert [chart.title for chart in charts] == ["is_success", "margin"]
+    assert charts[0].traces[0]["y"] == rounded([0, 0.1, 0.2])
+    assert charts[0].note == "mean of the last 100 episodes"
 
 
 def test_a_single_run_is_its_curve_over_its_raw_values(seeds):

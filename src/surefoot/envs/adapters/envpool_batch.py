@@ -23,7 +23,7 @@ class EnvPoolEnvs(GymnasiumVectorEnv):
     """Every env of a task is a row; row i is seeded from (seed, i), whatever their number and that of the threads."""
 
     def __init__(self, task: str, config: EnvConfig, num_envs: int, seed: int) -> None:
-        super().__init__(EnvPoolVector(task, config, num_envs), seed, config.truncation_as_termination)
+        super().__init__(EnvPoolVector(task, config, num_envs), seed, config.truncation_as_termination, config.metrics)
 
     def _has_seed_each(self) -> bool:
         return True

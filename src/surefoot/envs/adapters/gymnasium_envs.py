@@ -1,6 +1,6 @@
 """Gymnasium envs in this process, stepped one after the other."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -27,6 +27,7 @@ class GymnasiumEnvs(Shard):
         truncation_as_termination: bool = False,
         first_env: int = 0,
         calls: Calls | None = None,
+        metrics: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(calls)
         self._first_env = first_env
@@ -40,6 +41,7 @@ class GymnasiumEnvs(Shard):
         first = self._envs[0]
         self._writer = ObsWriter(first.observation_space)
         self.num_rows = len(self._envs)
+        self._read_declarations(range(first_env, first_env + self.num_rows), metrics)
         self.obs_spec = self._writer.spec
         self.action_spec = array_spec(first.action_space, "action")
         self._action_dtype = first.action_space.dtype
@@ -58,6 +60,7 @@ class GymnasiumEnvs(Shard):
     def step(self, actions: NDArray[Any], slot: Slot) -> None:
         """Step every env; one that ended is reset at once and its last observation kept in `final_obs`."""
         per_env = actions.astype(self._action_dtype, copy=False)
+        reader = self._reader if slot.metrics.shape[1] else None
         for row in range(self.num_rows):
             step = self._step_env(row, per_env[row])
             obs, info = step.obs, step.info
@@ -68,6 +71,8 @@ class GymnasiumEnvs(Shard):
             slot.reward[row] = step.reward
             slot.terminated[row] = step.terminated
             slot.truncated[row] = step.truncated
+            if reader is not None:
+                reader.read(step.info, slot.metrics, row, self.describe)
         slot.valid[:] = True
         if self._truncation_as_termination:
             slot.terminated[:] |= slot.truncated
@@ -78,15 +83,16 @@ class GymnasiumEnvs(Shard):
         return f"env {self._first_env + row} (seed {self._seeds[row]})"
 
     def save_state(self) -> dict[str, Any] | None:
-        """Snapshots of all envs, or None if one of them cannot say."""
+        """Snapshots of all envs, or None if one of them cannot be saved."""
         snapshots = []
         for row, env in enumerate(self._envs):
             self.calls.begin(row)
             snapshots.append(save_env(env))
-        return None if None in snapshots else {"envs": snapshots}
+        return self._with_parameters(None if None in snapshots else {"envs": snapshots})
 
     def load_state(self, state: dict[str, Any], step: int = 0) -> None:
-        """Go on from snapshots."""
+        """Continue from snapshots."""
+        self._restore_from(state)
         for row, (env, snapshot) in enumerate(zip(self._envs, state["envs"], strict=True)):
             self.calls.begin(row)
             load_env(env, snapshot)
@@ -96,6 +102,10 @@ class GymnasiumEnvs(Shard):
         for env in self._envs:
             env.close()
         self._envs = []
+
+    def _attribute(self, index: int, name: str) -> Any:
+        env = self._envs[index]
+        return env.get_wrapper_attr(name) if env.has_wrapper_attr(name) else None
 
     def _has_masks(self) -> bool:
         """Only the very first env is asked, by a reset: all others begin alike, however they are spread."""

@@ -1,5 +1,6 @@
 """Gymnasium vector envs in each autoreset mode, brought to same-step resets with dense final observations (S4)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ from numpy.typing import NDArray
 from surefoot.core.errors import EnvError
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.envs.protocol import ArrayTree, Flags, Slot, choices, flat_mask, new_slot
+from surefoot.envs.protocol.declared import Declared
+from surefoot.envs.protocol.metrics import declared_metrics
 from surefoot.envs.protocol.shard import Shard
 from surefoot.envs.protocol.spaces import ObsWriter, array_spec
 
@@ -22,7 +25,13 @@ class GymnasiumVectorEnv(Shard):
     step that only resets as invalid: its action is ignored, so it must not count anywhere.
     """
 
-    def __init__(self, env: AnyVectorEnv, seed: int, truncation_as_termination: bool = False) -> None:
+    def __init__(
+        self,
+        env: AnyVectorEnv,
+        seed: int,
+        truncation_as_termination: bool = False,
+        metrics: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__()
         mode = env.metadata.get("autoreset_mode")
         if not isinstance(mode, AutoresetMode):
@@ -39,6 +48,7 @@ class GymnasiumVectorEnv(Shard):
         self.num_rows = env.num_envs
         self.obs_spec = self._writer.spec
         self.action_spec = array_spec(env.single_action_space, "action")
+        self._declare(Declared(declared_metrics(self._own_metrics(), metrics or {}, "the vector env")))
         _, infos = self._reset_envs(seed=self._seed)
         self.mask_size = choices(self.action_spec) if "action_mask" in infos else 0
         self.final_obs = new_slot(self.num_rows, self.obs_spec, 0).obs
@@ -61,6 +71,8 @@ class GymnasiumVectorEnv(Shard):
             slot.terminated[:] |= slot.truncated
             slot.truncated[:] = False
         ended = slot.ended
+        if slot.metrics.shape[1]:
+            self._write_metrics(infos, slot, ended)
         has_told_mask = np.ones(self.num_rows, dtype=bool)
         if self._mode is AutoresetMode.NEXT_STEP:
             # A row that ended shows its final observation now and resets in the next step.
@@ -88,6 +100,9 @@ class GymnasiumVectorEnv(Shard):
 
     def _has_seed_each(self) -> bool:
         """Vector envs of another make have one generator for all rows, so they take one seed."""
+        return self._has_env_each()
+
+    def _has_env_each(self) -> bool:
         return isinstance(self._env.unwrapped, SyncVectorEnv | AsyncVectorEnv)
 
     def close(self) -> None:
@@ -126,6 +141,22 @@ class GymnasiumVectorEnv(Shard):
             if mask is None:
                 raise EnvError(f"{self.describe(row)} gave no 'action_mask' in its infos, but did before")
             slot.action_mask[row] = flat_mask(mask, self.mask_size, self.describe(row))
+
+    def _own_metrics(self) -> Any:
+        """As the vector env itself declares, or its first env."""
+        own = getattr(self._env, "metrics", None)
+        if own is None and self._has_env_each() and self._env.unwrapped.call("has_wrapper_attr", "metrics")[0]:
+            own = self._env.unwrapped.get_attr("metrics")[0]
+        return own
+
+    def _write_metrics(self, infos: dict[str, Any], slot: Slot, ended: Flags) -> None:
+        final = infos.get("final_info", {}) if self._mode is AutoresetMode.SAME_STEP else infos
+        if not isinstance(final, Mapping):
+            raise EnvError("the vector env's infos['final_info'] must be a dict of arrays for its metrics to be read")
+        slot.metrics[:] = np.nan
+        self._reader.read_batch(infos, slot.metrics, slot.valid & ~ended, self.describe)
+        # A row that was reset in this very step tells of its next episode in the infos themselves.
+        self._reader.read_batch(final, slot.metrics, slot.valid & ended, self.describe)
 
     def _keep_reported_final(self, infos: dict[str, Any], slot: Slot) -> None:
         reported = infos.get("final_obs")

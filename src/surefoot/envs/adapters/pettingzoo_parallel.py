@@ -39,6 +39,7 @@ class PettingZooEnvs(Shard):
         truncation_as_termination: bool = False,
         first_env: int = 0,
         calls: Calls | None = None,
+        metrics: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(calls)
         self._seed, self._truncation_as_termination = seed, truncation_as_termination
@@ -53,13 +54,14 @@ class PettingZooEnvs(Shard):
         self.num_rows = len(self._envs) * len(self._agents)
         self._acting = np.zeros(self.num_rows, dtype=bool)  # has an observation to act on
         self._read_spaces()
-        self._now = new_slot(self.num_rows, self.obs_spec, self.mask_size)
+        self._read_declarations(self._numbers, metrics)
+        self._now = self._new_slot(self.mask_size)
         self.final_obs = new_slot(self.num_rows, self.obs_spec, 0).obs
 
     def reset(self, slot: Slot, step: int = 0) -> None:
         """Start every env anew from its own seed; one for another step gives other episodes."""
         self._seeds = self._derive_seeds(step)
-        self._now = new_slot(self.num_rows, self.obs_spec, 0 if slot.action_mask is None else choices(self.action_spec))
+        self._now = self._new_slot(0 if slot.action_mask is None else choices(self.action_spec))
         for index, seed in enumerate(self._seeds):
             self._begin(index, seed)
         self._show(slot)
@@ -68,6 +70,8 @@ class PettingZooEnvs(Shard):
         """Step every env with the actions of the agents it lists; one that nobody is left in is reset at once."""
         now = self._now
         now.reward[:], now.terminated[:], now.truncated[:], now.valid[:] = 0, False, False, False
+        if self._reader:
+            now.metrics[:] = np.nan
         is_choice = self.action_spec.kind == "discrete"
         per_row = actions.tolist() if is_choice else actions.astype(self._action_dtype, copy=False)
         for index in range(len(self._envs)):
@@ -78,6 +82,8 @@ class PettingZooEnvs(Shard):
             now.truncated[:] = False
         slot.reward[:], slot.terminated[:], slot.truncated[:] = now.reward, now.terminated, now.truncated
         slot.valid[:] = now.valid
+        if slot.metrics.shape[1]:
+            slot.metrics[:] = now.metrics
         self._show(slot)
 
     def describe(self, row: int) -> str:
@@ -86,13 +92,14 @@ class PettingZooEnvs(Shard):
         return f"env {self._numbers[index]}, agent '{self._agents[place]}' (seed {self._seeds[index]})"
 
     def save_state(self) -> dict[str, Any] | None:
-        """Snapshots of all envs, or None if one of them cannot say."""
+        """Snapshots of all envs, or None if one of them cannot be saved."""
         if not all(env.can_save for env in self._envs):
             return None
-        return {"envs": [self._snapshot(index) for index in range(len(self._envs))]}
+        return self._with_parameters({"envs": [self._snapshot(index) for index in range(len(self._envs))]})
 
     def load_state(self, state: dict[str, Any], step: int = 0) -> None:
-        """Go on from snapshots."""
+        """Continue from snapshots."""
+        self._restore_from(state)
         self._seeds = self._derive_seeds(step)
         for index, snapshot in enumerate(state["envs"]):
             self._load_snapshot(index, snapshot)
@@ -102,6 +109,12 @@ class PettingZooEnvs(Shard):
         for env in self._envs:
             env.env.close()
         self._envs = []
+
+    def _attribute(self, index: int, name: str) -> Any:
+        return getattr(self._envs[index].env, name, None)
+
+    def _new_slot(self, mask_size: int) -> Slot:
+        return new_slot(self.num_rows, self.obs_spec, mask_size, len(self.metrics))
 
     def _read_spaces(self) -> None:
         first = self._envs[0]
@@ -159,6 +172,8 @@ class PettingZooEnvs(Shard):
         now.valid[row], now.reward[row], now.terminated[row] = is_told, step.reward, step.terminated
         # Gone without a flag is cut off: the env has not said that nothing would have followed.
         now.truncated[row] = step.truncated or not (goes_on or step.terminated)
+        if self._reader and is_told:
+            self._reader.read(step.info, now.metrics, row, self.describe)
         if goes_on:
             return
         if is_seen:

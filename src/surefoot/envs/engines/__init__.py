@@ -1,7 +1,7 @@
 """Engines: who steps the envs, and where. One file an engine; all of them give the same numbers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from surefoot.core.registry import Registry
@@ -9,6 +9,8 @@ from surefoot.core.specs import ArraySpec, ObsSpec
 from surefoot.core.tree import tree_map
 from surefoot.envs.blueprint import Blueprint, shares
 from surefoot.envs.protocol import ArrayTree, VecEnv
+from surefoot.envs.protocol.declared import Declared
+from surefoot.envs.protocol.parameters import Parametrized
 from surefoot.envs.protocol.shard import Shard
 
 if TYPE_CHECKING:  # workers start lean, without the config's validation
@@ -31,14 +33,16 @@ class RowSpecs:
     action: ArraySpec
     mask_size: int
     rows_per_env: int
+    declared: Declared = field(default_factory=Declared)
 
     @staticmethod
     def of(shard: Shard, num_envs: int) -> "RowSpecs":
         """As a shard of so many envs says."""
-        return RowSpecs(shard.obs_spec, shard.action_spec, shard.mask_size, shard.num_rows // num_envs)
+        rows_per_env = shard.num_rows // num_envs
+        return RowSpecs(shard.obs_spec, shard.action_spec, shard.mask_size, rows_per_env, shard.declared)
 
 
-class Engine(VecEnv):
+class Engine(Parametrized, VecEnv):
     """Base of engines: built from a blueprint of the envs."""
 
     num_rows: int
@@ -46,6 +50,7 @@ class Engine(VecEnv):
     action_spec: ArraySpec
     mask_size: int
     final_obs: ArrayTree
+    metrics: dict[str, str]
     restarts: int = 0
     name: ClassVar[str]
     takes_any_env: ClassVar[bool] = True
@@ -65,6 +70,8 @@ class Engine(VecEnv):
 
     def _lay_out(self, groups: Sequence[range], specs: RowSpecs) -> None:
         self.obs_spec, self.action_spec, self.mask_size = specs.obs, specs.action, specs.mask_size
+        self.metrics = specs.declared.metrics
+        self._declare_parameters(specs.declared.parameters, specs.rows_per_env)
         self._groups = tuple(rows_of(envs, specs.rows_per_env) for envs in groups)
         self.num_rows = self._groups[-1].stop
 
@@ -93,7 +100,7 @@ def part_of(tree: ArrayTree, rows: slice) -> ArrayTree:
 
 
 def joined_state(parts: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:
-    """One state of all envs from those of their parts, or None if one of them could not say."""
+    """One state of all envs from those of their parts, or None if one of them could not be saved."""
     known = [part["envs"] for part in parts if part is not None]
     return {"envs": [env for envs in known for env in envs]} if len(known) == len(parts) else None
 

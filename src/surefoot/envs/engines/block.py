@@ -48,6 +48,7 @@ class Block:
             truncated=self._array((num_rows,), "bool"),
             valid=self._array((num_rows,), "bool"),
             action_mask=self._array((num_rows, specs.mask_size), "bool") if specs.mask_size else None,
+            metrics=self._array((num_rows, len(specs.declared.metrics)), "float32"),
         )
         return slot, tree_map(batch, specs.obs), batch(specs.action)
 
@@ -65,6 +66,8 @@ def copy_rows(source: Slot, target: Slot, rows: slice) -> None:
     target.terminated[rows] = source.terminated[rows]
     target.truncated[rows] = source.truncated[rows]
     target.valid[rows] = source.valid[rows]
+    if target.metrics.shape[1]:
+        target.metrics[rows] = source.metrics[rows]
     copy_beginning(source, target, rows)
 
 

@@ -8,6 +8,7 @@ from surefoot.core.config import RolloutConfig
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import Engine, RowSpecs, engines, env_groups, joined_state, part_of, part_of_state
 from surefoot.envs.protocol import Slot, new_slot
+from surefoot.envs.protocol.parameters import Values, part_of_values
 
 
 @engines.register("local")
@@ -21,6 +22,10 @@ class LocalEngine(Engine):
         self._envs = env_groups(blueprint.num_envs, config, overlaps=False)
         self._shards = [blueprint.make(envs) for envs in self._envs]
         self._lay_out(self._envs, RowSpecs.of(self._shards[0], len(self._envs[0])))
+        of_groups = [
+            (f"env {envs.start}", shard.declared) for envs, shard in zip(self._envs, self._shards, strict=True)
+        ]
+        self._shards[0].declared.refuse_differences(of_groups)
         self.final_obs = new_slot(self.num_rows, self.obs_spec, 0).obs
         for shard, rows in zip(self._shards, self.groups, strict=True):
             shard.final_obs = part_of(self.final_obs, rows)
@@ -43,12 +48,17 @@ class LocalEngine(Engine):
         shard, rows = next(pair for pair in zip(self._shards, self.groups, strict=True) if row < pair[1].stop)
         return shard.describe(row - rows.start)
 
+    def _apply_parameters(self, values: Values, before: Values) -> None:
+        for shard, rows in zip(self._shards, self.groups, strict=True):
+            shard.set_parameters(part_of_values(values, self.parameters, rows))
+
     def save_state(self) -> dict[str, Any] | None:
-        """Snapshots of all envs, or None if one of them cannot say."""
-        return joined_state([shard.save_state() for shard in self._shards])
+        """Snapshots of all envs, or None if one of them cannot be saved."""
+        return self._with_parameters(joined_state([shard.save_state() for shard in self._shards]))
 
     def load_state(self, state: dict[str, Any], step: int = 0) -> None:
-        """Go on from snapshots."""
+        """Continue from snapshots."""
+        self._restore_from(state)
         for shard, envs in zip(self._shards, self._envs, strict=True):
             shard.load_state(part_of_state(state, envs), step)
 

@@ -29,6 +29,8 @@ class NativeEngine(Engine):
 
     def __init__(self, blueprint: Blueprint, config: RolloutConfig) -> None:
         factory = _factory(blueprint)
+        if blueprint.metrics:
+            raise NativeError(f"env.metrics asks for {', '.join(blueprint.metrics)}, and native envs have no infos")
         self._seed = blueprint.seed
         self._core: CoreEngine | None = open_engine(
             factory, blueprint.num_envs, config.workers, blueprint.truncation_as_termination

@@ -23,6 +23,7 @@ from surefoot.envs.engines.block import Block, anonymous_file, copy_beginning, c
 from surefoot.envs.engines.wire import MAX_GROUPS
 from surefoot.envs.engines.worker_process import WorkerError, WorkerProcess, deadline
 from surefoot.envs.protocol import Slot
+from surefoot.envs.protocol.parameters import Values, part_of_values
 
 _log = logging.getLogger("surefoot")
 
@@ -77,7 +78,10 @@ class ProcessEngine(Engine):
         try:
             for worker in self._workers:
                 worker.start(self._blueprint)
-            self._specs, *_ = [worker.result() for worker in self._workers]
+            asked = [worker.result() for worker in self._workers]
+            self._specs = asked[0]
+            of_workers = [(f"worker {index}", specs.declared) for index, specs in enumerate(asked)]
+            self._specs.declared.refuse_differences(of_workers)
             self._lay_out(groups, self._specs)
             self._block = Block(self._block_file, self._specs, self.num_rows)
             self.final_obs = self._block.final_obs
@@ -133,8 +137,27 @@ class ProcessEngine(Engine):
                     return str(names[row - first])
         return f"row {row}"
 
+    def _apply_parameters(self, values: Values, before: Values) -> None:
+        self._check_owner()
+        self._drain()
+        for worker in self._workers:
+            worker.call("set_parameters", self._share(worker, values))
+        refusals = []
+        for index, worker in enumerate(self._workers):
+            try:
+                refusals.append(worker.result())
+            except WorkerError as fault:
+                self._replace(index, fault)
+        for refusal in filter(None, refusals):
+            raise EnvError(refusal)
+
+    def _share(self, worker: WorkerProcess, values: Values) -> dict[int, Values]:
+        """The values of a worker's rows, by group."""
+        rows = {group: rows_of(envs, self._specs.rows_per_env) for group, envs in worker.envs.items()}
+        return {group: part_of_values(values, self.parameters, part) for group, part in rows.items()}
+
     def save_state(self) -> dict[str, Any] | None:
-        """Snapshots of all envs, or None if one of them cannot say, or failed while it did."""
+        """Snapshots of all envs, or None if one of them cannot be saved, or failed while it was."""
         if not self._close.alive:
             return None
         self._check_owner()
@@ -150,14 +173,15 @@ class ProcessEngine(Engine):
                 parts[-1] = None
         if any(self._lost):  # rows whose loss has not been told yet: their observations are of other episodes
             return None
-        return joined_state([parts[first] for first in sorted(parts)])
+        return self._with_parameters(joined_state([parts[first] for first in sorted(parts)]))
 
     def load_state(self, state: dict[str, Any], step: int = 0) -> None:
-        """Go on from snapshots."""
+        """Continue from snapshots."""
         self._check_owner()
         self._drain()
+        self._restore_from(state)
         self._step = step
-        self._describe_by("load_state", state, step)
+        self._describe_by("load_state", {"envs": state["envs"]}, step)
 
     def close(self) -> None:
         """End the workers; returns within seconds, whatever they are doing."""
@@ -208,6 +232,10 @@ class ProcessEngine(Engine):
         worker.result()
         worker.call("attach", self._specs, self.num_rows)
         worker.result()
+        worker.call("set_parameters", self._share(worker, self.parameter_values))
+        refusal = worker.result()
+        if refusal:
+            raise EnvError(refusal)
         worker.call("reset", self._step + self.restarts)
         worker.descriptions = worker.result()
 
@@ -216,6 +244,7 @@ class ProcessEngine(Engine):
         rows = rows_of(worker.envs[group], self._specs.rows_per_env)
         lost = self._block.slot.part(rows)
         lost.reward[:], lost.terminated[:], lost.truncated[:], lost.valid[:] = 0, False, True, False
+        lost.metrics[:] = np.nan
         # Nobody bootstraps from it, but what an earlier end left here may not even be finite.
         tree_map(lambda final, obs: np.copyto(final[rows], obs), self.final_obs, lost.obs)
 

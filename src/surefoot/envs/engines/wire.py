@@ -33,6 +33,7 @@ class Phase(IntEnum):
     RESET = 2
     STEP = 3
     SNAPSHOT = 4
+    PARAMETERS = 5
 
 
 class Cell(IntEnum):

@@ -16,7 +16,7 @@ from typing import Any
 
 import cloudpickle
 
-from surefoot.core.errors import SurefootError
+from surefoot.core.errors import EnvError, SurefootError
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import RowSpecs, part_of, part_of_state, rows_of
 from surefoot.envs.engines.block import Block
@@ -32,6 +32,7 @@ from surefoot.envs.engines.wire import (
     read_message,
     send_message,
 )
+from surefoot.envs.protocol.parameters import Values
 from surefoot.envs.protocol.shard import Calls, Shard, brief
 
 _PR_SET_PDEATHSIG = 1
@@ -71,6 +72,8 @@ class Worker:
             self._at(group, Phase.CONSTRUCTOR)
             self._shards[group] = blueprint.make(share, calls)
         group, shard = next(iter(self._shards.items()))
+        others = ((f"env {envs[other].start}", part.declared) for other, part in self._shards.items())
+        shard.declared.refuse_differences(others)
         self._at(group, Phase.IDLE)
         return RowSpecs.of(shard, len(envs[group]))
 
@@ -102,13 +105,25 @@ class Worker:
         self._at(0, Phase.IDLE)
         return self._descriptions()
 
+    def set_parameters(self, values: Mapping[int, Values]) -> str:
+        """Give each group's envs their values; what an env raised, if one did: another worker would not help."""
+        try:
+            for group, shard in self._shards.items():
+                self._at(group, Phase.PARAMETERS)
+                shard.set_parameters(values[group])
+        except EnvError as error:
+            return str(error)
+        finally:
+            self._at(0, Phase.IDLE)
+        return ""
+
     def save_state(self) -> dict[int, dict[str, Any] | None]:
         """Snapshots of each group's envs."""
         self._at(0, Phase.SNAPSHOT)
         return {group: shard.save_state() for group, shard in self._shards.items()}
 
     def load_state(self, state: dict[str, Any], step: int) -> dict[int, list[str]]:
-        """Go on from the snapshots of all envs."""
+        """Continue from the snapshots of all envs."""
         self._at(0, Phase.SNAPSHOT)
         for group, shard in self._shards.items():
             shard.load_state(part_of_state(state, self._envs[group]), step)

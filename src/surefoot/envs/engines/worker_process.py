@@ -46,6 +46,7 @@ _ACTIVITY = {
     Phase.RESET: "in reset of",
     Phase.STEP: "in step of",
     Phase.SNAPSHOT: "saving or restoring envs",
+    Phase.PARAMETERS: "in set_parameters of",
 }
 
 

@@ -1,6 +1,6 @@
 """The VecEnv protocol: rows that reset in the same step and fill slots of the rollout's memory."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -26,6 +26,7 @@ class Slot:
     truncated: Flags  # [N]
     valid: Flags  # [N] false where nothing happened: dead agents, reset rows
     action_mask: Flags | None  # [N, choices]
+    metrics: NDArray[np.float32]  # [N, M] of the step, NaN for no value; M is 0 where nobody wants them
 
     @property
     def ended(self) -> Flags:
@@ -36,7 +37,7 @@ class Slot:
         """A view of some rows."""
         mask = None if self.action_mask is None else self.action_mask[rows]
         flags = (self.terminated[rows], self.truncated[rows], self.valid[rows])
-        return Slot(tree_map(lambda leaf: leaf[rows], self.obs), self.reward[rows], *flags, mask)
+        return Slot(tree_map(lambda leaf: leaf[rows], self.obs), self.reward[rows], *flags, mask, self.metrics[rows])
 
 
 class VecEnv(Protocol):
@@ -56,6 +57,13 @@ class VecEnv(Protocol):
     final_obs: ArrayTree
     """Dense [N, ...]; after a step, holds the last observation of every row whose episode ended in it."""
 
+    metrics: dict[str, str]
+    """Numbers that the envs report of every step, in the order of `Slot.metrics`: name -> last, mean or sum."""
+    parameters: dict[str, NDArray[np.float64]]
+    """What can be set in the envs: name -> default; a value has the shape of its default."""
+    parameter_values: dict[str, NDArray[np.float64]]
+    """What has been set: `[N]` for single numbers, one array for all rows for arrays."""
+
     @property
     def groups(self) -> tuple[slice, ...]:
         """The rows of each group, in order; a group is stepped as one."""
@@ -72,11 +80,17 @@ class VecEnv(Protocol):
     def describe(self, row: int) -> str:
         """A row for error messages: env index and seed."""
 
+    def set_parameters(self, values: Mapping[str, Any]) -> None:
+        """Between rollouts: a number for all rows or one per row, an array for all; all of it is set, or none."""
+
+    def restore_parameters(self, saved: Mapping[str, Any]) -> None:
+        """Set saved values as far as they fit, and the other parameters back to their defaults."""
+
     def save_state(self) -> dict[str, Any] | None:
-        """All that is needed to go on from here bit for bit, or None if the envs cannot say."""
+        """All that is needed to continue from here bit for bit, or None if the envs cannot save their state."""
 
     def load_state(self, state: dict[str, Any], step: int = 0) -> None:
-        """Go on from a saved state at a step; the caller restores the observation it saved beside it."""
+        """Continue from a saved state at a step; the caller restores the observation it saved beside it."""
 
     def close(self) -> None:
         """Release everything; safe to call twice."""
@@ -90,8 +104,13 @@ def step_all(env: VecEnv, actions: NDArray[Any], slot: Slot) -> None:
         env.receive(group, slot)
 
 
-def new_slot(num_rows: int, obs_spec: ObsSpec, mask_size: int) -> Slot:
-    """A slot with memory of its own, for evaluation and tests."""
+def slot_for(env: VecEnv) -> Slot:
+    """A slot for one step of all rows, metrics included."""
+    return new_slot(env.num_rows, env.obs_spec, env.mask_size, len(env.metrics))
+
+
+def new_slot(num_rows: int, obs_spec: ObsSpec, mask_size: int, num_metrics: int = 0) -> Slot:
+    """A slot with newly allocated arrays."""
     obs: ArrayTree = tree_map(lambda spec: spec.zeros(num_rows), obs_spec)
     mask = np.ones((num_rows, mask_size), dtype=bool) if mask_size else None
     return Slot(
@@ -101,6 +120,7 @@ def new_slot(num_rows: int, obs_spec: ObsSpec, mask_size: int) -> Slot:
         truncated=np.zeros(num_rows, dtype=bool),
         valid=np.ones(num_rows, dtype=bool),
         action_mask=mask,
+        metrics=np.full((num_rows, num_metrics), np.nan, np.float32),
     )
 
 

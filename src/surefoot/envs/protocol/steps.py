@@ -40,12 +40,12 @@ def env_step(result: Any, row: int, who: Describe) -> EnvStep:
         raise EnvError(f"{who(row)}: step must return its info as a dict, got {result[-1]!r}")
     if len(result) == 5:
         obs, reward, terminated, truncated, info = result
-        return EnvStep(obs, _number(reward, row, who), _flag(terminated, row, who), _flag(truncated, row, who), info)
+        return EnvStep(obs, one_number(reward, row, who), _flag(terminated, row, who), _flag(truncated, row, who), info)
     obs, reward, done, info = result
     # Old Gym marks a time limit in the info; without the mark, done means the episode really ended.
     is_time_limit = _flag(info.get("TimeLimit.truncated", False), row, who)
     is_done = _flag(done, row, who)
-    return EnvStep(obs, _number(reward, row, who), is_done and not is_time_limit, is_done and is_time_limit, info)
+    return EnvStep(obs, one_number(reward, row, who), is_done and not is_time_limit, is_done and is_time_limit, info)
 
 
 def _flag(value: Any, row: int, who: Describe) -> bool:
@@ -57,7 +57,8 @@ def _flag(value: Any, row: int, who: Describe) -> bool:
     raise EnvError(f"{who(row)}: terminated and truncated must be booleans, got {value!r}")
 
 
-def _number(value: Any, row: int, who: Describe) -> float:
+def one_number(value: Any, row: int, who: Describe, what: str = "the reward") -> float:
+    """A number, also where it comes as an array of one."""
     if isinstance(value, _NUMBERS):
         return float(value)
     try:
@@ -65,7 +66,7 @@ def _number(value: Any, row: int, who: Describe) -> float:
     except ValueError:  # lists of uneven length
         array = np.empty(0)
     if array.size != 1 or array.dtype.kind not in "fiub":
-        raise EnvError(f"{who(row)}: the reward must be one number, got {value!r}")
+        raise EnvError(f"{who(row)}: {what} must be one number, got {value!r}")
     return float(array.item())
 
 

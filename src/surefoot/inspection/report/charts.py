@@ -113,6 +113,14 @@ def diagnostic_charts(groups: Sequence[Group], unit: TimeUnit) -> list[Chart]:
     return charts
 
 
+def env_metric_charts(groups: Sequence[Group], unit: TimeUnit) -> list[Chart]:
+    """The metrics that the envs declared."""
+    records = [record for group in groups for run in group.runs for record in run.records]
+    found = dict.fromkeys(name for record in records for name in record if name.startswith(names.ENV_PREFIX))
+    charts = [metric_chart(groups, name, name.removeprefix(names.ENV_PREFIX), unit) for name in found]
+    return [replace(chart, note="mean of the last 100 episodes") for chart in charts if chart is not None]
+
+
 def ranges(groups: Sequence[Group], unit: TimeUnit) -> dict[str, list[float]]:
     """From 0 to the end of the longest run: the same for all charts of these groups, so that they line up."""
     runs = [run for group in groups for run in group.runs]

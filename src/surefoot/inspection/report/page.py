@@ -13,6 +13,7 @@ from surefoot.inspection.report.charts import (
     MOST_POINTS_SMALL,
     Chart,
     diagnostic_charts,
+    env_metric_charts,
     evaluation_chart,
     learning_chart,
 )
@@ -99,6 +100,7 @@ def _fill(page: Page) -> None:
     evaluation = _by_env(page, lambda mine: page.figure(evaluation_chart(mine, unit)))
     note = "Whole episodes with the policy's most likely actions; bars: one std over the episodes."
     page.add("Evaluation", evaluation or "<p>No evaluation was recorded.</p>", evaluation and note)
+    page.add("Environment", _by_env(page, lambda mine: page.small_figures(env_metric_charts(mine, unit))))
     page.add("Diagnostics", _by_env(page, lambda mine: page.small_figures(diagnostic_charts(mine, unit))))
     page.add(
         "Timing",

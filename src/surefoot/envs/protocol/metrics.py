@@ -1,0 +1,89 @@
+"""Metrics: numbers that envs declare by name and report in the info of every step."""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.core.errors import EnvError
+from surefoot.envs.protocol import Flags
+from surefoot.envs.protocol.steps import Describe, one_number
+
+SUMMARIES = ("last", "mean", "sum")
+"""How the steps of an episode become one number: the final step's value, their mean, or their total."""
+_TAKEN = ("mean_reward", "std_reward", "mean_ep_length")
+"""Names that an evaluation reports already."""
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def check_name(name: Any, what: str, who: str) -> None:
+    """Refuse names that would not work as a key of a config file or as the name of a chart."""
+    if not isinstance(name, str) or not _PLAIN.fullmatch(name):
+        raise EnvError(
+            f"{who} declares the {what} {name!r}; a name starts with a letter and has only letters, digits and ._-/"
+        )
+
+
+def declared_metrics(own: Any, chosen: Mapping[str, str], who: str) -> dict[str, str]:
+    """Name -> summary, in order: the metrics that an env declares, then those that the setting env.metrics adds."""
+    declared = {} if own is None else own
+    if not isinstance(declared, Mapping):
+        raise EnvError(f"{who} has an attribute 'metrics' that is not a dict of names and summaries: {own!r}")
+    metrics = {**declared, **chosen}
+    for name, summary in metrics.items():
+        check_name(name, "metric", who)
+        if name in _TAKEN:
+            raise EnvError(f"{who} declares the metric '{name}', a name that evaluations already use; rename it")
+        if summary not in SUMMARIES:
+            raise EnvError(
+                f"{who} declares the metric '{name}' with the summary {summary!r}; use one of {', '.join(SUMMARIES)}"
+            )
+    return metrics
+
+
+class MetricReader:
+    """Reads the declared numbers out of infos into rows `[M]`, NaN where a step has no value."""
+
+    def __init__(self, metrics: Mapping[str, str]) -> None:
+        self._names = tuple(metrics)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def read(self, info: Mapping[str, Any], target: NDArray[np.float32], row: int, who: Describe) -> None:
+        """One step of one row."""
+        for place, name in enumerate(self._names):
+            target[row, place] = _checked(info.get(name), name, row, who)
+
+    def read_batch(self, infos: Mapping[str, Any], target: NDArray[np.float32], rows: Flags, who: Describe) -> None:
+        """Some rows of a vector env's infos: an array by name, and `_name` says which rows have a value."""
+        for place, name in enumerate(self._names):
+            values, given = infos.get(name), np.asarray(infos.get(f"_{name}", True))
+            if values is None:
+                target[rows, place] = math.nan
+            elif _is_plain(values, len(rows)):
+                target[rows, place] = np.where(given, values, math.nan)[rows]
+            else:
+                here = np.broadcast_to(given, rows.shape)
+                for row in map(int, np.flatnonzero(rows)):
+                    target[row, place] = _checked(values[row] if here[row] else None, name, row, who)
+
+
+def _is_plain(values: Any, count: int) -> bool:
+    """Whether a batch needs no look at single rows: numbers of the right shape, none of them infinite."""
+    if not isinstance(values, np.ndarray) or values.shape != (count,) or values.dtype.kind not in "fiub":
+        return False
+    return not bool((np.abs(values.astype(np.float64)) > _LARGEST).any())
+
+
+def _checked(value: Any, name: str, row: int, who: Describe) -> float:
+    if value is None:
+        return math.nan
+    number = value if type(value) is float else one_number(value, row, who, f"the metric '{name}'")
+    if abs(number) > _LARGEST:
+        raise EnvError(f"{who(row)}: the metric '{name}' is {number}; report finite numbers, or NaN for no value")
+    return number

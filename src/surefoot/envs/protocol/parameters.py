@@ -1,0 +1,123 @@
+"""Parameters: numbers and arrays that are set in envs by name, between rollouts."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.core.errors import EnvError
+from surefoot.envs.protocol.metrics import check_name
+
+_log = logging.getLogger("surefoot")
+
+Values = dict[str, NDArray[np.float64]]
+"""Parameters by name. Defaults have the shape of one value; set values are `[N]` for single numbers, and one array for
+all rows for arrays."""
+
+
+def declared_parameters(own: Any, who: str) -> Values:
+    """The default values that an env declares."""
+    if not isinstance(own, Mapping):
+        raise EnvError(f"{who} has set_parameters(), but no dict 'parameters' of names and default values")
+    for name in own:
+        check_name(name, "parameter", who)
+    return {name: _array(value, f"{who}: the default of the parameter '{name}'") for name, value in own.items()}
+
+
+def checked_parameters(given: Any, defaults: Values, num_rows: int, rows_per_env: int) -> Values:
+    """Values in the form they are kept in; refused if one is unknown, NaN or has the wrong shape."""
+    if not isinstance(given, Mapping):
+        raise EnvError(f"set_parameters takes a dict of names and values, got {given!r}")
+    checked = {}
+    for name, value in given.items():
+        if name not in defaults:
+            known = f"these envs have {', '.join(defaults)}" if defaults else "these envs declare none"
+            raise EnvError(f"there is no parameter '{name}'; {known}")
+        checked[name] = _fitted(name, value, defaults[name].shape, num_rows, rows_per_env)
+    return checked
+
+
+def _fitted(name: str, value: Any, shape: tuple[int, ...], num_rows: int, rows_per_env: int) -> NDArray[np.float64]:
+    array = _array(value, f"the value of the parameter '{name}'")
+    if shape:
+        if array.shape != shape:
+            raise EnvError(
+                f"the parameter '{name}' has the shape {shape}, but its value for all rows has {array.shape}"
+            )
+        return array
+    if array.shape not in ((), (num_rows,)):
+        raise EnvError(f"the parameter '{name}' takes one number, or one per row ({num_rows}); got {array.shape}")
+    rows = np.array(np.broadcast_to(array, (num_rows,)))
+    per_env = rows.reshape(-1, rows_per_env)
+    if (per_env != per_env[:, :1]).any():
+        raise EnvError(f"the parameter '{name}' differs between agents of one env; give all of them the same value")
+    return rows
+
+
+def _array(value: Any, what: str) -> NDArray[np.float64]:
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError):  # lists of uneven length, tensors with a gradient
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "fiub":
+        raise EnvError(f"{what} must be a number or an array of numbers, not {value!r:.60}")
+    if np.isnan(array).any():
+        raise EnvError(f"{what} must not be NaN")
+    return array.astype(np.float64)
+
+
+def part_of_values(values: Values, defaults: Values, rows: slice) -> Values:
+    """The values of some rows."""
+    return {name: value if defaults[name].shape else value[rows] for name, value in values.items()}
+
+
+class Parametrized:
+    """Base of whatever has rows with parameters: checks values, remembers them, and has them in its saved state."""
+
+    num_rows: int
+    parameters: Values
+    parameter_values: Values
+
+    def _declare_parameters(self, defaults: Values, rows_per_env: int = 1) -> None:
+        self.parameters, self._rows_per_env = defaults, rows_per_env
+        self.parameter_values = {}
+
+    def set_parameters(self, values: Mapping[str, Any]) -> None:
+        """Set parameters by name; if one of them is wrong, none is set."""
+        checked = checked_parameters(values, self.parameters, self.num_rows, self._rows_per_env)
+        before = self.parameter_values
+        self.parameter_values = before | checked
+        try:
+            if checked:
+                self._apply_parameters(checked, before)
+        except BaseException:
+            self.parameter_values = before
+            raise
+
+    def _apply_parameters(self, values: Values, before: Values) -> None:
+        """Give checked values to the envs; `before` are those they have, as far as any were set."""
+        raise NotImplementedError
+
+    def restore_parameters(self, saved: Mapping[str, Any]) -> None:
+        """Set saved values and all others back to their defaults; what does not fit costs a warning."""
+        values: dict[str, Any] = {name: self.parameters[name] for name in self.parameter_values}
+        for name, value in saved.items():
+            array = np.asarray(value)
+            is_uniform = array.ndim == 1 and not self.parameters.get(name, array).shape and (array == array[0]).all()
+            try:
+                one = {name: array[0] if is_uniform else array}  # fits any number of rows
+                values |= checked_parameters(one, self.parameters, self.num_rows, self._rows_per_env)
+            except EnvError as error:
+                _log.warning("a saved parameter was not restored: %s", error)
+        self.set_parameters(values)
+
+    def _with_parameters(self, state: dict[str, Any] | None) -> dict[str, Any] | None:
+        """A saved state of the envs, with the values that were set."""
+        return state if state is None or not self.parameters else state | {"parameters": dict(self.parameter_values)}
+
+    def _restore_from(self, state: Mapping[str, Any]) -> None:
+        """Before the envs themselves: what setting a value does to an env is part of what they saved."""
+        if "parameters" in state:
+            self.restore_parameters(state["parameters"])
