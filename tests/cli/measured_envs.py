@@ -5,8 +5,8 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
+from surefoot import Hook
 from surefoot.core.records import IterationReport
-from surefoot.training.hooks import Hook
 
 
 class MeasuredCartPole(CartPoleEnv):
