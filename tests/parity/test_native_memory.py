@@ -155,9 +155,10 @@ def test_arguments_are_checked_by_name() -> None:
 @pytest.mark.parametrize(
     ("entry", "value", "problem"),
     [
-        ("kind", "elman", r"plan\.actor\.memory\.kind: the core does not know 'elman'"),
+        ("kind", "elman", r"plan\.actor\.memory\.kind is 'elman', which the core does not know"),
         ("layers", None, r"plan\.actor\.memory\.layers has the wrong type"),
-        ("hidden", 0, "a memory has layers and a hidden size"),
+        ("hidden", 0, r"plan\.actor\.memory\.hidden must be a whole number of at least 1"),
+        ("depth", 2, r"plan\.actor\.memory\.depth is unknown to the kind 'gru'"),
     ],
 )
 def test_plans_that_make_no_sense_are_named(entry: str, value: object, problem: str) -> None:

@@ -43,7 +43,7 @@ def test_a_plan_names_everything_by_the_learners_names() -> None:
     assert [encoder["obs"] for encoder in plan["critic"]["encoders"]] == [0, 1]
     assert plan["head"]["std_layer"] == "head.std_layer"
     assert (plan["head"]["low"], plan["head"]["high"]) == ([-1.0, -1.0], [1.0, 4.0])
-    assert plan["value"] == {"layer": "critic.head", "returns": "critic.returns"}
+    assert plan["value"] == {"kind": "scalar", "layer": "critic.head", "returns": "critic.returns"}
     assert f"{first}.shift" in native_tensors(policy)
 
 
@@ -61,7 +61,7 @@ def test_a_plan_without_normalization_or_own_critic_body() -> None:
     assert (plan["head"]["sizes"], plan["head"]["start"]) == ([3], [2])
 
 
-def test_tensors_are_views_of_the_learners_memory() -> None:
+def test_tensors_are_views_of_the_learners_own() -> None:
     policy = build()
     tensors = native_tensors(policy)
     with torch.no_grad():
