@@ -55,7 +55,7 @@ def test_policies_with_such_a_head_are_stepped() -> None:
     policy.head = LaplaceHead(policy.actor_body.output_size, env.action_spec, config.policy)
     assert describe_rollouts(env, policy) == (f"step by step, native ({NO_LAPLACE})", False)
     collector = build_collector(config, env, policy)
-    assert isinstance(getattr(collector, "_collector", collector), StepwiseCollector)
+    assert isinstance(collector, StepwiseCollector)
     assert collector.collect(policy).num_steps == 8
     env.close()
 

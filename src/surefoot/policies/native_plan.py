@@ -53,6 +53,10 @@ def _plan(policy: nn.Module) -> Plain:
     require_plain_modules(policy)
     if config.precision != "float32":
         raise UnknownToCoreError(f"the native core does not compute in {config.precision}")
+    if policy.critic.prediction_shape is not None:
+        raise UnknownToCoreError(
+            f"the native core does not store predictions of the critic {type(policy.critic).__name__}"
+        )
     builder = PlanBuilder(policy, config.activation, _known_kinds())
     obs = builder.part("preprocessing", policy.preprocess)
     plan: Plain = {
