@@ -9,19 +9,21 @@
 #include "arrays.hpp"
 #include "policy_plan.hpp"
 #include "surefoot/kernels.hpp"
+#include "surefoot/parts/critic.hpp"
+#include "surefoot/parts/memory.hpp"
 #include "surefoot/philox.hpp"
 
 namespace surefoot {
 namespace {
 
-/// Memory that a numpy array will own, not initialized: everything is written by the core.
+/// Numbers that a numpy array will own, not initialized: everything is written by the core.
 template <class Number>
 struct Fresh {
   explicit Fresh(Shape sizes) : shape(std::move(sizes)) {
     std::size_t count = 1;
     for (const std::size_t size : shape) count *= size;
     data = new Number[count];
-    owner = nb::capsule(data, [](void* memory) noexcept { delete[] static_cast<Number*>(memory); });
+    owner = nb::capsule(data, [](void* numbers) noexcept { delete[] static_cast<Number*>(numbers); });
   }
 
   nb::object array() const { return nb::cast(nb::ndarray<nb::numpy, Number>(data, shape.size(), shape.data(), owner)); }
@@ -140,16 +142,16 @@ nb::object to_env(const Policy& policy, nb::ndarray<const float, nb::ndim<2>, nb
   }
   const Fresh<float> env_action(shape);
   const nb::gil_scoped_release released;
-  policy.to_env(shape[0], action.data(), env_action.data);
+  policy.head().to_env(shape[0], action.data(), env_action.data);
   const nb::gil_scoped_acquire acquired;
   return env_action.array();
 }
 
 nb::object noise(const Policy& policy, std::size_t rows, const NoiseKey& key) {
-  const Fresh<float> noise({rows, policy.noise_size()});
+  const Fresh<float> noise({rows, policy.head().noise_size()});
   {
     const nb::gil_scoped_release released;
-    policy.noise(rows, key, noise.data);
+    policy.head().noise(rows, key, noise.data);
   }
   return noise.array();
 }
@@ -167,6 +169,21 @@ const Kernels& kernels_of(const std::string& name) {
   if (name.empty()) return kernels();
   if (const Kernels* found = find_kernels(name)) return *found;
   throw nb::value_error(("instructions: this machine has no '" + name + "'").c_str());
+}
+
+template <class Role>
+nb::list kinds_of() {
+  nb::list kinds;
+  for (const auto& [kind, make] : known_parts<Role>()) kinds.append(kind);
+  return kinds;
+}
+
+nb::dict part_kinds() {
+  nb::dict kinds;
+  kinds["distribution"] = kinds_of<Head>();
+  kinds["memory"] = kinds_of<Memory>();
+  kinds["critic"] = kinds_of<Critic>();
+  return kinds;
 }
 
 nb::list instruction_sets() {
@@ -215,10 +232,11 @@ void bind_policy(nanobind::module_& module) {
       .def_prop_ro("is_discrete", &Policy::is_discrete)
       .def_prop_ro("is_synced", &Policy::is_synced)
       .def_prop_ro("action_size", &Policy::action_size)
-      .def_prop_ro("noise_size", &Policy::noise_size)
+      .def_prop_ro("noise_size", [](const Policy& policy) { return policy.head().noise_size(); })
       .def_prop_ro("mask_size", &Policy::mask_size)
       .def_prop_ro("state_sizes", &Policy::state_sizes, "Numbers a row of each part of the state; none without memory.")
       .def_prop_ro("instructions", [](const Policy& policy) { return policy.kernels().name; });
+  module.def("part_kinds", &part_kinds, "The kinds of distributions, memories and critics that the core knows.");
   module.def("instruction_sets", &instruction_sets, "What this machine can run, the best last.");
   module.def(
       "uniforms",

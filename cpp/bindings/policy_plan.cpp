@@ -1,6 +1,7 @@
 #include "policy_plan.hpp"
 
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <string>
@@ -20,7 +21,7 @@ class Entries {
 
   template <class Value>
   Value read(const char* name) const {
-    Value value;
+    Value value{};
     if (!nb::try_cast(at(name), value)) throw nb::type_error((path_ + name + " has the wrong type").c_str());
     return value;
   }
@@ -28,6 +29,17 @@ class Entries {
   bool has(const char* name) const { return plain_.contains(name); }
 
   Entries inner(const char* name) const { return {read<nb::dict>(name), path_ + name + "."}; }
+
+  /// A part's description: its kind, and whatever else it says.
+  PartPlan part(const char* name) const {
+    const Entries inner = this->inner(name);
+    PartSettings settings;
+    for (const auto& [key, value] : inner.plain_) {
+      const auto word = nb::cast<std::string>(key);
+      if (word != "kind") settings[word] = inner.read<PartSetting>(word.c_str());
+    }
+    return {inner.read<std::string>("kind"), std::move(settings), path_ + name};
+  }
 
   std::vector<Entries> list(const char* name) const {
     std::vector<Entries> entries;
@@ -58,24 +70,7 @@ class Entries {
   std::string path_;
 };
 
-constexpr std::pair<const char*, Distribution> kDistributions[] = {{"gaussian", Distribution::kGaussian},
-                                                                   {"tanh_gaussian", Distribution::kTanhGaussian},
-                                                                   {"beta", Distribution::kBeta},
-                                                                   {"categorical", Distribution::kCategorical},
-                                                                   {"multi_discrete", Distribution::kMultiDiscrete},
-                                                                   {"bernoulli", Distribution::kBernoulli}};
-
-constexpr std::pair<const char*, MemoryKind> kMemories[] = {
-    {"none", MemoryKind::kNone}, {"gru", MemoryKind::kGru}, {"lstm", MemoryKind::kLstm}};
-
 MlpPlan mlp_plan(const Entries& entries, const char* name) { return {entries.read<std::vector<std::string>>(name)}; }
-
-MemoryPlan memory_plan(const Entries& entries) {
-  const MemoryKind kind = entries.choice("kind", kMemories);
-  if (kind == MemoryKind::kNone) return {};
-  return {kind, entries.read<std::size_t>("layers"), entries.read<std::size_t>("hidden"),
-          entries.read<std::string>("name")};
-}
 
 BodyPlan body_plan(const Entries& entries) {
   BodyPlan plan;
@@ -83,22 +78,9 @@ BodyPlan body_plan(const Entries& entries) {
     plan.encoders.push_back({encoder.read<std::size_t>("obs"), mlp_plan(encoder, "layers")});
   }
   plan.trunk = mlp_plan(entries, "trunk");
-  if (entries.has("memory")) plan.memory = memory_plan(entries.inner("memory"));
+  if (entries.has("memory")) plan.memory = entries.part("memory");
   plan.takes_actor_memory = entries.has("takes_actor_memory") && entries.read<bool>("takes_actor_memory");
   return plan;
-}
-
-HeadPlan head_plan(const Entries& entries) {
-  return {.kind = entries.choice("kind", kDistributions),
-          .layer = entries.read<std::string>("layer"),
-          .std_layer = entries.read<std::string>("std_layer"),
-          .log_std = entries.read<std::string>("log_std"),
-          .std_floor = entries.read<float>("std_floor"),
-          .rescale = entries.read<bool>("rescale"),
-          .low = entries.read<std::vector<float>>("low"),
-          .high = entries.read<std::vector<float>>("high"),
-          .sizes = entries.read<std::vector<std::int64_t>>("sizes"),
-          .start = entries.read<std::vector<std::int64_t>>("start")};
 }
 
 }  // namespace
@@ -114,9 +96,8 @@ PolicyPlan policy_plan(const nb::dict& plain) {
   plan.shares_trunk = entries.read<bool>("shares_trunk");
   plan.actor = body_plan(entries.inner("actor"));
   if (!plan.shares_trunk) plan.critic = body_plan(entries.inner("critic"));
-  plan.head = head_plan(entries.inner("head"));
-  const Entries value = entries.inner("value");
-  plan.value = {value.read<std::string>("layer"), value.read<std::string>("returns")};
+  plan.head = entries.part("head");
+  plan.value = entries.part("value");
   return plan;
 }
 

@@ -1,4 +1,4 @@
-#include "layer.hpp"
+#include "surefoot/layer.hpp"
 
 #include <algorithm>
 
@@ -31,6 +31,12 @@ void Layer::pack(const Kernels& kernels, std::size_t in, std::size_t out, const 
     weight_.resize(in * stride_);
     pack_panels(kernels.panel, weight);
   }
+}
+
+void Layer::pack(const Kernels& kernels, const TensorReader& tensors, const std::string& weight_name,
+                 const std::string& bias_name) {
+  const NamedTensor& weight = tensors[weight_name];
+  pack(kernels, weight.shape[1], weight.shape[0], weight.data, tensors[bias_name].data);
 }
 
 void Layer::pack_panels(std::size_t panel, const float* weight) {

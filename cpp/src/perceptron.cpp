@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include "layer.hpp"
 #include "learning_threads.hpp"
+#include "surefoot/layer.hpp"
 
 namespace surefoot {
 

@@ -1,13 +1,9 @@
 #include "surefoot/policy.hpp"
 
-#include <algorithm>
-#include <numeric>
 #include <stdexcept>
 
-#include "beta.hpp"
 #include "policy_pass.hpp"
 #include "policy_weights.hpp"
-#include "surefoot/box_muller.hpp"
 
 namespace surefoot {
 
@@ -22,8 +18,6 @@ void require(bool holds, const char* problem) {
 
 void check_body(const PolicyPlan& plan, const BodyPlan& body) {
   require(!body.encoders.empty() || body.takes_actor_memory, "a body needs an encoder");
-  require((body.memory.kind == MemoryKind::kNone) == (body.memory.part_size() == 0),
-          "a memory has layers and a hidden size, and nothing else has them");
   for (const EncoderPlan& encoder : body.encoders) {
     require(encoder.obs < plan.obs.size(), "an encoder's obs is past the end of the list");
   }
@@ -36,39 +30,32 @@ void check(const PolicyPlan& plan) {
   }
   check_body(plan, plan.actor);
   require(!plan.actor.takes_actor_memory, "the actor cannot take its own memory");
-  if (!plan.shares_trunk) {
-    check_body(plan, plan.critic);
-    require(!plan.critic.takes_actor_memory || plan.actor.memory.kind != MemoryKind::kNone, "the actor has no memory");
-    require(!plan.critic.takes_actor_memory || plan.critic.memory.kind == MemoryKind::kNone,
-            "a critic that takes the actor's memory has none of its own");
-  }
-  const HeadPlan& head = plan.head;
-  const bool is_box = is_gaussian(head.kind) || head.kind == Distribution::kBeta;
-  require(is_box || !head.sizes.empty(), "a discrete head needs sizes");
-  require(!is_box || (!head.low.empty() && head.low.size() == head.high.size()), "a Box head needs low and high");
-  require(head.kind != Distribution::kCategorical || head.sizes.size() == 1, "a categorical head has one size");
-  for (const std::int64_t size : head.sizes) require(size > 0, "sizes are positive");
+  if (!plan.shares_trunk) check_body(plan, plan.critic);
 }
 
 }  // namespace
 
-bool is_gaussian(Distribution kind) { return kind == Distribution::kGaussian || kind == Distribution::kTanhGaussian; }
-
-std::size_t head_outputs(const HeadPlan& head) {
-  if (is_gaussian(head.kind)) return head.low.size();
-  if (head.kind == Distribution::kBeta) return 2 * head.low.size();
-  if (head.kind == Distribution::kBernoulli) return head.sizes.size();
-  return static_cast<std::size_t>(std::accumulate(head.sizes.begin(), head.sizes.end(), std::int64_t{0}));
-}
-
 Policy::Policy(PolicyPlan plan, const Kernels& kernels)
     : plan_(std::move(plan)), kernels_(kernels), weights_(std::make_unique<Weights>()) {
   check(plan_);
-  const auto add_parts = [&](const MemoryPlan& memory) {
-    state_sizes_.insert(state_sizes_.end(), memory.num_parts(), memory.part_size());
+  const auto add_memory = [&](const BodyPlan& body_plan, Body& body) {
+    body.memory = make_part<Memory>(body_plan.memory, kernels);
+    body.first_part = state_sizes_.size();
+    const std::vector<std::size_t> sizes = body.memory->state_sizes();
+    require(sizes.size() <= kMostStateParts, "a memory's state has too many parts");
+    body.num_parts = sizes.size();
+    state_sizes_.insert(state_sizes_.end(), sizes.begin(), sizes.end());
+    return !sizes.empty();
   };
-  add_parts(plan_.actor.memory);
-  if (!plan_.shares_trunk) add_parts(plan_.critic.memory);
+  const bool actor_remembers = add_memory(plan_.actor, weights_->actor);
+  if (!plan_.shares_trunk) {
+    const bool critic_remembers = add_memory(plan_.critic, weights_->critic);
+    const bool takes_actors = plan_.critic.takes_actor_memory;
+    require(!takes_actors || actor_remembers, "the actor has no memory");
+    require(!takes_actors || !critic_remembers, "a critic that takes the actor's memory has none of its own");
+  }
+  weights_->head = make_part<Head>(plan_.head, kernels);
+  weights_->value = make_part<Critic>(plan_.value, kernels);
 }
 
 Policy::~Policy() = default;
@@ -79,26 +66,7 @@ const Kernels& Policy::kernels() const { return kernels_; }
 
 bool Policy::is_synced() const { return weights_->is_synced; }
 
-bool Policy::is_discrete() const { return !is_gaussian(plan_.head.kind) && plan_.head.kind != Distribution::kBeta; }
-
-std::size_t Policy::action_size() const { return is_discrete() ? plan_.head.sizes.size() : plan_.head.low.size(); }
-
-std::size_t Policy::noise_size() const {
-  if (is_gaussian(plan_.head.kind)) return action_size() + action_size() % 2;
-  return plan_.head.kind == Distribution::kBeta ? kBetaNoise * action_size() : action_size();
-}
-
-std::size_t Policy::mask_size() const { return is_discrete() ? head_outputs(plan_.head) : 0; }
-
-void Policy::noise(std::size_t rows, const NoiseKey& key, float* out) const {
-  const std::size_t size = noise_size();
-  kernels_.uniforms({key.seed, key.step, key.first_row, key.stream, rows, size}, out);
-  if (is_gaussian(plan_.head.kind)) box_muller(out, rows * size);
-  if (plan_.head.kind == Distribution::kBeta) {
-    // Eight for normals, then eight that stay uniform, and so on.
-    for (std::size_t i = 0; i < rows * size; i += 2 * kBetaAttempts) box_muller(out + i, kBetaAttempts);
-  }
-}
+const Head& Policy::head() const { return *weights_->head; }
 
 static void require_weights(bool is_synced) {
   if (!is_synced) throw std::logic_error("the policy has no weights yet; sync it first");
@@ -118,17 +86,18 @@ static void for_chunks(std::size_t rows, Function function) {
 void Policy::act(std::size_t rows, ObsLeaves obs, const CarriedState& state, const bool* mask, const NoiseKey& noise,
                  Workspace& workspace, const Acted& acted) const {
   require_weights(is_synced());
+  const std::size_t action_size = head().action_size(), mask_size = head().mask_size();
   for_chunks(rows, [&](std::size_t first, std::size_t count) {
     const Pass pass(*this, obs, state, first, count, workspace);
-    const std::size_t action = first * action_size();
+    const std::size_t action = first * action_size;
     const NoiseKey key{noise.seed, noise.step, noise.first_row + first, noise.stream};
-    const Acted part{acted.action ? acted.action + action : nullptr, acted.choice ? acted.choice + action : nullptr,
-                     acted.log_prob + first, acted.value + first};
+    const Sampled sampled{acted.action ? acted.action + action : nullptr,
+                          acted.choice ? acted.choice + action : nullptr, acted.log_prob + first};
     const MatrixView features = pass.actor_features(acted.state);
     const MatrixView latent = pass.trunk(weights_->actor, features);
-    pass.sample(latent, mask ? mask + first * mask_size() : nullptr, key, part);
+    head().sample(pass.rows_of(latent), mask ? mask + first * mask_size : nullptr, key, sampled);
     pass.value(plan_.shares_trunk ? latent : pass.trunk(weights_->critic, pass.critic_features(features, acted.state)),
-               part.value);
+               acted.value + first);
   });
 }
 

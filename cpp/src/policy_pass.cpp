@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "beta.hpp"
-
 namespace surefoot {
 
 Policy::Pass::Pass(const Policy& policy, ObsLeaves obs, const CarriedState& state, std::size_t first, std::size_t rows,
@@ -40,12 +38,11 @@ MatrixView Policy::Pass::prepared(std::size_t obs) const {
 }
 
 MatrixView Policy::Pass::actor_features(std::span<float* const> next) const {
-  return remember(plan_.actor.memory, weights_.actor, 0, features(plan_.actor, weights_.actor, {}), next);
+  return remember(weights_.actor, features(plan_.actor, weights_.actor, {}), next);
 }
 
 MatrixView Policy::Pass::critic_features(MatrixView actor_features, std::span<float* const> next) const {
-  return remember(plan_.critic.memory, weights_.critic, plan_.actor.memory.num_parts(),
-                  features(plan_.critic, weights_.critic, actor_features), next);
+  return remember(weights_.critic, features(plan_.critic, weights_.critic, actor_features), next);
 }
 
 MatrixView Policy::Pass::features(const BodyPlan& plan, const Body& body, MatrixView before) const {
@@ -59,7 +56,7 @@ MatrixView Policy::Pass::features(const BodyPlan& plan, const Body& body, Matrix
     }
     column += size;
   };
-  if (plan.takes_actor_memory) append(before, plan_.actor.memory.hidden);
+  if (plan.takes_actor_memory) append(before, weights_.actor.remembered_size);
   for (const Encoder& encoder : body.encoders) {
     append(network(encoder.network, prepared(encoder.obs)), encoder.output_size);
   }
@@ -79,69 +76,32 @@ MatrixView Policy::Pass::network(const Network& network, MatrixView in) const {
   return in;
 }
 
-MatrixView Policy::Pass::linear(const Layer& layer, MatrixView in, std::size_t slot) const {
-  float* const out = workspace_.floats(slot, rows_ * layer.stride());
-  layer.run(kernels_, rows_, in, out);
-  return {out, layer.stride()};
-}
-
 void Policy::Pass::value(MatrixView latent, float* value) const {
-  const MatrixView prediction = linear(weights_.value, latent, kHead);
-  for (std::size_t row = 0; row < rows_; ++row) {
-    value[row] = prediction.data[row * prediction.stride] * weights_.value_scale + weights_.value_shift;
+  const Critic& critic = *weights_.value;
+  critic.value(rows_, critic.predict(rows_of(latent)), value);
+}
+
+MatrixView Policy::Pass::remember(const Body& body, MatrixView in, std::span<float* const> next) const {
+  StateRows state;
+  for (std::size_t part = 0; part < body.num_parts; ++part) {
+    const std::size_t index = body.first_part + part;
+    float* const before = carried(index);
+    state.before[part] = before;
+    state.after[part] = next.empty() ? before : next[index] + first_ * policy_.state_sizes_[index];
   }
+  return body.memory->step(rows_of(in), state);
 }
 
-void Policy::Pass::sample(MatrixView latent, const bool* mask, const NoiseKey& noise, const Acted& acted) const {
-  if (is_gaussian(plan_.head.kind)) return sample_gaussian(latent, noise, acted);
-  if (plan_.head.kind != Distribution::kBeta) return sample_choices(latent, mask, noise, acted);
-  const MatrixView raw = linear(weights_.head, latent, kHead);
-  float* const concentrations = workspace_.floats(kHead, rows_ * raw.stride);
-  kernels_.softplus(raw.data, concentrations, rows_ * raw.stride);
-  for (std::size_t i = 0; i < rows_ * raw.stride; ++i) concentrations[i] += 1;
-  sample_beta(rows_, policy_.action_size(), raw, noise, acted.action, acted.log_prob);
-}
-
-void Policy::Pass::sample_gaussian(MatrixView latent, const NoiseKey& key, const Acted& acted) const {
-  const std::size_t noise_size = policy_.noise_size();
-  float* const noise = workspace_.floats(kNoise, rows_ * noise_size);
-  policy_.noise(rows_, key, noise);
-  kernels_.gaussian({.rows = rows_,
-                     .size = policy_.action_size(),
-                     .mean = linear(weights_.head, latent, kHead),
-                     .std = plan_.head.std_layer.empty() ? MatrixView{weights_.std.data(), 0} : state_std(latent),
-                     .noise = {noise, noise_size},
-                     .squash = plan_.head.kind == Distribution::kTanhGaussian,
-                     .action = acted.action,
-                     .log_prob = acted.log_prob});
-}
-
-MatrixView Policy::Pass::state_std(MatrixView latent) const {
-  const MatrixView raw = linear(weights_.std_head, latent, kStd);
-  float* const std = workspace_.floats(kStd, rows_ * raw.stride);
+float* Policy::Pass::carried(std::size_t part) const {
+  const std::size_t size = policy_.state_sizes_[part];
+  const float* const from = state_.parts[part] + first_ * size;
+  float* const copy = workspace_.floats(kState + part, rows_ * size);
+  std::copy_n(from, rows_ * size, copy);
+  if (state_.episode_start == nullptr) return copy;
   for (std::size_t row = 0; row < rows_; ++row) {
-    for (std::size_t j = 0; j < weights_.log_std.size(); ++j) std[row * raw.stride + j] += weights_.log_std.data()[j];
+    if (state_.episode_start[first_ + row]) std::fill_n(copy + row * size, size, 0.0f);
   }
-  kernels_.exp(std, std, rows_ * raw.stride);
-  for (std::size_t i = 0; i < rows_ * raw.stride; ++i) std[i] += plan_.head.std_floor;
-  return raw;
-}
-
-void Policy::Pass::sample_choices(MatrixView latent, const bool* mask, const NoiseKey& key, const Acted& acted) const {
-  const std::vector<std::int64_t>& sizes = plan_.head.sizes;
-  float* const noise = workspace_.floats(kNoise, rows_ * sizes.size());
-  policy_.noise(rows_, key, noise);
-  const auto most = static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));
-  const ChoiceBlock block{.rows = rows_,
-                          .count = sizes.size(),
-                          .sizes = sizes.data(),
-                          .logits = linear(weights_.head, latent, kHead),
-                          .mask = mask,
-                          .noise = {noise, sizes.size()},
-                          .scratch = workspace_.floats(kScratch, most * kernels_.lanes),
-                          .choice = acted.choice,
-                          .log_prob = acted.log_prob};
-  (plan_.head.kind == Distribution::kBernoulli ? kernels_.bernoulli : kernels_.categorical)(block);
+  return copy;
 }
 
 }  // namespace surefoot

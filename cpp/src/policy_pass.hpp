@@ -5,20 +5,8 @@
 
 namespace surefoot {
 
-/// Parts of the workspace; from kState on one for each part of the state.
-enum Slot : std::size_t {
-  kNormalized,
-  kFeatures,
-  kEven,
-  kOdd,
-  kHead,
-  kStd,
-  kNoise,
-  kScratch,
-  kInputGates,
-  kStateGates,
-  kState
-};
+/// Slots of the workspace; from kState on one for each part of the state, and after those the parts' own.
+enum Slot : std::size_t { kNormalized, kFeatures, kEven, kOdd, kState };
 
 struct Policy::Pass {
   /// Normalizes the observations that want it.
@@ -32,23 +20,20 @@ struct Policy::Pass {
   MatrixView critic_features(MatrixView actor_features, std::span<float* const> next) const;
   /// The result stands until the next features or trunk.
   MatrixView trunk(const Body& body, MatrixView features) const { return network(body.trunk, features); }
-  void sample(MatrixView latent, const bool* mask, const NoiseKey& noise, const Acted& acted) const;
   void value(MatrixView latent, float* value) const;
+
+  /// Features as parts take them.
+  PartRows rows_of(MatrixView in) const { return {rows_, in, {workspace_, kState + policy_.state_sizes_.size()}}; }
 
  private:
   MatrixView prepared(std::size_t obs) const;
   /// The encoders' features, after those of `before` if the body takes them.
   MatrixView features(const BodyPlan& plan, const Body& body, MatrixView before) const;
-  /// Features through the memory whose state begins with part `first_part`.
-  MatrixView remember(const MemoryPlan& plan, const Body& body, std::size_t first_part, MatrixView in,
-                      std::span<float* const> next) const;
+  /// Features through the body's memory.
+  MatrixView remember(const Body& body, MatrixView in, std::span<float* const> next) const;
   /// A part of the state as rows begin the step with it.
   float* carried(std::size_t part) const;
   MatrixView network(const Network& network, MatrixView in) const;
-  MatrixView linear(const Layer& layer, MatrixView in, std::size_t slot) const;
-  void sample_gaussian(MatrixView latent, const NoiseKey& key, const Acted& acted) const;
-  void sample_choices(MatrixView latent, const bool* mask, const NoiseKey& key, const Acted& acted) const;
-  MatrixView state_std(MatrixView latent) const;
 
   const Policy& policy_;
   const PolicyPlan& plan_;

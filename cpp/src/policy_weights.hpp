@@ -1,9 +1,13 @@
-// What a policy holds between syncs: its layers packed and its statistics.
+// What a policy consists of: its parts, its layers as packed by the last sync, and its statistics.
 #pragma once
 
+#include <memory>
 #include <vector>
 
-#include "layer.hpp"
+#include "surefoot/layer.hpp"
+#include "surefoot/parts/critic.hpp"
+#include "surefoot/parts/head.hpp"
+#include "surefoot/parts/memory.hpp"
 #include "surefoot/policy.hpp"
 
 namespace surefoot {
@@ -18,18 +22,14 @@ struct Encoder {
   std::size_t output_size;
 };
 
-/// One recurrent layer: what it takes from below and what from its own past.
-struct Cell {
-  Layer input;
-  Layer recurrent;
-};
-
 struct Body {
   std::vector<Encoder> encoders;
-  std::vector<Cell> cells;  // none without memory
+  std::unique_ptr<Memory> memory;
+  std::size_t first_part, num_parts;  // of the memory's state in the policy's
   Network trunk;
-  std::size_t feature_size;  // of the actor's memory, where it is taken, and all encoders
-  bool is_plain;             // one observation as it is: nothing to lay side by side
+  std::size_t feature_size;     // of the actor's memory, where it is taken, and all encoders
+  std::size_t remembered_size;  // of what the memory gives
+  bool is_plain;                // one observation as it is: nothing to lay side by side
 };
 
 /// Statistics of one observation; empty if it is taken as it is.
@@ -43,18 +43,8 @@ struct Policy::Weights {
   std::vector<ObsStatistics> obs;
   Body actor;
   Body critic;
-  Layer head;
-  Layer std_head;
-  AlignedFloats log_std;
-  AlignedFloats std;  // where it does not depend on the state
-  Layer value;
-  float value_shift = 0;
-  float value_scale = 1;
+  std::unique_ptr<Head> head;
+  std::unique_ptr<Critic> value;
 };
-
-/// Outputs of the head's linear layer.
-std::size_t head_outputs(const HeadPlan& head);
-
-bool is_gaussian(Distribution kind);
 
 }  // namespace surefoot

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "layer.hpp"
 #include "learning_threads.hpp"
+#include "surefoot/layer.hpp"
 
 namespace surefoot {
 

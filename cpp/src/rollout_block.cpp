@@ -17,19 +17,6 @@ void PartMoments::merge(double other_count, const double* other_mean, const doub
   count = total;
 }
 
-namespace {
-
-/// In every element; masks of yes/no actions may forbid every yes.
-bool leaves_a_choice(const HeadPlan& head, const bool* allowed) {
-  if (head.kind == Distribution::kBernoulli) return true;
-  return std::all_of(head.sizes.begin(), head.sizes.end(), [&](std::int64_t size) {
-    const bool* element = std::exchange(allowed, allowed + size);
-    return std::any_of(element, allowed, [](bool is_allowed) { return is_allowed; });
-  });
-}
-
-}  // namespace
-
 RolloutBlock::RolloutBlock(Rows& rows, const Policy& policy, const RolloutMemory& memory, const RolloutKey& key,
                            std::size_t begin, std::size_t end)
     : rows_(rows),
@@ -96,13 +83,10 @@ void RolloutBlock::act(Workspace& workspace) {
   policy_.act(count(), leaves_, {state_, memory_.episode_start + place}, mask,
               {key_.seed, key_.first_step + step_, begin_, key_.stream}, workspace, acted);
   if (env_choice_.empty()) {
-    policy_.to_env(count(), acted.action, env_action_.data());
+    policy_.head().to_env(count(), acted.action, env_action_.data());
     return;
   }
-  const auto& start = policy_.plan().head.start;
-  for (std::size_t i = 0; i < env_choice_.size(); ++i) {
-    env_choice_[i] = acted.choice[i] + (start.empty() ? 0 : start[i % size]);
-  }
+  policy_.head().choices_to_env(count(), acted.choice, env_choice_.data());
 }
 
 void RolloutBlock::step_row(std::size_t row, const Action& action) {
@@ -129,7 +113,7 @@ void RolloutBlock::step_row(std::size_t row, const Action& action) {
   if (memory_.mask == nullptr) return;
   bool* allowed = memory_.mask + following * rows_.mask_size();
   rows_.mask(row, allowed);
-  if (!leaves_a_choice(policy_.plan().head, allowed)) report(row, Where::kMask, 0, 0, 0);
+  if (!policy_.head().leaves_a_choice(allowed)) report(row, Where::kMask, 0, 0, 0);
 }
 
 void RolloutBlock::store_obs(std::size_t row, std::size_t step) {

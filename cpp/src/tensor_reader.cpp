@@ -1,4 +1,4 @@
-#include "tensor_reader.hpp"
+#include "surefoot/tensor_reader.hpp"
 
 #include <algorithm>
 #include <stdexcept>

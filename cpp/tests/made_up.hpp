@@ -11,6 +11,28 @@
 
 namespace surefoot {
 
+/// A memory of GRU or LSTM cells, or none.
+struct CellsPlan {
+  std::string kind = "none";
+  std::size_t layers = 0;
+  std::size_t hidden = 0;
+  std::string name;
+
+  std::size_t num_parts() const { return kind == "none" ? 0 : kind == "gru" ? 1 : 2; }
+
+  PartPlan part() const {
+    if (kind == "none") return {"none"};
+    return {kind, {{"layers", static_cast<double>(layers)}, {"hidden", static_cast<double>(hidden)}, {"name", name}}};
+  }
+};
+
+inline PartPlan categorical(const std::string& layer, double choices) {
+  return {"categorical",
+          {{"layer", layer}, {"sizes", std::vector<double>{choices}}, {"start", std::vector<double>{0.0}}}};
+}
+
+inline PartPlan scalar(const std::string& layer) { return {"scalar", {{"layer", layer}, {"returns", std::string()}}}; }
+
 class MadeUp {
  public:
   void add(const std::string& name, std::vector<std::size_t> shape, double scale = 0.3) {
@@ -29,8 +51,8 @@ class MadeUp {
   }
 
   /// The tensors of all layers, for an input of `in`.
-  void add_memory(const MemoryPlan& plan, std::size_t in) {
-    const std::size_t gates = (plan.kind == MemoryKind::kGru ? 3 : 4) * plan.hidden;
+  void add_memory(const CellsPlan& plan, std::size_t in) {
+    const std::size_t gates = (plan.kind == "gru" ? 3 : 4) * plan.hidden;
     for (std::size_t layer = 0; layer < plan.layers; ++layer, in = plan.hidden) {
       const std::string index = std::to_string(layer);
       const double scale = 1.5 / std::sqrt(static_cast<double>(plan.hidden));

@@ -14,33 +14,34 @@ namespace surefoot {
 using Numbers = std::vector<double>;
 
 /// Whose memory the critic judges by.
-enum class Critic { kShared, kOwn, kBranch, kBareBranch };
+enum class CriticBody { kShared, kOwn, kBranch, kBareBranch };
 /// The actor sees 3 numbers through an encoder; 2 more are for the critic if it sees for itself.
 struct Remembering {
   PolicyPlan plan;
+  CellsPlan actor, critic;
   MadeUp made_up;
 
-  Remembering(MemoryKind kind, std::size_t layers, std::size_t hidden, Critic critic) {
+  Remembering(const std::string& kind, std::size_t layers, std::size_t hidden, CriticBody body) {
+    actor = {kind, layers, hidden, "actor_cells"};
     const float no_clip = std::numeric_limits<float>::infinity();
     plan.obs = {{"seen", 3, "", no_clip}, {"secret", 2, "", no_clip}};
-    plan.actor = {{{0, {{"encoder"}}}}, {{"actor_trunk"}}, {kind, layers, hidden, "actor_cells"}};
-    plan.shares_trunk = critic == Critic::kShared;
+    plan.actor = {{{0, {{"encoder"}}}}, {{"actor_trunk"}}, actor.part()};
+    plan.shares_trunk = body == CriticBody::kShared;
     std::size_t remembered = hidden;
-    if (critic == Critic::kOwn) {
-      plan.critic = {{{0, {}}, {1, {}}}, {{"critic_trunk"}}, {kind, layers, hidden, "critic_cells"}};
-      made_up.add_memory(plan.critic.memory, 5);
-    } else if (critic == Critic::kBranch) {
-      plan.critic = {{{1, {}}}, {{"critic_trunk"}}, {}, true};
+    if (body == CriticBody::kOwn) {
+      critic = {kind, layers, hidden, "critic_cells"};
+      plan.critic = {{{0, {}}, {1, {}}}, {{"critic_trunk"}}, critic.part()};
+      made_up.add_memory(critic, 5);
+    } else if (body == CriticBody::kBranch) {
+      plan.critic = {{{1, {}}}, {{"critic_trunk"}}, {"none"}, true};
       remembered += 2;
-    } else if (critic == Critic::kBareBranch) {
-      plan.critic = {{}, {{"critic_trunk"}}, {}, true};
+    } else if (body == CriticBody::kBareBranch) {
+      plan.critic = {{}, {{"critic_trunk"}}, {"none"}, true};
     }
-    plan.head.kind = Distribution::kCategorical;
-    plan.head.layer = "logits";
-    plan.head.sizes = {3};
-    plan.value.layer = "value";
+    plan.head = categorical("logits", 3);
+    plan.value = scalar("value");
     made_up.add_linear("encoder", 5, 3);
-    made_up.add_memory(plan.actor.memory, 5);
+    made_up.add_memory(actor, 5);
     made_up.add_linear("actor_trunk", 6, hidden);
     if (!plan.shares_trunk) made_up.add_linear("critic_trunk", 6, remembered);
     made_up.add_linear("logits", 3, 6);
@@ -72,7 +73,7 @@ struct PlainRow {
     return values;
   }
 
-  Numbers remember(const MemoryPlan& plan, Numbers x, std::size_t first_part) {
+  Numbers remember(const CellsPlan& plan, Numbers x, std::size_t first_part) {
     const std::size_t size = plan.hidden;
     for (std::size_t layer = 0; layer < plan.layers; ++layer) {
       const std::string index = std::to_string(layer);
@@ -83,7 +84,7 @@ struct PlainRow {
                                      of.made_up[plan.name + ".bias_hh_l" + index], Numbers(h, h + size));
       for (std::size_t i = 0; i < size; ++i) {
         const auto gate = [&](std::size_t k) { return from_x[k * size + i] + from_h[k * size + i]; };
-        if (plan.kind == MemoryKind::kGru) {
+        if (plan.kind == "gru") {
           const double z = sigmoid(gate(1));
           const double n = std::tanh(from_x[2 * size + i] + sigmoid(gate(0)) * from_h[2 * size + i]);
           h[i] = (1 - z) * n + z * h[i];
@@ -105,14 +106,14 @@ struct PlainRow {
 
   Step step(const Numbers& seen, const Numbers& secret) {
     const PolicyPlan& plan = of.plan;
-    const Numbers remembered = remember(plan.actor.memory, network(plan.actor.encoders[0].network, seen), 0);
+    const Numbers remembered = remember(of.actor, network(plan.actor.encoders[0].network, seen), 0);
     const Numbers actor = network(plan.actor.trunk, remembered);
     Numbers critic = actor;
     if (!plan.shares_trunk) {
       critic = plan.critic.takes_actor_memory ? remembered : seen;
       if (!plan.critic.encoders.empty()) critic.insert(critic.end(), secret.begin(), secret.end());
       if (!plan.critic.takes_actor_memory) {
-        critic = remember(plan.critic.memory, critic, plan.actor.memory.num_parts());
+        critic = remember(of.critic, critic, of.actor.num_parts());
       }
       critic = network(plan.critic.trunk, critic);
     }

@@ -1,4 +1,4 @@
-// Policies of CartPole's shapes with weights made up, and the memory that a rollout with them fills.
+// Policies of CartPole's shapes with weights made up, and the arrays that a rollout with them fills.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ bool same_bytes(const std::vector<Number>& one, const std::vector<Number>& other
 struct SmallPolicy {
   Policy policy;
 
-  explicit SmallPolicy(const MemoryPlan& memory = {}) : policy(plan(memory)) {
+  explicit SmallPolicy(const CellsPlan& memory = {}) : policy(plan(memory)) {
     MadeUp made_up;
     made_up.add_memory(memory, 4);
     made_up.add_linear("trunk", 8, memory.hidden > 0 ? memory.hidden : 4);
@@ -33,20 +33,18 @@ struct SmallPolicy {
     policy.sync(made_up.tensors());
   }
 
-  static PolicyPlan plan(const MemoryPlan& memory) {
+  static PolicyPlan plan(const CellsPlan& memory) {
     PolicyPlan plan;
     plan.obs = {{"", 4, "", std::numeric_limits<float>::infinity()}};
-    plan.actor = {{{0, {}}}, {{"trunk"}}, memory};
+    plan.actor = {{{0, {}}}, {{"trunk"}}, memory.part()};
     plan.shares_trunk = true;
-    plan.head.kind = Distribution::kCategorical;
-    plan.head.layer = "head";
-    plan.head.sizes = {2};
-    plan.value.layer = "value";
+    plan.head = categorical("head", 2);
+    plan.value = scalar("value");
     return plan;
   }
 };
 
-/// A rollout's own memory and what was found in it.
+/// A rollout's own arrays and what was found in it.
 struct Rollout {
   std::size_t num_steps, num_rows;
   std::vector<float> obs, log_prob, value, reward, final_value, last_value;

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kRows = 33, kSteps = 50, kLimit = 14;
 const std::vector<std::size_t> kStateSteps = {0, 0, 8, 18, 28, 38};  // sequences of 10, 2 steps of burn-in
 
-const MemoryPlan kMemories[] = {{MemoryKind::kGru, 1, 7, "cells"}, {MemoryKind::kLstm, 2, 16, "cells"}};
+const CellsPlan kMemories[] = {{"gru", 1, 7, "cells"}, {"lstm", 2, 16, "cells"}};
 
 std::unique_ptr<Engine> cart_poles(std::size_t threads, std::size_t rows = kRows) {
   return std::make_unique<Engine>(std::make_unique<Rows>("CartPole-v1", Options(), rows, Endings{kLimit, false}),
@@ -51,7 +51,7 @@ Rollout collected(Engine& engine, const Policy& policy, std::size_t rollouts) {
 }
 
 TEST(rollouts_with_memory_are_alike_on_any_number_of_threads) {
-  for (const MemoryPlan& memory : kMemories) {
+  for (const CellsPlan& memory : kMemories) {
     const SmallPolicy policy(memory);
     const auto one = cart_poles(1);
     const Rollout reference = collected(*one, policy.policy, 2);
@@ -64,7 +64,7 @@ TEST(rollouts_with_memory_are_alike_on_any_number_of_threads) {
 }
 
 TEST(a_row_remembers_alike_among_few_and_many) {
-  for (const MemoryPlan& memory : kMemories) {
+  for (const CellsPlan& memory : kMemories) {
     const SmallPolicy policy(memory);
     const auto few = cart_poles(2, 8), many = cart_poles(2, 64);
     const Rollout eight = collected(*few, policy.policy, 2), all = collected(*many, policy.policy, 2);
@@ -106,7 +106,7 @@ struct ByHand {
 };
 
 TEST(rollouts_with_memory_are_what_a_policy_stepped_by_hand_gives) {
-  for (const MemoryPlan& memory : kMemories) {
+  for (const CellsPlan& memory : kMemories) {
     const SmallPolicy policy(memory);
     const auto engine = cart_poles(2), other = cart_poles(1);
     const Rollout rollout = collected(*engine, policy.policy, 1);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "made_up.hpp"
 #include "surefoot/kernels.hpp"
 #include "surefoot/philox.hpp"
 #include "surefoot/policy.hpp"
@@ -25,10 +26,8 @@ struct Tiny {
     plan.activation = Activation::kRelu;
     plan.actor = {{{0, {}}}, {{"hidden"}}};
     plan.critic = {{{0, {}}}, {}};
-    plan.head.kind = Distribution::kCategorical;
-    plan.head.layer = "logits";
-    plan.head.sizes = {2};
-    plan.value = {"value", ""};
+    plan.head = categorical("logits", 2);
+    plan.value = scalar("value");
   }
 
   std::vector<NamedTensor> tensors() const {
@@ -150,7 +149,7 @@ TEST(plans_that_contradict_themselves) {
   CHECK_THROWS(Policy(tiny.plan), std::invalid_argument);
 }
 
-TEST(workspaces_grow_and_keep_their_memory) {
+TEST(workspaces_grow_and_keep_their_buffers) {
   Workspace workspace;
   float* const first = workspace.floats(2, 100);
   CHECK_EQUAL(reinterpret_cast<std::uintptr_t>(first) % 64, 0u);

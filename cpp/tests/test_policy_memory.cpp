@@ -16,8 +16,8 @@ namespace {
 
 using Floats = std::vector<float>;
 
-constexpr MemoryKind kKinds[] = {MemoryKind::kGru, MemoryKind::kLstm};
-constexpr Critic kCritics[] = {Critic::kShared, Critic::kOwn, Critic::kBranch, Critic::kBareBranch};
+const std::string kKinds[] = {"gru", "lstm"};
+constexpr CriticBody kCritics[] = {CriticBody::kShared, CriticBody::kOwn, CriticBody::kBranch, CriticBody::kBareBranch};
 
 /// Rows of a policy as they go through their episodes.
 struct Acting {
@@ -117,39 +117,39 @@ void check_against_plain_rows(const Remembering& remembering, std::size_t rows, 
 }
 
 TEST(memories_of_every_kind_depth_and_size) {
-  for (const MemoryKind kind : kKinds) {
+  for (const std::string& kind : kKinds) {
     for (const std::size_t layers : {1, 2, 3}) {
       for (const std::size_t hidden : {1, 7, 33, 64}) {
         for (const Kernels* kernels : available_kernels()) {
-          check_against_plain_rows(Remembering(kind, layers, hidden, Critic::kOwn), 5, *kernels);
+          check_against_plain_rows(Remembering(kind, layers, hidden, CriticBody::kOwn), 5, *kernels);
         }
       }
-      check_against_plain_rows(Remembering(kind, layers, 256, Critic::kShared), 2, kernels());
+      check_against_plain_rows(Remembering(kind, layers, 256, CriticBody::kShared), 2, kernels());
     }
   }
 }
 
 TEST(critics_that_remember_for_themselves_or_by_the_actor) {
-  for (const MemoryKind kind : kKinds) {
-    for (const Critic critic : kCritics) check_against_plain_rows(Remembering(kind, 2, 17, critic), 50, kernels());
+  for (const std::string& kind : kKinds) {
+    for (const CriticBody critic : kCritics) check_against_plain_rows(Remembering(kind, 2, 17, critic), 50, kernels());
   }
 }
 
 TEST(parts_of_the_state_are_the_actors_then_the_critics) {
-  const auto sizes = [](MemoryKind kind, Critic critic) {
+  const auto sizes = [](const std::string& kind, CriticBody critic) {
     return Policy(Remembering(kind, 3, 5, critic).plan).state_sizes();
   };
-  CHECK_EQUAL(sizes(MemoryKind::kGru, Critic::kOwn), (std::vector<std::size_t>{15, 15}));
-  CHECK_EQUAL(sizes(MemoryKind::kLstm, Critic::kOwn), (std::vector<std::size_t>{15, 15, 15, 15}));
-  CHECK_EQUAL(sizes(MemoryKind::kLstm, Critic::kShared), (std::vector<std::size_t>{15, 15}));
-  CHECK_EQUAL(sizes(MemoryKind::kGru, Critic::kBranch), (std::vector<std::size_t>{15}));
+  CHECK_EQUAL(sizes("gru", CriticBody::kOwn), (std::vector<std::size_t>{15, 15}));
+  CHECK_EQUAL(sizes("lstm", CriticBody::kOwn), (std::vector<std::size_t>{15, 15, 15, 15}));
+  CHECK_EQUAL(sizes("lstm", CriticBody::kShared), (std::vector<std::size_t>{15, 15}));
+  CHECK_EQUAL(sizes("gru", CriticBody::kBranch), (std::vector<std::size_t>{15}));
 }
 
 TEST(what_a_row_remembers_does_not_depend_on_its_neighbors) {
   constexpr std::size_t kRows = 70;
   for (const Kernels* kernels : available_kernels()) {
-    for (const MemoryKind kind : kKinds) {
-      for (const Critic critic : {Critic::kOwn, Critic::kBranch}) {
+    for (const std::string& kind : kKinds) {
+      for (const CriticBody critic : {CriticBody::kOwn, CriticBody::kBranch}) {
         const Remembering remembering(kind, 2, 37, critic);
         Acting whole(remembering, kRows, *kernels);
         const std::vector<std::size_t> sizes = whole.policy.state_sizes();
@@ -180,9 +180,9 @@ TEST(what_a_row_remembers_does_not_depend_on_its_neighbors) {
 }
 
 TEST(an_episode_begins_with_nothing_whatever_was_carried) {
-  for (const MemoryKind kind : kKinds) {
-    Acting from_garbage(Remembering(kind, 2, 19, Critic::kOwn), 3),
-        from_zeros(Remembering(kind, 2, 19, Critic::kOwn), 3);
+  for (const std::string& kind : kKinds) {
+    Acting from_garbage(Remembering(kind, 2, 19, CriticBody::kOwn), 3),
+        from_zeros(Remembering(kind, 2, 19, CriticBody::kOwn), 3);
     for (std::size_t part = 0; part < from_garbage.state.size(); ++part) {
       const std::size_t size = from_garbage.policy.state_sizes()[part];
       for (std::size_t i = 0; i < size; ++i) {
@@ -206,8 +206,8 @@ TEST(an_episode_begins_with_nothing_whatever_was_carried) {
 }
 
 TEST(the_next_state_may_go_elsewhere) {
-  for (const MemoryKind kind : kKinds) {
-    const Remembering remembering(kind, 3, 9, Critic::kOwn);
+  for (const std::string& kind : kKinds) {
+    const Remembering remembering(kind, 3, 9, CriticBody::kOwn);
     Acting in_place(remembering, 60), elsewhere(remembering, 60);
     for (std::size_t step = 0; step < 3; ++step) {
       in_place.observe(step);
@@ -226,7 +226,7 @@ TEST(the_next_state_may_go_elsewhere) {
 }
 
 TEST(sync_names_the_tensors_of_a_memory_that_do_not_fit) {
-  const Remembering remembering(MemoryKind::kLstm, 2, 4, Critic::kShared);
+  const Remembering remembering("lstm", 2, 4, CriticBody::kShared);
   Policy policy(remembering.plan);
   auto tensors = remembering.made_up.tensors();
   std::string message;
@@ -247,13 +247,13 @@ TEST(sync_names_the_tensors_of_a_memory_that_do_not_fit) {
 }
 
 TEST(plans_of_memories_that_contradict_themselves) {
-  auto plan = Remembering(MemoryKind::kGru, 1, 4, Critic::kBranch).plan;
-  plan.actor.memory = {};
+  auto plan = Remembering("gru", 1, 4, CriticBody::kBranch).plan;
+  plan.actor.memory = {"none"};
   CHECK_THROWS(Policy(plan), std::invalid_argument);
-  plan = Remembering(MemoryKind::kGru, 1, 4, Critic::kOwn).plan;
+  plan = Remembering("gru", 1, 4, CriticBody::kOwn).plan;
   plan.critic.takes_actor_memory = true;
   CHECK_THROWS(Policy(plan), std::invalid_argument);
-  plan = Remembering(MemoryKind::kGru, 1, 0, Critic::kShared).plan;
+  plan = Remembering("gru", 1, 0, CriticBody::kShared).plan;
   CHECK_THROWS(Policy(plan), std::invalid_argument);
 }
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from surefoot.compose import Specs, build_collector, build_env, build_policy
-from surefoot.core.config import Config, MemoryConfig, NormalizeConfig
+from surefoot.core.config import Config, NormalizeConfig
 from surefoot.core.layers import build_config
 from surefoot.core.records import Rollout
 from surefoot.native import core
@@ -28,15 +28,15 @@ ENCODERS = {"encoders": {"camera": {"kind": "mlp", "layers": (17, 9)}, "secret":
 CRITICS: dict[str, dict[str, Any]] = {
     "shared": {"share_trunk": True},
     "separate": {},
-    "branch": {"shared": True},
-    "asymmetric branch": {"shared": True, "critic_obs": ("secret",)},
+    "branch": {"share_memory": True},
+    "asymmetric branch": {"share_memory": True, "critic_obs": ("secret",)},
     "asymmetric": {"critic_obs": ("secret",)},
 }
 ROWS, STEPS = 21, 12
 
 
 def remembering(obs: Any, distribution: str, kind: str, layers: int = 1, size: int = 24, **settings: Any) -> Any:
-    memory = MemoryConfig(kind=kind, layers=layers, hidden_size=size, shared=settings.pop("shared", False))
+    memory = {"kind": kind, "layers": layers, "hidden_size": size}
     normalize = settings.pop("normalize", NormalizeConfig())
     settings.setdefault("hidden", (32,))
     return build(obs, ACTIONS[distribution], normalize, distribution=distribution, memory=memory, **settings)
@@ -86,7 +86,7 @@ def test_every_kind_of_critic(kind: str, layers: int, critic: str) -> None:
 @pytest.mark.parametrize("distribution", ACTIONS)
 @pytest.mark.parametrize("kind", ["gru", "lstm"])
 def test_every_distribution(kind: str, distribution: str) -> None:
-    assert_remembers_alike(remembering(box(7), distribution, kind, shared=True))
+    assert_remembers_alike(remembering(box(7), distribution, kind, share_memory=True))
     assert_remembers_alike(remembering(ROOM, distribution, kind, size=9, **ENCODERS, **CRITICS["asymmetric"]))
 
 
@@ -155,9 +155,10 @@ def test_arguments_are_checked_by_name() -> None:
 @pytest.mark.parametrize(
     ("entry", "value", "problem"),
     [
-        ("kind", "elman", r"plan\.actor\.memory\.kind: the core does not know 'elman'"),
+        ("kind", "elman", r"plan\.actor\.memory\.kind is 'elman', which the core does not know"),
         ("layers", None, r"plan\.actor\.memory\.layers has the wrong type"),
-        ("hidden", 0, "a memory has layers and a hidden size"),
+        ("hidden", 0, r"plan\.actor\.memory\.hidden must be a whole number of at least 1"),
+        ("depth", 2, r"plan\.actor\.memory\.depth is unknown to the kind 'gru'"),
     ],
 )
 def test_plans_that_make_no_sense_are_named(entry: str, value: object, problem: str) -> None:
@@ -173,20 +174,20 @@ def test_memories_of_another_type_are_left_to_torch() -> None:
         pass
 
     policy = remembering(box(4), "categorical", "gru")
-    policy.actor_body.memory = Own(4, MemoryConfig(kind="gru"))
+    policy.actor_body.memory = Own(4, GRUMemory.Settings(kind="gru"))
     assert plan_policy(policy) == "the native core does not know the memory Own"
     policy = remembering(box(4), "categorical", "gru")
     policy.actor_body.memory.cells = nn.GRU(4, 24, bidirectional=True)
     assert "actor_body.memory.cells is not" in str(plan_policy(policy))
 
 
-def configured(rows: int, kind: str = "gru", engine: str = "native", workers: int = 2, **memory: Any) -> Config:
+def configured(rows: int, kind: str = "gru", engine: str = "native", workers: int = 2, **policy: Any) -> Config:
     rollout = {"num_envs": rows, "num_steps": 24, "engine": engine, "workers": workers, "sequence_length": 10}
     return build_config(
         {
             "env": {"id": "CartPole-v1", "max_episode_steps": 13},
             "rollout": rollout,
-            "policy": {"memory": {"kind": kind, "hidden_size": 19, "layers": 2, **memory}},
+            "policy": {"memory": {"kind": kind, "hidden_size": 19, "layers": 2}, **policy},
             "normalize": {"obs": True},
             "ppo": {"batch_size": rows * 24, "sequence_state": "recomputed", "burn_in": 3},
         }
@@ -202,8 +203,7 @@ def make(config: Config) -> tuple[Collector, Policy]:
 def collected(config: Config, rollouts: int = 2) -> list[dict[str, NDArray[Any]]]:
     """What some rollouts hold, and what rows remember after each."""
     collector, policy = make(config)
-    if config.rollout.engine == "native":
-        assert isinstance(collector._collector, NativeCollector)  # type: ignore[attr-defined]
+    assert isinstance(collector, NativeCollector) == (config.rollout.engine.kind == "native")
     return [rollout_and_memory(collector, policy) for _ in range(rollouts)]
 
 
@@ -244,7 +244,7 @@ def test_a_row_is_the_same_with_8_and_with_64_envs(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["gru", "lstm"])
 def test_what_the_stepwise_collector_gives(kind: str, shared: bool) -> None:
     """Chunks, carried states, values of cut-off ends and of what follows the last step."""
-    both = (collected(configured(8, kind, engine, shared=shared)) for engine in ("native", "local"))
+    both = (collected(configured(8, kind, engine, share_memory=shared)) for engine in ("native", "local"))
     for ours, theirs in zip(*both, strict=True):
         assert ours.keys() == theirs.keys()
         assert len([name for name in ours if name.startswith("state")]) == (1 if kind == "gru" else 2) * (2 - shared)
@@ -258,7 +258,8 @@ def test_rows_go_on_remembering_after_a_resume(kind: str) -> None:
     stopped.collect(policy)
     saved = deepcopy(stopped.rows.state())
     assert all(part.abs().max() > 0 for part in saved["memory"])
-    assert resumed.rows.load_state(saved, policy)
+    resumed.rows.load_state(saved)
+    assert resumed.rows.is_exact
     ours, theirs = (rollout_and_memory(collector, policy) for collector in (stopped, resumed))
     for name, value in ours.items():
         np.testing.assert_array_equal(theirs[name], value, name)
@@ -277,8 +278,8 @@ def test_rows_go_on_remembering_after_a_resume(kind: str) -> None:
 )
 def test_arrays_of_a_rollout_are_checked_by_name(entry: str, change: Any, problem: str) -> None:
     collector, policy = make(configured(3, "lstm"))
-    inner: Any = collector._collector  # type: ignore[attr-defined]
-    arrays = inner._memory_arrays
-    inner._memory_arrays = lambda memory: arrays(memory) | {entry: change(arrays(memory)[entry])}
+    native_collector: Any = collector
+    arrays = native_collector._memory_arrays
+    native_collector._memory_arrays = lambda memory: arrays(memory) | {entry: change(arrays(memory)[entry])}
     with pytest.raises(ValueError, match=problem):
         collector.collect(policy)

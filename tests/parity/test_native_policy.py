@@ -79,8 +79,8 @@ def test_every_number_of_rows(instructions: str) -> None:
 @pytest.mark.parametrize("distribution", ["gaussian", "tanh_gaussian"])
 @pytest.mark.parametrize("action_bounds", ["clip", "rescale"])
 def test_standard_deviations_and_bounds(std: str, distribution: str, action_bounds: str) -> None:
-    settings: Any = {"std": std, "distribution": distribution, "action_bounds": action_bounds, "std_floor": 0.05}
-    assert_same(build(box(7), ACTIONS["gaussian"], log_std=-0.7, **settings), rows=40)
+    settings = {"std": std, "action_bounds": action_bounds, "std_floor": 0.05, "log_std": -0.7}
+    assert_same(build(box(7), ACTIONS["gaussian"], distribution={"kind": distribution, **settings}), rows=40)
 
 
 def test_actions_without_bounds_are_left_alone() -> None:

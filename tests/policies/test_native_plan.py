@@ -34,7 +34,8 @@ def planned(policy: nn.Module) -> dict[str, Any]:
 def test_a_plan_names_everything_by_the_learners_names() -> None:
     normalize = NormalizeConfig(obs=True, obs_clip=5.0, returns=True)
     spec = {"a.b": VECTOR, "secret": VECTOR}
-    config = PolicyConfig(critic_obs=("secret",), encoders={"a.b": {"kind": "mlp"}}, hidden=(8,), std="state")
+    parts: Any = {"encoders": {"a.b": {"kind": "mlp"}}, "distribution": {"kind": "gaussian", "std": "state"}}
+    config = PolicyConfig(critic_obs=("secret",), hidden=(8,), **parts)
     policy = ActorCritic(spec, MOVES, config, normalize)
     plan = planned(policy)
     first = "preprocess.normalizers.obs/a/b"
@@ -43,7 +44,7 @@ def test_a_plan_names_everything_by_the_learners_names() -> None:
     assert [encoder["obs"] for encoder in plan["critic"]["encoders"]] == [0, 1]
     assert plan["head"]["std_layer"] == "head.std_layer"
     assert (plan["head"]["low"], plan["head"]["high"]) == ([-1.0, -1.0], [1.0, 4.0])
-    assert plan["value"] == {"layer": "critic.head", "returns": "critic.returns"}
+    assert plan["value"] == {"kind": "scalar", "layer": "critic.head", "returns": "critic.returns"}
     assert f"{first}.shift" in native_tensors(policy)
 
 
@@ -61,7 +62,7 @@ def test_a_plan_without_normalization_or_own_critic_body() -> None:
     assert (plan["head"]["sizes"], plan["head"]["start"]) == ([3], [2])
 
 
-def test_tensors_are_views_of_the_learners_memory() -> None:
+def test_tensors_are_views_of_the_learners_own() -> None:
     policy = build()
     tensors = native_tensors(policy)
     with torch.no_grad():
@@ -76,6 +77,12 @@ class OwnHead(CategoricalHead):
 
 class OwnCritic(ScalarCritic):
     """Could compute anything."""
+
+
+class Remembered(ScalarCritic):
+    """Wants its own predictions back."""
+
+    prediction_shape = ()
 
 
 class OwnPolicy(ActorCritic):
@@ -117,6 +124,7 @@ CONFIGS = PolicyConfig(), NormalizeConfig()
         (ActorCritic(VECTOR, CHOICE, *CONFIGS, encoder=lambda spec: OwnEncoder()), "encoder OwnEncoder"),
         (with_parts(head=OwnHead(64, CHOICE, CONFIGS[0])), "distribution OwnHead"),
         (with_parts(critic=OwnCritic(64, *CONFIGS)), "critic OwnCritic"),
+        (with_parts(critic=Remembered(64, *CONFIGS)), "does not store predictions of the critic Remembered"),
         (build({"camera": IMAGE, "joints": VECTOR}), "'camera' is image of uint8"),
         (build({"depth": ArraySpec("box", (12, 12), "float32")}, encoders={"depth": "conv"}), "encoder ConvEncoder"),
         (build(ArraySpec("discrete", (), "int64", sizes=(4,), start=(0,))), "the observation is discrete"),

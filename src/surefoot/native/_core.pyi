@@ -76,6 +76,9 @@ class Policy:
     @property
     def instructions(self) -> str: ...
 
+def part_kinds() -> dict:
+    """The kinds of distributions, memories and critics that the core knows."""
+
 def instruction_sets() -> list:
     """What this machine can run, the best last."""
 

@@ -18,7 +18,7 @@ _num_threads = 1
 
 def kernels() -> Core | None:
     """The core, if it is there and wanted."""
-    return None if _is_readable_only else _core()
+    return None if _is_readable_only else core_or_none()
 
 
 @contextmanager
@@ -55,7 +55,8 @@ def _threads(count: int, process: int) -> "Threads":
 
 
 @cache
-def _core() -> Core | None:
+def core_or_none() -> Core | None:
+    """The core, if it is there."""
     try:
         return core()
     except NativeError:

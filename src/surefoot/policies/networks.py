@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from surefoot.core.config import Activation
+from surefoot.policies.native_parts import PlanBuilder, UnknownToCoreError
 from surefoot.policies.perceptron import learns, perceptron, suits_the_core
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
@@ -41,6 +42,14 @@ class MLP(nn.Module):
     def learns_in_core(self, samples: int) -> bool:
         """Whether minibatches of so many samples leave nothing to torch's threads."""
         return suits_the_core(samples, self._weights_and_biases(), self._activation)
+
+    def native(self, plan: PlanBuilder) -> list[str]:
+        """The names of the layers."""
+        if self._activation != plan.activation:
+            raise UnknownToCoreError(
+                f"the native core knows one activation for all networks; {plan.name(self)} has another"
+            )
+        return [plan.linear(layer) for layer in self.layers]
 
     def _weights_and_biases(self) -> list[Tensor]:
         return [part for layer in self.layers for part in (layer.weight, layer.bias)]  # type: ignore[misc]

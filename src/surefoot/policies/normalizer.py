@@ -1,9 +1,12 @@
 """Running normalization whose statistics are frozen until they are told to absorb new samples (S10)."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 
 from surefoot.core.moments import Moments
+from surefoot.policies.native_parts import Plain, PlanBuilder
 
 _EPSILON = 1e-8
 
@@ -16,6 +19,8 @@ class RunningNormalizer(nn.Module):
     var: Tensor
     shift: Tensor
     scale: Tensor
+    native_buffers = ("shift", "scale")
+    """What the native core reads besides parameters."""
 
     def __init__(self, shape: tuple[int, ...] = (), clip: float | None = None) -> None:
         super().__init__()
@@ -53,6 +58,9 @@ class RunningNormalizer(nn.Module):
         """Bring what the hot path reads in line with the moments."""
         self.shift.copy_(self.mean)
         self.scale.copy_((self.var + _EPSILON).sqrt())
+
+    def native(self, plan: PlanBuilder) -> Plain:
+        return {"normalizer": plan.name(self), "clip": math.inf if self.clip is None else self.clip}
 
     def _load_from_state_dict(self, *args: object, **kwargs: object) -> None:
         super()._load_from_state_dict(*args, **kwargs)

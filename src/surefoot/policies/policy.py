@@ -19,6 +19,7 @@ from surefoot.policies.critics import Critic, critics
 from surefoot.policies.distributions import Distribution, DistributionHead, build_head
 from surefoot.policies.encoders import build_encoder
 from surefoot.policies.memory import memories
+from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import MLP, orthogonal_
 from surefoot.policies.normalizer import RunningNormalizer
 from surefoot.policies.preprocess import Preprocess
@@ -116,6 +117,14 @@ class Body(nn.Module):
         features, state = self.memory(self.encoder(_seen(obs, self._keys)), state, batch_sizes)
         return Latents(features, self.trunk(features), state)
 
+    def native(self, plan: PlanBuilder) -> Plain:
+        return {
+            "encoders": plan.part("encoder", self.encoder),
+            "memory": plan.part("memory", self.memory),
+            "takes_actor_memory": False,
+            "trunk": plan.part("network", self.trunk),
+        }
+
 
 class Branch(nn.Module):
     """A critic's trunk over the actor's memory, and over what only the critic sees."""
@@ -134,6 +143,14 @@ class Branch(nn.Module):
             remembered = torch.cat((remembered, self.encoder(_seen(obs, self._keys))), dim=1)
         latent: Tensor = self.trunk(remembered)
         return latent
+
+    def native(self, plan: PlanBuilder) -> Plain:
+        return {
+            "encoders": [] if self.encoder is None else plan.part("encoder", self.encoder),
+            "memory": {"kind": "none"},
+            "takes_actor_memory": True,
+            "trunk": plan.part("network", self.trunk),
+        }
 
 
 class ActorCritic(Policy):

@@ -1,5 +1,6 @@
 """Raw observations to float tensors: one-hot for discrete, 0..1 for images, running normalization for boxes."""
 
+import math
 from dataclasses import replace
 
 import torch
@@ -11,6 +12,7 @@ from surefoot.core.moments import ObsMoments
 from surefoot.core.records import Obs
 from surefoot.core.specs import ArraySpec, ObsSpec
 from surefoot.core.tree import tree_items, tree_map
+from surefoot.policies.native_parts import Plain, PlanBuilder, UnknownToCoreError
 from surefoot.policies.normalizer import RunningNormalizer
 
 
@@ -66,6 +68,18 @@ class Preprocess(nn.Module):
         normalizer = self.normalizers[name]
         assert isinstance(normalizer, RunningNormalizer)
         return normalizer
+
+    def native(self, plan: PlanBuilder) -> list[Plain]:
+        """One description for each observation."""
+        return [self._native_part(plan, key, part) for key, part in tree_items(self._raw_spec)]
+
+    def _native_part(self, plan: PlanBuilder, key: str, spec: ArraySpec) -> Plain:
+        if spec.kind != "box" or spec.dtype != "float32":
+            part = f"the observation '{key}'" if key else "the observation"
+            raise UnknownToCoreError(f"the native core takes boxes of float32; {part} is {spec.kind} of {spec.dtype}")
+        described: Plain = {"key": key, "size": spec.size, "normalizer": "", "clip": math.inf}
+        name = _module_name(key)
+        return described | (plan.part("normalizer", self.normalizers[name]) if name in self.normalizers else {})
 
     def _prepare(self, key: str, spec: ArraySpec, leaf: Tensor) -> Tensor:
         if spec.kind == "discrete":

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from surefoot.core.config import NormalizeConfig, PolicyConfig
 from surefoot.core.registry import Registry
+from surefoot.policies.native_parts import Plain, PlanBuilder, unknown
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,10 @@ class Critic(nn.Module):
 
     def absorb(self, returns: Tensor) -> None:
         """Merge the raw returns of a rollout into running statistics, if there are any."""
+
+    def native(self, plan: PlanBuilder) -> Plain:
+        """The critic's kind in the native core, with its settings and names of tensors; see docs/native.md."""
+        raise unknown("critic", self)
 
 
 critics: Registry[Critic] = Registry("critic", "surefoot.policies.critics", "policy.critic", "Critic")

@@ -6,6 +6,7 @@ from torch.nn import functional
 
 from surefoot.core.config import NormalizeConfig, PolicyConfig
 from surefoot.policies.critics import Critic, ValueTargets, critics
+from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import orthogonal_
 from surefoot.policies.normalizer import RunningNormalizer
 
@@ -52,3 +53,7 @@ class ScalarCritic(Critic):
         shift, scale = self.returns.shift, self.returns.scale
         self.head.weight.mul_(old_scale / scale)
         self.head.bias.mul_(old_scale).add_(old_shift - shift).div_(scale)
+
+    def native(self, plan: PlanBuilder) -> Plain:
+        returns = "" if self.returns is None else plan.part("normalizer", self.returns)["normalizer"]
+        return {"kind": "scalar", "layer": plan.linear(self.head), "returns": returns}

@@ -13,6 +13,7 @@ from surefoot.core.config import PolicyConfig
 from surefoot.core.parts import chosen
 from surefoot.core.registry import AUTO, Registry
 from surefoot.core.specs import ArraySpec
+from surefoot.policies.native_parts import Plain, PlanBuilder, unknown
 
 
 class Distribution(ABC):
@@ -63,6 +64,10 @@ class DistributionHead(nn.Module):
     def to_env(self, action: Tensor) -> Tensor:
         """Raw actions to the env's range and shape."""
         raise NotImplementedError
+
+    def native(self, plan: PlanBuilder) -> Plain:
+        """The head's kind in the native core, with its settings and names of tensors; see docs/native.md."""
+        raise unknown("distribution", self)
 
 
 distributions: Registry[DistributionHead] = Registry(

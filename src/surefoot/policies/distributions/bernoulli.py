@@ -10,6 +10,7 @@ from surefoot.core.config import PolicyConfig
 from surefoot.core.errors import PolicyError
 from surefoot.core.specs import ArraySpec
 from surefoot.policies.distributions import Distribution, DistributionHead, distributions
+from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import orthogonal_
 
 _NEVER = -1e4
@@ -57,3 +58,6 @@ class BernoulliHead(DistributionHead):
 
     def to_env(self, action: Tensor) -> Tensor:
         return action.view(-1, *self.env_shape)
+
+    def native(self, plan: PlanBuilder) -> Plain:
+        return {"kind": "bernoulli", "layer": plan.linear(self.logits), "size": self.logits.out_features}

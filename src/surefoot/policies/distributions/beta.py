@@ -12,6 +12,7 @@ from surefoot.core.specs import ArraySpec
 from surefoot.policies.box_muller import box_muller
 from surefoot.policies.distributions import Distribution, DistributionHead, distributions
 from surefoot.policies.distributions.gaussian import register_bounds
+from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import orthogonal_
 
 _EDGE = 1e-6
@@ -106,3 +107,7 @@ class BetaHead(DistributionHead):
 
     def to_env(self, action: Tensor) -> Tensor:
         return (self.low + action * (self.high - self.low)).view(-1, *self.env_shape)
+
+    def native(self, plan: PlanBuilder) -> Plain:
+        layer = plan.linear(self.concentrations)
+        return {"kind": "beta", "layer": layer, "low": self.low.tolist(), "high": self.high.tolist()}

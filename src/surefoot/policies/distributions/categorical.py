@@ -9,6 +9,7 @@ from surefoot.core.config import PolicyConfig
 from surefoot.core.errors import PolicyError
 from surefoot.core.specs import ArraySpec
 from surefoot.policies.distributions import Distribution, DistributionHead, distributions
+from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import orthogonal_
 
 
@@ -66,3 +67,7 @@ class CategoricalHead(DistributionHead):
 
     def to_env(self, action: Tensor) -> Tensor:
         return action + self.start if self.start else action
+
+    def native(self, plan: PlanBuilder) -> Plain:
+        layer = plan.linear(self.logits)
+        return {"kind": "categorical", "layer": layer, "sizes": [self.logits.out_features], "start": [self.start]}

@@ -14,6 +14,7 @@ from surefoot.core.parts import PartSettings
 from surefoot.core.specs import ArraySpec
 from surefoot.policies.box_muller import box_muller
 from surefoot.policies.distributions import Distribution, DistributionHead, distributions
+from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import orthogonal_
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
@@ -105,6 +106,22 @@ class GaussianHead(DistributionHead):
         if self.rescale:
             action = self.low + (action + 1) * (0.5 * (self.high - self.low))
         return action.clamp(self.low, self.high).view(-1, *self.env_shape)
+
+    def native(self, plan: PlanBuilder) -> Plain:
+        return self.native_gaussian(plan, "gaussian")
+
+    def native_gaussian(self, plan: PlanBuilder, kind: str) -> Plain:
+        """What the native core must know of a Gaussian and of what is made of one."""
+        return {
+            "kind": kind,
+            "layer": plan.linear(self.mean),
+            "std_layer": "" if self.std_layer is None else plan.linear(self.std_layer),
+            "log_std": f"{plan.name(self)}.log_std",
+            "std_floor": self.std_floor,
+            "rescale": self.rescale,
+            "low": self.low.tolist(),
+            "high": self.high.tolist(),
+        }
 
 
 def register_bounds(head: DistributionHead, spec: ArraySpec) -> None:

@@ -10,6 +10,7 @@ from surefoot.core.errors import PolicyError
 from surefoot.core.specs import ArraySpec
 from surefoot.policies.distributions import Distribution, DistributionHead, distributions
 from surefoot.policies.distributions.categorical import inverse_cdf, masked_log_softmax
+from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import orthogonal_
 
 
@@ -65,6 +66,10 @@ class MultiDiscreteHead(DistributionHead):
 
     def to_env(self, action: Tensor) -> Tensor:
         return (action + self.start).view(-1, *self.env_shape)
+
+    def native(self, plan: PlanBuilder) -> Plain:
+        sizes, start = self.present.sum(-1).tolist(), self.start.flatten().tolist()
+        return {"kind": "multi_discrete", "layer": plan.linear(self.logits), "sizes": sizes, "start": start}
 
     def _table(self, concatenated: Tensor) -> Tensor:
         return concatenated.index_select(1, self.places).view(-1, *self.present.shape)

@@ -13,6 +13,7 @@ from surefoot.core.errors import PolicyError
 from surefoot.core.specs import ArraySpec
 from surefoot.policies.distributions import distributions
 from surefoot.policies.distributions.gaussian import Gaussian, GaussianHead
+from surefoot.policies.native_parts import Plain, PlanBuilder
 
 # Expectations under a normal without sampling noise. The trapezoidal rule is within 1e-6 up to a std of 3, where
 # Gauss-Hermite misses the bend of log_det_tanh at 0 by 3e-3: its outer nodes are spent where there is no mass.
@@ -57,3 +58,6 @@ class TanhGaussianHead(GaussianHead):
     def to_env(self, action: Tensor) -> Tensor:
         scaled = self.low + (action.tanh() + 1) * (0.5 * (self.high - self.low))
         return scaled.view(-1, *self.env_shape)
+
+    def native(self, plan: PlanBuilder) -> Plain:
+        return self.native_gaussian(plan, "tanh_gaussian")

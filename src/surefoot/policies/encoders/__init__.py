@@ -7,6 +7,7 @@ from surefoot.core.parts import PartSettings, chosen
 from surefoot.core.records import Obs
 from surefoot.core.registry import AUTO, Registry
 from surefoot.core.specs import ArraySpec, ObsSpec
+from surefoot.policies.native_parts import Plain, PlanBuilder, unknown
 
 
 class Encoder(nn.Module):
@@ -20,6 +21,10 @@ class Encoder(nn.Module):
     def forward(self, obs: Obs) -> Tensor:
         """Features of a batch."""
         raise NotImplementedError
+
+    def native(self, plan: PlanBuilder) -> list[Plain]:
+        """For the native core: the layers that each observation goes through, by its key ('' for the only one)."""
+        raise unknown("encoder", self)
 
 
 encoders: Registry[Encoder] = Registry(

@@ -8,6 +8,7 @@ from surefoot.core.parts import PartSettings
 from surefoot.core.records import Obs
 from surefoot.core.specs import ArraySpec, ObsSpec
 from surefoot.policies.encoders import Encoder, encoders
+from surefoot.policies.native_parts import Plain, PlanBuilder
 
 
 def single(spec: ObsSpec, kind: str) -> ArraySpec:
@@ -28,3 +29,6 @@ class IdentityEncoder(Encoder):
     def forward(self, obs: Obs) -> Tensor:
         assert isinstance(obs, Tensor)
         return obs.reshape(obs.shape[0], -1)
+
+    def native(self, plan: PlanBuilder) -> list[Plain]:
+        return [{"key": "", "layers": []}]

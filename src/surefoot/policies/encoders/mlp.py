@@ -9,6 +9,7 @@ from surefoot.core.records import Obs
 from surefoot.core.specs import ObsSpec
 from surefoot.policies.encoders import Encoder, encoders
 from surefoot.policies.encoders.identity import single
+from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import MLP
 
 
@@ -30,3 +31,6 @@ class MLPEncoder(Encoder):
         assert isinstance(obs, Tensor)
         features: Tensor = self.network(obs.reshape(obs.shape[0], -1))
         return features
+
+    def native(self, plan: PlanBuilder) -> list[Plain]:
+        return [{"key": "", "layers": plan.part("network", self.network)}]

@@ -10,6 +10,7 @@ from surefoot.core.records import Obs
 from surefoot.core.registry import AUTO
 from surefoot.core.specs import ObsSpec
 from surefoot.policies.encoders import Encoder, build_encoder, encoders
+from surefoot.policies.native_parts import Plain, PlanBuilder
 
 
 @encoders.register("dict")
@@ -30,3 +31,7 @@ class DictEncoder(Encoder):
         assert isinstance(obs, dict)
         features = [part(obs[key]) for key, part in zip(self.keys, self.parts, strict=True)]
         return torch.cat(features, dim=1)
+
+    def native(self, plan: PlanBuilder) -> list[Plain]:
+        parts = zip(self.keys, self.parts, strict=True)
+        return [described | {"key": key} for key, part in parts for described in plan.part("encoder", part)]

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from surefoot.core.parts import PartSettings
 from surefoot.core.records import State
 from surefoot.core.registry import Registry
+from surefoot.policies.native_parts import Plain, PlanBuilder, unknown
 
 
 class Memory(nn.Module):
@@ -30,6 +31,10 @@ class Memory(nn.Module):
 
     def orthogonal_(self) -> None:
         """Start from orthogonal weights, if there are any."""
+
+    def native(self, plan: PlanBuilder) -> Plain:
+        """The memory's kind in the native core, with its settings and names of tensors; see docs/native.md."""
+        raise unknown("memory", self)
 
 
 memories: Registry[Memory] = Registry("memory", "surefoot.policies.memory", "policy.memory", "Memory")

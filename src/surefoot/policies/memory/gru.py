@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from surefoot.policies.memory import memories
 from surefoot.policies.memory.recurrent import Recurrent
 from surefoot.policies.memory.scan import gru_scan
+from surefoot.policies.native_parts import Plain, PlanBuilder
 
 
 @memories.register("gru")
@@ -21,3 +22,6 @@ class GRUMemory(Recurrent):
         self, gates: Tensor, weight: Tensor, bias: Tensor, before: list[Tensor], batch_sizes: Tensor, one_path: bool
     ) -> tuple[Tensor, ...]:
         return gru_scan(gates, weight, bias, before[0], batch_sizes, one_path)
+
+    def native(self, plan: PlanBuilder) -> Plain:
+        return self.native_cells(plan, "gru", nn.GRU)

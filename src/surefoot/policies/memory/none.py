@@ -5,6 +5,7 @@ from torch import Tensor
 from surefoot.core.parts import PartSettings
 from surefoot.core.records import State
 from surefoot.policies.memory import Memory, memories
+from surefoot.policies.native_parts import Plain, PlanBuilder
 
 
 @memories.register("none")
@@ -20,3 +21,6 @@ class NoMemory(Memory):
 
     def forward(self, features: Tensor, state: State, batch_sizes: Tensor | None) -> tuple[Tensor, State]:
         return features, ()
+
+    def native(self, plan: PlanBuilder) -> Plain:
+        return {"kind": "none"}

@@ -11,6 +11,7 @@ from surefoot.core.config import Count
 from surefoot.core.parts import PartSettings
 from surefoot.core.records import State
 from surefoot.policies.memory import Memory
+from surefoot.policies.native_parts import Plain, PlanBuilder, UnknownToCoreError
 
 LONGEST = 100
 """Steps that the longest memory lasts, to begin with."""
@@ -59,6 +60,13 @@ class Recurrent(Memory):
     ) -> tuple[Tensor, ...]:
         """One layer over all steps: its outputs in packed order, then each part of the last state."""
         raise NotImplementedError
+
+    def native_cells(self, plan: PlanBuilder, kind: str, cells: type[nn.RNNBase]) -> Plain:
+        """What the native core must know of plain layers of cells."""
+        name = plan.torch_module("cells", self.cells, cells)
+        if self.cells.bidirectional or not self.cells.bias or self.cells.proj_size:
+            raise UnknownToCoreError(f"the native core takes plain layers of cells, which {name} is not")
+        return {"kind": kind, "layers": self.cells.num_layers, "hidden": self.cells.hidden_size, "name": name}
 
     def orthogonal_(self) -> None:
         """Orthogonal weights a gate; zero biases but those that say how long each cell remembers.

@@ -1,15 +1,22 @@
 // The learner's tensors by name, and everything that is wrong with them.
 #pragma once
 
+#include <cstddef>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
-#include "surefoot/policy.hpp"
-
 namespace surefoot {
+
+/// A tensor of the learner, float32 and C-contiguous, under the name it has there.
+struct NamedTensor {
+  std::string name;
+  std::vector<std::size_t> shape;
+  const float* data;
+};
 
 /// Size of something that is not known, because the tensor that says it is missing.
 inline constexpr std::size_t kUnknownSize = static_cast<std::size_t>(-1);

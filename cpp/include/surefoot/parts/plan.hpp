@@ -1,0 +1,48 @@
+// What a part of a policy says of itself in Python: its kind, and settings and names of tensors.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace surefoot {
+
+using PartSetting = std::variant<bool, double, std::string, std::vector<double>, std::vector<std::string>>;
+using PartSettings = std::map<std::string, PartSetting>;
+
+/// A part reads every setting that it knows. What is missing, mistyped or not read is refused by name, with `path` to
+/// find it by: all functions throw std::invalid_argument.
+class PartPlan {
+ public:
+  PartPlan(std::string kind, PartSettings settings = {}, std::string path = "plan")
+      : kind_(std::move(kind)), path_(std::move(path)), settings_(std::move(settings)) {}
+
+  const std::string& kind() const { return kind_; }
+
+  bool flag(const std::string& name) const;
+  double number(const std::string& name) const;
+  std::size_t count(const std::string& name) const;  // at least 1
+  std::string text(const std::string& name) const;
+  std::vector<float> floats(const std::string& name) const;
+  std::vector<std::int64_t> integers(const std::string& name) const;
+  std::vector<std::string> texts(const std::string& name) const;
+
+  /// Throw `<path>.<name> <problem>`.
+  [[noreturn]] void refuse(const std::string& name, const std::string& problem) const;
+  void refuse_unread() const;
+
+ private:
+  template <class Value>
+  const Value& read(const std::string& name, const char* wanted) const;
+
+  std::string kind_, path_;
+  PartSettings settings_;
+  mutable std::set<std::string> read_;
+};
+
+}  // namespace surefoot

@@ -1,0 +1,138 @@
+// Independent Betas on the action's bounds, sampled by rejection from counted noise.
+#include <math.h>  // lgamma_r: std::lgamma writes a global
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "bounds.hpp"
+#include "surefoot/box_muller.hpp"
+#include "surefoot/parts/head.hpp"
+#include "surefoot/philox.hpp"
+
+namespace surefoot {
+namespace {
+
+/// Rejection rounds with counted noise.
+constexpr std::size_t kAttempts = 8;
+
+/// Uniforms for one element: two gammas, each with a normal and a uniform an attempt.
+constexpr std::size_t kNoise = 2 * 2 * kAttempts;
+
+constexpr float kEdge = 1e-6f;
+constexpr float kOtherEdge = static_cast<float>(1 - 1e-6);
+constexpr double kTiny = 1e-12;
+
+double log_gamma(double x) {
+  int sign;
+  return lgamma_r(x, &sign);
+}
+
+/// The noise of one row, drawn four words at a time and only as far as attempts fail.
+class RowNoise {
+ public:
+  RowNoise(const NoiseKey& key, std::uint64_t row)
+      : key_{static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)},
+        step_(static_cast<std::uint32_t>(key.step)),
+        row_(static_cast<std::uint32_t>(row)),
+        stream_(key.stream) {}
+
+  /// Word j of the row as a uniform.
+  std::array<float, 4> four(std::size_t word) const {
+    const auto words = philox({static_cast<std::uint32_t>(word / 4), step_, row_, stream_}, key_);
+    std::array<float, 4> drawn;
+    for (std::size_t i = 0; i < 4; ++i) drawn[i] = static_cast<float>(words[i] >> 8) * 0x1p-24f;
+    return drawn;
+  }
+
+ private:
+  std::array<std::uint32_t, 2> key_;
+  std::uint32_t step_, row_, stream_;
+};
+
+/// Gamma(shape >= 1) by Marsaglia and Tsang (2000); words from `word` on are 8 for normals, then 8 uniforms.
+double sample_gamma(double shape, const RowNoise& noise, std::size_t word) {
+  const double d = shape - 1.0 / 3;
+  const double spread = std::sqrt(9 * d);
+  double proposal = 0;
+  for (std::size_t group = 0; group < kAttempts; group += 4) {
+    std::array<float, 4> normals = noise.four(word + group);
+    box_muller(normals.data(), normals.size());
+    const std::array<float, 4> uniforms = noise.four(word + kAttempts + group);
+    for (std::size_t i = 0; i < 4; ++i) {
+      const double normal = normals[i];
+      const double root = 1 + normal / spread;
+      const double cubed = root * root * root;
+      const double positive = std::max(cubed, kTiny);
+      proposal = d * positive;
+      const double bound = 0.5 * normal * normal + d * (1 - positive + std::log(positive));
+      if (cubed > 0 && std::log(std::max(static_cast<double>(uniforms[i]), kTiny)) < bound) return proposal;
+    }
+  }
+  return proposal;
+}
+
+double beta_log_prob(double alpha, double beta, double value) {
+  const double density = (alpha - 1) * std::log(value) + (beta - 1) * std::log1p(-value);
+  return density - (log_gamma(alpha) + log_gamma(beta) - log_gamma(alpha + beta));
+}
+
+class BetaHead final : public Head {
+ public:
+  BetaHead(const PartPlan& plan, const Kernels& kernels)
+      : Head(kernels), low_(lower_bounds(plan)), high_(upper_bounds(plan)), layer_(plan.text("layer")) {}
+
+  std::size_t action_size() const override { return low_.size(); }
+  std::size_t noise_size() const override { return kNoise * action_size(); }
+  void check(TensorReader& tensors, std::size_t in) const override {
+    tensors.check_linear(layer_, in, 2 * action_size());
+  }
+  void pack(const TensorReader& tensors) override { concentrations_.pack(kernels_, tensors, layer_); }
+
+  void sample(const PartRows& rows, const bool*, const NoiseKey& key, const Sampled& out) const override {
+    const MatrixView raw = linear(concentrations_, rows, 0);
+    const std::size_t count = rows.count * raw.stride;
+    float* const concentrations = rows.scratch.floats(0, count);
+    kernels_.softplus(raw.data, concentrations, count);
+    for (std::size_t i = 0; i < count; ++i) concentrations[i] += 1;
+    for (std::size_t row = 0; row < rows.count; ++row) {
+      sample_row(concentrations + row * raw.stride, RowNoise(key, key.first_row + row),
+                 out.action + row * action_size(), out.log_prob + row);
+    }
+  }
+
+  void to_env(std::size_t rows, const float* action, float* env_action) const override {
+    const std::size_t size = action_size();
+    for (std::size_t i = 0; i < rows * size; ++i) {
+      const float low = low_[i % size];
+      env_action[i] = low + action[i] * (high_[i % size] - low);
+    }
+  }
+
+ private:
+  /// Eight for normals, then eight that stay uniform, and so on.
+  void shape_noise(std::size_t rows, float* uniforms) const override {
+    for (std::size_t i = 0; i < rows * noise_size(); i += 2 * kAttempts) box_muller(uniforms + i, kAttempts);
+  }
+
+  void sample_row(const float* alphas, const RowNoise& noise, float* action, float* log_prob) const {
+    const float* const betas = alphas + action_size();
+    double sum = 0;
+    for (std::size_t j = 0; j < action_size(); ++j) {
+      const double first = sample_gamma(alphas[j], noise, j * kNoise);
+      const double second = sample_gamma(betas[j], noise, j * kNoise + kNoise / 2);
+      action[j] = std::clamp(static_cast<float>(first / (first + second)), kEdge, kOtherEdge);
+      sum += beta_log_prob(alphas[j], betas[j], action[j]);
+    }
+    *log_prob = static_cast<float>(sum);
+  }
+
+  std::vector<float> low_, high_;
+  std::string layer_;
+  Layer concentrations_;
+};
+
+const RegisteredPart<Head, BetaHead> kBeta{"beta"};
+
+}  // namespace
+}  // namespace surefoot

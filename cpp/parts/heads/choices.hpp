@@ -1,0 +1,45 @@
+// What heads of choices share: logits, counted choices of each element, and masks.
+#pragma once
+
+#include "surefoot/parts/head.hpp"
+
+namespace surefoot {
+
+class ChoiceHead : public Head {
+ public:
+  bool is_discrete() const override { return true; }
+  std::size_t action_size() const override { return sizes_.size(); }
+  std::size_t noise_size() const override { return sizes_.size(); }
+  std::size_t mask_size() const override { return num_logits_; }
+  void check(TensorReader& tensors, std::size_t in) const override { tensors.check_linear(layer_, in, num_logits_); }
+  void pack(const TensorReader& tensors) override { logits_.pack(kernels_, tensors, layer_); }
+  void sample(const PartRows& rows, const bool* mask, const NoiseKey& key, const Sampled& out) const override;
+
+ protected:
+  /// `sizes` counts the choices of each element; `sample_choices` is the kernel.
+  ChoiceHead(const PartPlan& plan, const Kernels& kernels, std::vector<std::int64_t> sizes, std::size_t num_logits,
+             void (*sample_choices)(const ChoiceBlock& block));
+
+  std::vector<std::int64_t> sizes_;
+
+ private:
+  std::string layer_;
+  std::size_t num_logits_;
+  std::int64_t most_;
+  void (*sample_choices_)(const ChoiceBlock& block);
+  Layer logits_;
+};
+
+/// Some choices of each element, the first of which the env calls `start`.
+class CategoricalHead : public ChoiceHead {
+ public:
+  CategoricalHead(const PartPlan& plan, const Kernels& kernels);
+
+  bool leaves_a_choice(const bool* mask) const override;
+  void choices_to_env(std::size_t rows, const std::int64_t* choice, std::int64_t* env_choice) const override;
+
+ private:
+  std::vector<std::int64_t> start_;
+};
+
+}  // namespace surefoot

@@ -1,0 +1,61 @@
+#include "cells.hpp"
+
+namespace surefoot {
+
+Cells::Cells(const PartPlan& plan, const Kernels& kernels, std::size_t num_gates, std::size_t num_parts,
+             void (*step_cells)(const CellBlock& block))
+    : Memory(kernels),
+      name_(plan.text("name")),
+      layers_(plan.count("layers")),
+      hidden_(plan.count("hidden")),
+      num_gates_(num_gates),
+      num_parts_(num_parts),
+      step_cells_(step_cells),
+      cells_(layers_) {}
+
+std::vector<std::size_t> Cells::state_sizes() const { return std::vector<std::size_t>(num_parts_, layers_ * hidden_); }
+
+Cells::Names Cells::names(const char* side, std::size_t layer) const {
+  const std::string suffix = std::string("_") + side + "_l" + std::to_string(layer);
+  return {name_ + ".weight" + suffix, name_ + ".bias" + suffix};
+}
+
+void Cells::check(TensorReader& tensors, std::size_t in) const {
+  for (std::size_t layer = 0; layer < layers_; ++layer) {
+    const Names input = names("ih", layer), state = names("hh", layer);
+    tensors.check_linear(input.weight, input.bias, in, num_gates_ * hidden_);
+    tensors.check_linear(state.weight, state.bias, hidden_, num_gates_ * hidden_);
+    in = hidden_;
+  }
+}
+
+void Cells::pack(const TensorReader& tensors) {
+  for (std::size_t layer = 0; layer < layers_; ++layer) {
+    const Names input = names("ih", layer), state = names("hh", layer);
+    cells_[layer].input.pack(kernels_, tensors, input.weight, input.bias);
+    cells_[layer].recurrent.pack(kernels_, tensors, state.weight, state.bias);
+  }
+}
+
+MatrixView Cells::step(const PartRows& rows, const StateRows& state) const {
+  const std::size_t size = layers_ * hidden_, last = num_parts_ - 1;
+  MatrixView in = rows.in;
+  std::size_t place = 0;  // of the layer in a row of the state
+  for (const Cell& cell : cells_) {
+    const MatrixView before{state.before[0] + place, size};
+    // Both products are done before the cell writes: the state may be changed in place.
+    step_cells_({.rows = rows.count,
+                 .hidden = hidden_,
+                 .from_input = cell.input.run(kernels_, rows.count, in, rows.scratch, 0),
+                 .from_state = cell.recurrent.run(kernels_, rows.count, before, rows.scratch, 1),
+                 .state = {state.before[last] + place, size},
+                 .output = state.after[0] + place,
+                 .cell = state.after[last] + place,
+                 .stride = size});
+    in = {state.after[0] + place, size};
+    place += hidden_;
+  }
+  return in;
+}
+
+}  // namespace surefoot

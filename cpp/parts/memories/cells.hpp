@@ -1,0 +1,39 @@
+// What GRU and LSTM share: layers of cells, each fed by the one before, under torch's names of their weights.
+#pragma once
+
+#include "surefoot/parts/memory.hpp"
+
+namespace surefoot {
+
+class Cells : public Memory {
+ public:
+  /// `step_cells` is the kernel of one layer's step; a state of two parts is h and c.
+  Cells(const PartPlan& plan, const Kernels& kernels, std::size_t num_gates, std::size_t num_parts,
+        void (*step_cells)(const CellBlock& block));
+
+  std::vector<std::size_t> state_sizes() const override;
+  std::size_t output_size(std::size_t) const override { return hidden_; }
+  void check(TensorReader& tensors, std::size_t in) const override;
+  void pack(const TensorReader& tensors) override;
+  MatrixView step(const PartRows& rows, const StateRows& state) const override;
+
+ private:
+  struct Names {
+    std::string weight, bias;
+  };
+  /// `side` is "ih" for what a layer takes from below, "hh" for what it takes from its own past.
+  Names names(const char* side, std::size_t layer) const;
+
+  /// One layer: what it takes from below and what from its own past.
+  struct Cell {
+    Layer input;
+    Layer recurrent;
+  };
+
+  std::string name_;
+  std::size_t layers_, hidden_, num_gates_, num_parts_;
+  void (*step_cells_)(const CellBlock& block);
+  std::vector<Cell> cells_;
+};
+
+}  // namespace surefoot

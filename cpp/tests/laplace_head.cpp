@@ -1,0 +1,120 @@
+// A head that the core does not have, added by this one file; tests/policies/laplace_head.py is its Python side.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "check.hpp"
+#include "made_up.hpp"
+#include "surefoot/parts/head.hpp"
+#include "surefoot/policy.hpp"
+
+namespace surefoot {
+namespace {
+
+/// Independent Laplace distributions of one scale: location from features, sampled by the inverse of their CDF.
+class LaplaceHead final : public Head {
+ public:
+  LaplaceHead(const PartPlan& plan, const Kernels& kernels)
+      : Head(kernels),
+        layer_(plan.text("layer")),
+        size_(plan.count("size")),
+        scale_(static_cast<float>(plan.number("scale"))) {}
+
+  std::size_t action_size() const override { return size_; }
+  std::size_t noise_size() const override { return size_; }
+  void check(TensorReader& tensors, std::size_t in) const override { tensors.check_linear(layer_, in, size_); }
+  void pack(const TensorReader& tensors) override { location_.pack(kernels_, tensors, layer_); }
+
+  void sample(const PartRows& rows, const bool*, const NoiseKey& key, const Sampled& out) const override {
+    const MatrixView location = linear(location_, rows, 0), noise = drawn(rows, key, 1);
+    for (std::size_t row = 0; row < rows.count; ++row) {
+      float distance = 0;
+      for (std::size_t j = 0; j < size_; ++j) {
+        const float unit = noise.data[row * noise.stride + j];
+        out.action[row * size_ + j] = location.data[row * location.stride + j] + scale_ * unit;
+        distance += std::abs(unit);
+      }
+      out.log_prob[row] = -distance - static_cast<float>(size_) * std::log(2 * scale_);
+    }
+  }
+
+ private:
+  void shape_noise(std::size_t rows, float* uniforms) const override {
+    for (std::size_t i = 0; i < rows * size_; ++i) {
+      const double centered = static_cast<double>(uniforms[i]) - 0.5;
+      const double magnitude = -std::log(std::max(1 - 2 * std::abs(centered), 1e-12));
+      uniforms[i] = static_cast<float>(std::copysign(magnitude, centered));
+    }
+  }
+
+  std::string layer_;
+  std::size_t size_;
+  float scale_;
+  Layer location_;
+};
+
+const RegisteredPart<Head, LaplaceHead> kLaplace{"laplace"};
+
+/// One observation of two numbers, straight into a Laplace head of two actions and a critic.
+PolicyPlan laplace_plan() {
+  PolicyPlan plan;
+  plan.obs = {{"", 2, "", std::numeric_limits<float>::infinity()}};
+  plan.actor = {{{0, {}}}, {}};
+  plan.shares_trunk = true;
+  plan.head = {"laplace", {{"layer", "location"}, {"size", 2.0}, {"scale", 0.5}}};
+  plan.value = scalar("value");
+  return plan;
+}
+
+struct Acting {
+  std::vector<float> action, log_prob, value;
+
+  Acting(const Policy& policy, std::size_t rows, std::size_t first_row)
+      : action(2 * rows), log_prob(rows), value(rows) {
+    std::vector<float> obs(2 * rows);
+    for (std::size_t i = 0; i < obs.size(); ++i) obs[i] = 0.25f * static_cast<float>(2 * first_row + i);
+    const float* const leaf = obs.data();
+    Workspace workspace;
+    policy.act(rows, {&leaf, 1}, {}, nullptr, {7, 3, first_row, 0}, workspace,
+               {action.data(), nullptr, log_prob.data(), value.data()});
+  }
+};
+
+std::vector<NamedTensor> laplace_tensors() {
+  static const float weight[] = {1, 2, -1, 0.5f}, bias[] = {0.25f, -0.5f}, value[] = {1, 1}, none[] = {0};
+  return {{"location.weight", {2, 2}, weight},
+          {"location.bias", {2}, bias},
+          {"value.weight", {1, 2}, value},
+          {"value.bias", {1}, none}};
+}
+
+TEST(a_head_from_one_file_acts_as_its_python_side_does) {
+  for (const Kernels* kernels : available_kernels()) {
+    Policy policy(laplace_plan(), *kernels);
+    policy.sync(laplace_tensors());
+    CHECK(!policy.is_discrete());
+    CHECK_EQUAL(policy.mask_size(), 0);
+    const Acting acted(policy, 3, 0);
+    // tests/policies/test_native_parts.py asserts the same numbers of the Python side.
+    CHECK_NEAR(acted.action, (std::vector<double>{0.794380, -2.934487, 2.608327, -1.014507, 2.210478, -2.001414}),
+               2e-6);
+    CHECK_NEAR(acted.log_prob, (std::vector<double>{-5.207733, -1.495667, -5.331872}), 2e-6);
+    std::vector<float> env_action(6);
+    policy.head().to_env(3, acted.action.data(), env_action.data());
+    CHECK(env_action == acted.action);
+  }
+}
+
+TEST(rows_of_a_head_from_one_file_do_not_depend_on_their_neighbors) {
+  Policy policy(laplace_plan());
+  policy.sync(laplace_tensors());
+  const Acting all(policy, 70, 0), some(policy, 11, 30);
+  CHECK(std::memcmp(some.action.data(), all.action.data() + 60, 22 * sizeof(float)) == 0);
+  CHECK(std::memcmp(some.log_prob.data(), all.log_prob.data() + 30, 11 * sizeof(float)) == 0);
+}
+
+}  // namespace
+}  // namespace surefoot
