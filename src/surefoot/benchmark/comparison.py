@@ -101,7 +101,7 @@ def _report(comparison: Comparison, effort: Effort, measured: Sequence[tuple[Tas
     notes.append(
         f"{NOISE_NOTE} A ratio is ours over theirs, each repeat of ours by theirs of the same round: median (lowest and"
         f" highest). Torch threads of every side: {threads or 'what it uses by itself'}."
-        " Memory is the highest of all processes of a side together."
+        " RAM is the highest of all processes of a side together."
     )
     results = {
         "threads": threads,
@@ -173,7 +173,7 @@ def _row(subject: Measured) -> list[str]:
     if subject.has_failed:
         return [title, FAILED, *[MISSING] * 3]
     phases = [f"{subject.spread(phase).median:,.1f}" for phase in ("rollout_ms", "learn_ms")]
-    return [title, subject.spread("steps_per_s").with_noise(), *phases, megabytes(subject.peak_memory)]
+    return [title, subject.spread("steps_per_s").with_noise(), *phases, megabytes(subject.peak_ram)]
 
 
 def _to_json(task: Task, rounds: Rounds, sides: Sides) -> dict[str, Any]:

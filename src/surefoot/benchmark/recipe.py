@@ -1,4 +1,4 @@
-"""How to build a subject in another process: plain data, so that nothing of the builder's memory comes along."""
+"""How to build a subject in another process: plain data, so that nothing of the builder's state comes along."""
 
 from dataclasses import asdict, dataclass
 from typing import Any

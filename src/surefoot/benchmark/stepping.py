@@ -80,7 +80,7 @@ def _row(subject: Measured, native: Measured | None) -> list[str]:
         return [title, FAILED, *[MISSING] * 3]
     over = "1" if subject is native else times(native_over(subject, native))
     cost = f"{subject.spread('step_us').median:,.3g}"
-    return [title, subject.spread("steps_per_s").with_noise(), cost, over, megabytes(subject.peak_memory)]
+    return [title, subject.spread("steps_per_s").with_noise(), cost, over, megabytes(subject.peak_ram)]
 
 
 def _to_json(subject: Measured, native: Measured | None) -> dict[str, Any]:
