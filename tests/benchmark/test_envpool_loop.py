@@ -5,8 +5,8 @@ import torch
 
 pytest.importorskip("envpool")
 
+from benchmarks.peers.envpool_loop import EnvPoolLoop, advantages
 from surefoot.benchmark import tasks
-from surefoot.benchmark.peers.envpool_loop import EnvPoolLoop, advantages
 from surefoot.benchmark.tasks import Task
 from surefoot.learning.advantage import gae
 

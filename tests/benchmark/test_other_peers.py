@@ -7,8 +7,8 @@ import gymnasium as gym
 import pytest
 import torch
 
+from benchmarks.peers import PEERS
 from surefoot.benchmark import tasks
-from surefoot.benchmark.peers import PEERS
 from surefoot.benchmark.tasks import TASKS, Task
 from surefoot.learning import optimizer
 

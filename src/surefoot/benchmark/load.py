@@ -69,4 +69,5 @@ def summarize_load(loadavg_before: float, shares: Sequence[float]) -> Load:
 
 def _busy_seconds() -> float:
     """Time that the cores have been busy since the machine was started."""
-    return sum(seconds for name, seconds in psutil.cpu_times()._asdict().items() if name not in _NOT_BUSY)
+    times: dict[str, float] = psutil.cpu_times()._asdict()
+    return sum(seconds for name, seconds in times.items() if name not in _NOT_BUSY)

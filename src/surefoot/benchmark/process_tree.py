@@ -15,7 +15,7 @@ def members(root: int) -> list[int]:
 def cpu_seconds(root: int) -> float:
     """Processor time that the living members of a tree have used so far."""
     times = [process.info["cpu_times"] for process in _tree(root)]
-    return sum(one.user + one.system for one in times if one is not None)
+    return float(sum(one.user + one.system for one in times if one is not None))
 
 
 def tree_ram(root: int) -> int | None:

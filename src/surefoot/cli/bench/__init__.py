@@ -12,7 +12,7 @@ BENCHMARKS = {
     "rollout": "the engines side by side, collecting only",
     "scaling": "speed and RAM against the number of envs, and the best one",
     "stepping": "envs alone with random actions: native, EnvPool, Gymnasium",
-    "peers": "Surefoot beside other PPO systems (extra 'peers')",
+    "peers": "Surefoot beside other PPO systems, in a checkout (extra 'peers')",
 }
 WITHOUT_SETTINGS = ("stepping", "peers")
 """Their sides have nothing of a run's config in common."""
