@@ -2,20 +2,19 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# How far the set-up is: tools that build the core; Surefoot and what training needs; names of its modules; extras.
+# Stamps of the set-up: build tools; the package with what training needs; the list of its modules; extras.
 READY := $(VENV)/.ready
 NATIVE := $(VENV)/.native
 MODULES := $(VENV)/.modules
 DEV := $(VENV)/.dev
 PEERS := $(VENV)/.peers
 CPP := $(shell find cpp -name '*.cpp' -o -name '*.hpp')
-SUDO := $(if $(filter 0,$(shell id -u)),,sudo -n)
-
 FIND_MODULES := find src \( -name '*.py' -o -name py.typed \) | LC_ALL=C sort
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo -n)
 
 .PHONY: FORCE train test browser check format native stub cpp-test asan tsan learn bench clean
 
-# Installs only what training needs; what tests and checks need besides is installed before they run.
+# Installs only what training needs; tests and checks install their tools before they run.
 train: $(NATIVE)
 	$(BIN)/surefoot train
 
@@ -75,7 +74,7 @@ endef
 learn: $(NATIVE) $(DEV)
 	$(BIN)/python -m benchmarks.learning
 
-# Side by side with others in one run, written to benchmarks/results; perhaps half an hour on two idle cores.
+# Installs the other systems, then measures side by side in one run, written to benchmarks/results; perhaps half an hour on two idle cores.
 bench: $(NATIVE) $(PEERS)
 	$(BIN)/surefoot bench peers --output benchmarks/results/speed
 
@@ -97,7 +96,7 @@ $(NATIVE): $(READY) $(MODULES) CMakeLists.txt $(CPP)
 $(MODULES): FORCE | $(READY)
 	@$(FIND_MODULES) | cmp -s - $@ || $(FIND_MODULES) > $@
 
-# Surefoot is there already, so pip adds only what the extra names.
+# Surefoot is installed already, so pip adds only the packages of the extra and builds nothing.
 $(DEV) $(PEERS): $(VENV)/.%: pyproject.toml constraints.txt | $(NATIVE)
 	$(INSTALL) 'surefoot[$*]'
 	touch $@
