@@ -32,7 +32,7 @@ def test_a_task_has_peers_and_a_config(task: Task) -> None:
     assert {"local", "processes"} <= {name for name in OURS if OURS[name].fits(task)}
     assert any(PEERS[name].fits(task) for name in PEERS.names())
     config = task.config("processes", threads=2)
-    assert config.rollout.engine == "processes"
+    assert config.rollout.engine.kind == "processes"
     assert config.train.threads == 2
     assert config.rollout.size == task.num_minibatches * config.ppo.batch_size
     assert config.policy.memory.kind == ("lstm" if task.has_memory else "none")
