@@ -2,17 +2,23 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Stamps of the set-up: build tools; the package with what training needs; the list of its modules; extras.
 READY := $(VENV)/.ready
 NATIVE := $(VENV)/.native
+MODULES := $(VENV)/.modules
+DEV := $(VENV)/.dev
+PEERS := $(VENV)/.peers
 CPP := $(shell find cpp -name '*.cpp' -o -name '*.hpp')
+FIND_MODULES := find src \( -name '*.py' -o -name py.typed \) | LC_ALL=C sort
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -n)
 
-.PHONY: train test browser check format native stub cpp-test asan tsan learn bench clean
+.PHONY: FORCE train test browser check format native stub cpp-test asan tsan learn bench clean
 
+# Installs only what training needs; tests and checks install their tools before they run.
 train: $(NATIVE)
 	$(BIN)/surefoot train
 
-test: cpp-test $(NATIVE) browser
+test: cpp-test $(NATIVE) $(DEV) browser
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 # Tests look at reports in a real browser. Where there is none and it cannot be installed, they are skipped and say so.
@@ -23,14 +29,14 @@ browser:
 	|| echo "Chromium is missing and could not be installed: tests that look at pages will be skipped"
 
 # The C++ is compiled with warnings as errors: the module here, the rest and its tests by `make test`.
-check: $(NATIVE)
+check: $(NATIVE) $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run --Werror $(CPP)
 
-format: $(READY)
+format: $(DEV)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/clang-format -i $(CPP)
@@ -65,11 +71,11 @@ define cpp_build
 endef
 
 # Minutes to hours: learning over several seeds, written to benchmarks/results.
-learn: $(NATIVE)
+learn: $(NATIVE) $(DEV)
 	$(BIN)/python -m benchmarks.learning
 
-# Side by side with others in one run, written to benchmarks/results; perhaps half an hour on two idle cores.
-bench: $(NATIVE)
+# Installs the other systems, then measures side by side in one run, written to benchmarks/results; perhaps half an hour on two idle cores.
+bench: $(NATIVE) $(PEERS)
 	$(BIN)/surefoot bench peers --output benchmarks/results/speed
 
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
@@ -79,13 +85,21 @@ EDITABLE := --no-build-isolation --config-settings=build-dir=build/module \
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) scikit-build-core nanobind cmake ninja mujoco numpy
-	$(INSTALL) $(EDITABLE) '.[dev]'
+	$(INSTALL) scikit-build-core nanobind cmake ninja numpy 'gymnasium[mujoco]' mujoco
 	touch $(READY)
 
-$(NATIVE): $(READY) CMakeLists.txt $(CPP)
-	$(INSTALL) --no-deps $(EDITABLE) .
+$(NATIVE): $(READY) $(MODULES) CMakeLists.txt $(CPP)
+	$(INSTALL) $(EDITABLE) .
 	touch $(NATIVE)
+
+# An editable install lists its modules. A new or moved one is found after installing again, which compiles nothing.
+$(MODULES): FORCE | $(READY)
+	@$(FIND_MODULES) | cmp -s - $@ || $(FIND_MODULES) > $@
+
+# Surefoot is installed already, so pip adds only the packages of the extra and builds nothing.
+$(DEV) $(PEERS): $(VENV)/.%: pyproject.toml constraints.txt | $(NATIVE)
+	$(INSTALL) 'surefoot[$*]'
+	touch $@
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

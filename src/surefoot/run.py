@@ -9,7 +9,7 @@ import torch
 from surefoot.compose import Specs, describe_rollouts, evaluator
 from surefoot.core.config import Config
 from surefoot.core.errors import EnvError, HookError, SurefootError
-from surefoot.core.memory import readable
+from surefoot.core.ram import readable
 from surefoot.core.records import Progress
 from surefoot.core.specs import spec_to_json
 from surefoot.core.state import load_states, states

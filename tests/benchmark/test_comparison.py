@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.peers import PEERS
 from surefoot.benchmark.cells import FAILED
 from surefoot.benchmark.comparison import (
     Comparison,
@@ -11,23 +12,22 @@ from surefoot.benchmark.comparison import (
     bench_peers,
     choose_sides,
     choose_tasks,
-    our_engines,
     ratios,
 )
-from surefoot.benchmark.peers import PEERS
 from surefoot.benchmark.rounds import Effort, Measured
+from surefoot.benchmark.sides import OURS, find_side
 from surefoot.benchmark.spread import Spread
 from surefoot.benchmark.tasks import TASKS, Task
 from surefoot.benchmark.window import Window
 from surefoot.core.errors import ConfigError
+from surefoot.core.extras import install_hint
 
 
 def test_every_peer_says_who_it_is() -> None:
-    ours, theirs = {"native", "local", "processes"}, {"sb3", "sb3-subproc", "sb3-contrib", "envpool", "skrl", "rsl-rl"}
-    assert set(PEERS.names()) == ours | theirs
-    assert set(our_engines()) == ours
-    titles = [PEERS[name].title for name in PEERS.names()]
-    assert len(set(titles)) == len(titles)
+    assert list(OURS) == ["native", "local", "processes"]
+    assert PEERS.names() == ["envpool", "rsl-rl", "sb3", "sb3-contrib", "sb3-subproc", "skrl"]
+    titles = {find_side(name).title for name in [*OURS, *PEERS.names()]}
+    assert len(titles) == len(OURS) + len(PEERS.names())
 
 
 def test_a_peer_that_is_not_installed_is_left_out_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +36,7 @@ def test_a_peer_that_is_not_installed_is_left_out_with_the_remedy(monkeypatch: p
     sides = choose_sides([], ["envpool", "sb3"])
     assert sides.peers == ["sb3"]
     assert sides.absent == {
-        "envpool": "no_such_package is not installed; pip install 'surefoot[peers]' brings it",
+        "envpool": f"no_such_package is not installed; {install_hint('peers')}",
     }
     assert sides.engines == ["native", "local", "processes"]
 
@@ -99,7 +99,7 @@ def test_who_takes_no_part_at_a_task_is_named() -> None:
 
 
 def test_a_task_for_nobody_is_no_failure() -> None:
-    masked = Task("masked", "surefoot.benchmark.masked_choice:MaskedChoice-v0", 2, 16, 1, 2, (4,), has_masks=True)
+    masked = Task("masked", "benchmarks.masked_choice:MaskedChoice-v0", 2, 16, 1, 2, (4,), has_masks=True)
     sides = Sides(["native"], ["sb3"], {})
     report = bench_peers(Comparison([masked], sides), Effort(), lambda line: None, lambda report: None)
     assert "masked: not for Surefoot native; SB3 DummyVecEnv." in report.notes

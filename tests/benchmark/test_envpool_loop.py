@@ -5,10 +5,10 @@ import torch
 
 pytest.importorskip("envpool")
 
+from benchmarks.peers.envpool_loop import EnvPoolLoop, advantages
 from surefoot.benchmark import tasks
-from surefoot.benchmark.peers.envpool_loop import EnvPoolLoop, advantages
 from surefoot.benchmark.tasks import Task
-from surefoot.learning.advantage import gae
+from surefoot.learning.estimators.gae import gae
 
 TASK = Task("small", "CartPole-v1", 8, 128, 4, 4)
 

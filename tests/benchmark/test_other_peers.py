@@ -7,10 +7,10 @@ import gymnasium as gym
 import pytest
 import torch
 
+from benchmarks.peers import PEERS
 from surefoot.benchmark import tasks
-from surefoot.benchmark.peers import PEERS
 from surefoot.benchmark.tasks import TASKS, Task
-from surefoot.learning import optimizer
+from surefoot.learning import adam
 
 needs_skrl = pytest.mark.skipif(find_spec("skrl") is None, reason="skrl (extra 'peers') is not installed")
 needs_rsl_rl = pytest.mark.skipif(find_spec("rsl_rl") is None, reason="rsl-rl-lib (extra 'peers') is not installed")
@@ -49,14 +49,14 @@ def count_optimizer_steps(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any
         taken.append(dict(self.param_groups[0]))
         return step(self, *arguments)
 
-    kernel = optimizer._KERNELS["adam"]
+    kernel = adam._FUSED["adam"]
 
     def counted_kernel(*arguments: Any, **constants: Any) -> None:
         taken.append(constants)
         kernel(*arguments, **constants)
 
     monkeypatch.setattr(torch.optim.Adam, "step", counted)
-    monkeypatch.setitem(optimizer._KERNELS, "adam", counted_kernel)
+    monkeypatch.setitem(adam._FUSED, "adam", counted_kernel)
     return taken
 
 

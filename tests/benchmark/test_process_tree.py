@@ -1,9 +1,9 @@
-"""Memory and processor time of whole trees, with real processes."""
+"""RAM and processor time of whole trees, with real processes."""
 
 import os
 
-from surefoot.benchmark.memory import PeakMemory
-from surefoot.benchmark.process_tree import cpu_seconds, members, tree_memory
+from surefoot.benchmark.peak_ram import PeakRam
+from surefoot.benchmark.process_tree import cpu_seconds, members, tree_ram
 from tests.benchmark.trees import MEGABYTE, script, wait_until
 
 SLEEPER = "import sys; print(flush=True); sys.stdin.read()"
@@ -36,31 +36,31 @@ os.wait()
 """
 
 
-def memory(root: int) -> int:
-    size = tree_memory(root)
+def ram(root: int) -> int:
+    size = tree_ram(root)
     assert size is not None
     return size
 
 
-def test_memory_of_children_counts() -> None:
+def test_ram_of_children_counts() -> None:
     with script(SLEEPER) as alone, script(PARENT_OF_A_CHILD_THAT_TAKES_50) as parent:
-        difference = memory(parent.pid) - memory(alone.pid)
+        difference = ram(parent.pid) - ram(alone.pid)
     assert 50 * MEGABYTE < difference < 80 * MEGABYTE
 
 
 def test_shared_memory_counts_once() -> None:
     with script(SLEEPER) as alone, script(SHARES_50_WITH_TWO_CHILDREN) as parent:
         wait_until(lambda: len(members(parent.pid)) == 3, "two children")
-        difference = memory(parent.pid) - memory(alone.pid)
+        difference = ram(parent.pid) - ram(alone.pid)
     assert 45 * MEGABYTE < difference < 90 * MEGABYTE
 
 
 def test_library_files_count_in_full_whoever_else_maps_them() -> None:
-    """PSS would fall with every further process that runs the same interpreter."""
+    """A share in proportion would fall with every further process that runs the same interpreter."""
     with script(SLEEPER) as one:
-        before = memory(one.pid)
+        before = ram(one.pid)
         with script(SLEEPER), script(SLEEPER), script(SLEEPER):
-            assert abs(memory(one.pid) - before) < MEGABYTE
+            assert abs(ram(one.pid) - before) < MEGABYTE
 
 
 def test_a_child_whose_parent_ended_is_still_a_member() -> None:
@@ -78,11 +78,11 @@ def test_nothing_of_a_process_that_is_gone() -> None:
     with script(SLEEPER) as process:
         pid = process.pid
     assert members(pid) == []
-    assert tree_memory(pid) is None
+    assert tree_ram(pid) is None
 
 
 def test_the_peak_stays() -> None:
-    peak = PeakMemory(os.getpid())
+    peak = PeakRam(os.getpid())
     peak.sample()
     assert peak.peak is not None
     before = peak.peak

@@ -15,7 +15,7 @@ REPORT = Report(
     "train",
     "Training Thing-v0",
     [Table("Thing-v0", ["phase", "steps/s"], [["rollout", "1,000 ±3%"], ["a|b [red]", MISSING]])],
-    ["Try pip install 'surefoot[peers]'."],
+    ["Try pip install '.[peers]'."],
     {"subjects": [{"name": "one"}]},
     summarize_load(0.5, [0.4]),
 )
@@ -38,7 +38,7 @@ def test_files_hold_what_is_needed_to_judge_and_repeat(tmp_path: Path) -> None:
         "BUSY",
         "| rollout | 1,000 ±3% |",
         "a\\|b",
-        "surefoot[peers]",
+        ".[peers]",
     ):
         assert part in text
 
@@ -52,7 +52,7 @@ def test_the_screen(width: int) -> None:
     assert max(map(len, text.splitlines())) <= width
     assert "1,000 ±3%" in text
     assert "BUSY" in text
-    assert "surefoot[peers]" in text
+    assert ".[peers]" in text
     assert "[red]" in text
 
 

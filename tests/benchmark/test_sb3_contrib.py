@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch import nn
 
+from benchmarks.peers import PEERS
 from surefoot.benchmark import tasks
-from surefoot.benchmark.peers import PEERS
+from surefoot.benchmark.sides import find_side
 from surefoot.benchmark.tasks import TASKS, Task
 from surefoot.compose import Specs, build_env, build_policy
 from surefoot.envs.tasks.no_velocity import CartPoleNoVelocity
@@ -67,7 +68,7 @@ def test_whole_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("sb3-contrib", "local"):
         taken.clear()
         with torch.random.fork_rng(devices=[]):
-            peer = PEERS[name](TINY, threads=1)
+            peer = find_side(name)(TINY, threads=1)
             try:
                 first, second = peer.run(1), peer.run(2)
             finally:

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from surefoot.benchmark.masked_choice import CHOICES, MaskedChoice
-from surefoot.benchmark.peers import PEERS
+from benchmarks.masked_choice import CHOICES, MaskedChoice
+from benchmarks.peers import PEERS
+from surefoot.benchmark.sides import OURS
 from surefoot.benchmark.tasks import TASKS, Task
 
 SIZES = {
@@ -28,10 +29,10 @@ def test_all_tasks_and_their_sizes() -> None:
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 def test_a_task_has_peers_and_a_config(task: Task) -> None:
-    fitting = [name for name in PEERS.names() if PEERS[name].fits(task)]
-    assert {"local", "processes"} < set(fitting)
+    assert {"local", "processes"} <= {name for name in OURS if OURS[name].fits(task)}
+    assert any(PEERS[name].fits(task) for name in PEERS.names())
     config = task.config("processes", threads=2)
-    assert config.rollout.engine == "processes"
+    assert config.rollout.engine.kind == "processes"
     assert config.train.threads == 2
     assert config.rollout.size == task.num_minibatches * config.ppo.batch_size
     assert config.policy.memory.kind == ("lstm" if task.has_memory else "none")
@@ -39,7 +40,7 @@ def test_a_task_has_peers_and_a_config(task: Task) -> None:
 
 @pytest.mark.parametrize("name", ["cartpole-8", "humanoid-16"])
 def test_surefoot_and_stable_baselines3_get_the_same_numbers(name: str) -> None:
-    from surefoot.benchmark.peers.stable_baselines3 import settings
+    from benchmarks.peers.stable_baselines3 import settings
 
     task = TASKS[name]
     theirs, ours = settings(task), task.config("local", 1)
@@ -72,8 +73,9 @@ def test_the_masked_task_tells_both_sides_the_same_mask() -> None:
 
 def test_who_remembers() -> None:
     """Those who know no memory take no part; sb3-contrib has nothing of its own for plain tasks."""
-    remembering = {name for name in PEERS.names() if PEERS[name].fits(TASKS["cartpole-memory-8"])}
-    assert remembering == {"native", "local", "processes", "sb3-contrib"}
+    task = TASKS["cartpole-memory-8"]
+    assert [name for name in PEERS.names() if PEERS[name].fits(task)] == ["sb3-contrib"]
+    assert all(side.fits(task) for side in OURS.values())
     special = {name for name, task in TASKS.items() if PEERS["sb3-contrib"].fits(task)}
     assert special == {"masked-16", "cartpole-memory-8"}
     assert not PEERS["sb3-contrib"].fits(replace(TASKS["masked-16"], lstm=8))

@@ -6,7 +6,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+
+import psutil
 
 PATIENCE_S = 60
 MEGABYTE = 2**20
@@ -41,6 +42,6 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 def is_running(pid: int) -> bool:
     """Alive, and no zombie either."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return False

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 
 _IMPORTS = [
@@ -102,8 +103,7 @@ def surefoot(*arguments: object) -> Finished:
 
 def with_little_memory(megabytes: int, function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function that may take so much more address space and no more."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + megabytes * 2**20
+    limit = psutil.Process().memory_info().vms + megabytes * 2**20
     resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
     return function(*arguments)
 

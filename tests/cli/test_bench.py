@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from surefoot.benchmark.peers import PEERS, missing_packages
+from benchmarks.peers import PEERS
 from surefoot.benchmark.process_tree import members
+from surefoot.benchmark.sides import missing_packages
 from surefoot.benchmark.tasks import TASKS, Task
 from surefoot.cli.main import main
 from tests.cli.processes import surefoot
@@ -92,7 +93,7 @@ def test_the_native_engine_and_its_limit() -> None:
 def test_an_env_that_the_core_does_not_know(tmp_path: Path) -> None:
     """What `auto` takes comes first; the native row says why it is empty, and there is no limit."""
     file = tmp_path / "rollout.json"
-    module = "surefoot.benchmark.masked_choice:MaskedChoice-v0"
+    module = "benchmarks.masked_choice:MaskedChoice-v0"
     engines = ("--engines", "native", "local", "--json", file)
     shown = surefoot("bench", "rollout", module, *TINY, *SHORT, *engines).succeeded().out
     assert "native failed: not native: there is no native" in " ".join(shown.split())

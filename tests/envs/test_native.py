@@ -10,7 +10,7 @@ import pytest
 
 from surefoot.core.config import EnvConfig, RolloutConfig
 from surefoot.core.errors import ConfigError, EnvError
-from surefoot.core.memory import free_addresses
+from surefoot.core.ram import free_addresses
 from surefoot.envs import native
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import make_vec_env

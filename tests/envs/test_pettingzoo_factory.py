@@ -33,7 +33,7 @@ def test_it_travels_to_other_processes():
         ("mpe2.nothing_like_it", "there is no module 'mpe2.nothing_like_it'"),
         (
             "mpe3.simple_spread_v3",
-            "there is no module 'mpe3'; install the package 'mpe3' (PettingZoo itself: pip install",
+            "there is no module 'mpe3'; install the package 'mpe3' (for PettingZoo and MPE2, run",
         ),
         ("mpe2.simple_spread_v3.more", "there is no module 'mpe2.simple_spread_v3.more'"),
         ("mpe2", "module 'mpe2' has no parallel_env(); give one that has, such as 'mpe2.simple_spread_v3'"),
@@ -57,7 +57,7 @@ def test_without_pettingzoo_the_extra_is_named(monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] in ("pettingzoo", "mpe2")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pettingzoo", None)
-    with pytest.raises(EnvError, match=r"needs PettingZoo: pip install 'surefoot\[pettingzoo\]'"):
+    with pytest.raises(EnvError, match=r"needs PettingZoo; run `pip install .*'\.\[pettingzoo\]'"):
         pettingzoo_factory("mpe2.simple_spread_v3", EnvConfig())
 
 

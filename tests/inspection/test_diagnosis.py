@@ -85,7 +85,7 @@ def test_no_episode_ends(tmp_path):
 def test_memory_that_runs_out(tmp_path):
     settings = {"rollout": {"num_envs": 16, "num_steps": 512}, "ppo": {"batch_size": 256}}
     left = [0.5, 0.3, 0.04, 0.06]
-    finding = found(examined(tmp_path, settings, MEMORY_AVAILABLE=left, MEMORY=[900.0] * 4), "out_of_memory")
+    finding = found(examined(tmp_path, settings, RAM_AVAILABLE=left, RAM=[900.0] * 4), "out_of_memory")
     assert finding.severity == "high"
     assert (finding.evidence[0].value, finding.evidence[0].step) == (0.04, 3000)
     assert "lower rollout.num_steps from 512 or rollout.num_envs from 16" in finding.remedies
@@ -94,11 +94,11 @@ def test_memory_that_runs_out(tmp_path):
 
 def test_memory_that_grows(tmp_path):
     growing = climb(800, 3000, 40)
-    finding = found(examined(tmp_path, MEMORY_AVAILABLE=[0.5] * 40, MEMORY=growing), "out_of_memory")
+    finding = found(examined(tmp_path, RAM_AVAILABLE=[0.5] * 40, RAM=growing), "out_of_memory")
     assert finding.severity == "medium"
     assert "memory has grown from 1,364 to 3,000 MB" in finding.meaning
     steady = [*climb(300, 800, 5), *[810.0] * 35]
-    assert examined(tmp_path, MEMORY_AVAILABLE=[0.5] * 40, MEMORY=steady, EPISODE_REWARD=[1.0]).is_healthy
+    assert examined(tmp_path, RAM_AVAILABLE=[0.5] * 40, RAM=steady, EPISODE_REWARD=[1.0]).is_healthy
 
 
 def test_environments_that_are_slow(tmp_path):

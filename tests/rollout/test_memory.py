@@ -7,8 +7,9 @@ import pytest
 
 from surefoot import PPO
 from surefoot.core.errors import ConfigError
+from surefoot.core.ram import free_ram, readable
 from surefoot.core.records import Chunks
-from surefoot.rollout.memory import free_memory, readable, rollout_bytes
+from surefoot.rollout.memory import rollout_bytes
 from surefoot.rollout.stepwise import StepwiseCollector
 from tests.cli.processes import Process, surefoot
 from tests.envs.tasks import CounterEnv, counters
@@ -49,7 +50,7 @@ def learn_within(megabytes: int) -> None:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + megabytes * 2**20
     resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
-    assert free_memory() <= megabytes * 2**20
+    assert free_ram() <= megabytes * 2**20
     try:
         PPO("CartPole-v1", num_steps=2**22, num_envs=8, batch_size=64).learn(1)
     except ConfigError as error:

@@ -10,10 +10,10 @@ from surefoot.telemetry.machine import CpuWait
 TAKES_200_MB = """
 import json
 import numpy as np
-from surefoot.telemetry.machine import memory_metrics
-before = memory_metrics()
+from surefoot.telemetry.machine import ram_metrics
+before = ram_metrics()
 taken = np.ones(25 * 2**20)
-print(json.dumps([before, memory_metrics()]))
+print(json.dumps([before, ram_metrics()]))
 """
 
 
@@ -21,9 +21,9 @@ def test_memory_that_is_taken_shows() -> None:
     """In a process of its own: one that has worked before may have as much to give."""
     told = subprocess.run([sys.executable, "-c", TAKES_200_MB], capture_output=True, text=True, check=True).stdout
     before, after = json.loads(told)
-    assert 100 < after[names.MEMORY] - before[names.MEMORY] < 300
-    assert after[names.MEMORY] > 200
-    assert 0 < after[names.MEMORY_AVAILABLE] < 1
+    assert 100 < after[names.RAM] - before[names.RAM] < 300
+    assert after[names.RAM] > 200
+    assert 0 < after[names.RAM_AVAILABLE] < 1
 
 
 def wait_while_working(seconds: float) -> float:

@@ -87,4 +87,4 @@ def test_the_log_has_one_line_each(caplog: pytest.LogCaptureFixture):
 
 def test_memory_is_part_of_a_record():
     ((_, record),) = run(1, [0.0])
-    assert record[names.MEMORY] > 10
+    assert record[names.RAM] > 10

@@ -15,7 +15,7 @@ RATES = ("steps_per_s", "rollout_steps_per_s", "rollout_ms", "learn_ms", "step_u
 
 
 def megabytes(size: int | None) -> str:
-    """Of memory; a dash where the system does not tell."""
+    """Of RAM; a dash where the system does not tell."""
     return MISSING if size is None else f"{size / MEGABYTE:,.0f}"
 
 
@@ -52,7 +52,7 @@ def subject_to_json(subject: Measured) -> dict[str, Any]:
         "name": subject.name,
         "engine": subject.engine,
         **{rate: subject.spread(rate).to_json() for rate in RATES},
-        "peak_memory_bytes": subject.peak_memory,
+        "peak_memory_bytes": subject.peak_ram,
         "windows": [asdict(window) for window in subject.windows],
     }
 

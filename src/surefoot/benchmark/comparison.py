@@ -14,13 +14,14 @@ from surefoot.benchmark.cells import (
     times,
 )
 from surefoot.benchmark.load import summarize_load
-from surefoot.benchmark.peers import EXTRA, PEERS, missing_packages
-from surefoot.benchmark.recipe import Plan, peer_recipe
+from surefoot.benchmark.recipe import Plan, side_recipe
 from surefoot.benchmark.report import MISSING, Report, Table
 from surefoot.benchmark.rounds import Effort, Measured, Rounds, Say, measure
+from surefoot.benchmark.sides import OURS, find_side, missing_packages, peers
 from surefoot.benchmark.spread import Spread, ratio
 from surefoot.benchmark.tasks import TASKS, Task
 from surefoot.core.errors import ConfigError
+from surefoot.core.extras import install_hint
 from surefoot.core.registry import nearest
 
 RATES = {"end to end": "steps_per_s", "rollout only": "rollout_steps_per_s"}
@@ -41,7 +42,7 @@ class Sides:
 
     def fitting(self, task: Task) -> list[str]:
         """Those of them that can do the same work at a task."""
-        return [name for name in self.names if PEERS[name].fits(task)]
+        return [name for name in self.names if find_side(name).fits(task)]
 
 
 @dataclass(frozen=True)
@@ -53,26 +54,19 @@ class Comparison:
     threads: int = 0
 
 
-def our_engines() -> list[str]:
-    """Surefoot's own sides in the registry, the native engine first."""
-    return sorted((name for name in PEERS.names() if not PEERS[name].needs), key=lambda name: name != "native")
-
-
-def choose_sides(engines: Sequence[str], peers: Sequence[str]) -> Sides:
+def choose_sides(engines: Sequence[str], others: Sequence[str]) -> Sides:
     """All known ones if none is named; a peer whose package is missing is left out with the remedy."""
-    ours = our_engines()
-    others = [name for name in PEERS.names() if name not in ours]
-    refuse_unknown("--engines", engines, ours)
-    refuse_unknown("--peers", peers, others)
+    known = peers()
+    refuse_unknown("--engines", engines, list(OURS))
+    refuse_unknown("--peers", others, known.names())
     present, absent = [], {}
-    for name in dict.fromkeys(peers or others):
-        missing = missing_packages(PEERS[name])
+    for name in dict.fromkeys(others or known.names()):
+        missing = missing_packages(known[name])
         if missing:
-            packages = ", ".join(missing)
-            absent[name] = f"{packages} is not installed; pip install 'surefoot[{EXTRA}]' brings it"
+            absent[name] = f"{', '.join(missing)} is not installed; {install_hint('peers')}"
         else:
             present.append(name)
-    return Sides(list(dict.fromkeys(engines)) or ours, present, absent)
+    return Sides(list(dict.fromkeys(engines)) or list(OURS), present, absent)
 
 
 def choose_tasks(names: Sequence[str]) -> list[Task]:
@@ -101,7 +95,7 @@ def _report(comparison: Comparison, effort: Effort, measured: Sequence[tuple[Tas
     notes.append(
         f"{NOISE_NOTE} A ratio is ours over theirs, each repeat of ours by theirs of the same round: median (lowest and"
         f" highest). Torch threads of every side: {threads or 'what it uses by itself'}."
-        " Memory is the highest of all processes of a side together."
+        " RAM is the highest of all processes of a side together."
     )
     results = {
         "threads": threads,
@@ -124,13 +118,13 @@ def failed_sides(measured: Sequence[tuple[Task, Rounds]]) -> list[str]:
 
 
 def _absences(sides: Sides) -> list[str]:
-    return [f"{PEERS[name].title} left out: {reason}." for name, reason in sides.absent.items()]
+    return [f"{find_side(name).title} left out: {reason}." for name, reason in sides.absent.items()]
 
 
 def _unfit(task: Task, sides: Sides) -> list[str]:
     """A sentence about those who would not do the same work at a task, if there are any."""
     fitting = sides.fitting(task)
-    titles = [PEERS[name].title for name in sides.names if name not in fitting]
+    titles = [find_side(name).title for name in sides.names if name not in fitting]
     return [f"{task.name}: not for {'; '.join(titles)}."] if titles else []
 
 
@@ -140,7 +134,7 @@ def _measure(task: Task, comparison: Comparison, effort: Effort, say: Say) -> Ro
     for note in _unfit(task, sides):
         say(note)
     names = sides.fitting(task)
-    return measure([Plan(name, peer_recipe(name, task, threads), threads or None) for name in names], effort, say)
+    return measure([Plan(name, side_recipe(name, task, threads), threads or None) for name in names], effort, say)
 
 
 def ratios(ours: Measured, theirs: Measured) -> dict[str, Spread] | None:
@@ -164,16 +158,16 @@ def _ratio_table(title: str, rate: str, ours: Sequence[Measured], theirs: Sequen
     rows = []
     for other in theirs:
         found = [ratios(mine, other) for mine in ours]
-        rows.append([PEERS[other.name].title, *(times(None if both is None else both[rate]) for both in found)])
+        rows.append([find_side(other.name).title, *(times(None if both is None else both[rate]) for both in found)])
     return Table(title, columns, rows)
 
 
 def _row(subject: Measured) -> list[str]:
-    title = PEERS[subject.name].title
+    title = find_side(subject.name).title
     if subject.has_failed:
         return [title, FAILED, *[MISSING] * 3]
     phases = [f"{subject.spread(phase).median:,.1f}" for phase in ("rollout_ms", "learn_ms")]
-    return [title, subject.spread("steps_per_s").with_noise(), *phases, megabytes(subject.peak_memory)]
+    return [title, subject.spread("steps_per_s").with_noise(), *phases, megabytes(subject.peak_ram)]
 
 
 def _to_json(task: Task, rounds: Rounds, sides: Sides) -> dict[str, Any]:

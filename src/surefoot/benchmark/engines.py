@@ -101,11 +101,11 @@ def _row(subject: Measured, subjects: Sequence[Measured]) -> list[str]:
     rates = [subject.spread("steps_per_s").with_noise(), rollout.with_noise(decimals(rollout.median))]
     times_reference = "1" if subject.name == REFERENCE else times(against(subject, REFERENCE, subjects))
     of_limit = "100%" if subject.name == LIMIT else share(against(subject, LIMIT, subjects))
-    return [subject.name, *rates, times_reference, of_limit, megabytes(subject.peak_memory)]
+    return [subject.name, *rates, times_reference, of_limit, megabytes(subject.peak_ram)]
 
 
 def _notes(subjects: Sequence[Measured]) -> list[str]:
-    notes = [f"Only collecting, no learning. {NOISE_NOTE} Memory is of all processes of an engine together."]
+    notes = [f"Only collecting, no learning. {NOISE_NOTE} RAM is of all processes of an engine together."]
     limit = _named(subjects, LIMIT)
     if limit is not None and not limit.has_failed:
         notes.append(

@@ -51,13 +51,13 @@ def build_subject(recipe: Recipe) -> Subject:
     """The subject of a recipe."""
     from surefoot.benchmark.configured import Collecting, Training
     from surefoot.benchmark.limit import Replaying
-    from surefoot.benchmark.peers import PEERS
+    from surefoot.benchmark.sides import find_side
     from surefoot.benchmark.steppers import STEPPERS
     from surefoot.benchmark.tasks import Task
     from surefoot.core.layers import build_config
 
-    if recipe["kind"] == "peer":
-        return PEERS[recipe["peer"]](Task(**recipe["task"]), recipe["threads"])
+    if recipe["kind"] == "side":
+        return find_side(recipe["side"])(Task(**recipe["task"]), recipe["threads"])
     if recipe["kind"] == "stepping":
         return STEPPERS[recipe["side"]](recipe["env_id"], recipe["num_envs"], recipe["num_steps"])
     kinds: dict[str, type[Training]] = {"training": Training, "collecting": Collecting, "limit": Replaying}

@@ -5,20 +5,21 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from surefoot.benchmark.process_tree import PROC, cpu_seconds
+import psutil
+
+from surefoot.benchmark.process_tree import cpu_seconds
 
 BUSY_SHARE = 0.1
 """Above this share of all cores, used by others, a result says that the machine was busy."""
-_TICKS = os.sysconf("SC_CLK_TCK")
-_IDLE = (3, 4)
-"""Places of idle and waiting for disks in the first line of /proc/stat, counted after its name."""
+_NOT_BUSY = ("idle", "iowait", "guest", "guest_nice")
+"""Times of a processor that are idle, or that are counted under another name too (guests of a host)."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """How busy others kept the machine; a share is of all cores, None where the system does not tell."""
+    """How busy others kept the machine; a share is of all cores, None if nothing was measured."""
 
-    loadavg_before: float | None
+    loadavg_before: float
     others_share: float | None
     others_share_highest: float | None
 
@@ -30,7 +31,7 @@ class Load:
     def describe(self) -> str:
         """One sentence."""
         if self.others_share is None:
-            return "How busy the machine was is unknown here."
+            return "How busy the machine was is unknown: no measurement succeeded."
         numbers = f"others used {self.others_share:.0%} of all cores during the measurements"
         if self.is_busy:
             return f"The machine was BUSY: {numbers}, so trust ratios more than absolute numbers, and both with care."
@@ -44,12 +45,9 @@ class OthersClock:
         self._roots = [*roots, os.getpid()]
         self._began, self._busy, self._own = time.perf_counter(), _busy_seconds(), self._used()
 
-    def share(self) -> float | None:
+    def share(self) -> float:
         """Their share of all cores since this clock was made."""
-        busy = _busy_seconds()
-        if busy is None or self._busy is None:
-            return None
-        others = (busy - self._busy) - (self._used() - self._own)
+        others = (_busy_seconds() - self._busy) - (self._used() - self._own)
         cores = os.cpu_count() or 1
         return min(1.0, max(0.0, others / ((time.perf_counter() - self._began) * cores)))
 
@@ -57,26 +55,19 @@ class OthersClock:
         return sum(cpu_seconds(root) for root in self._roots)
 
 
-def loadavg() -> float | None:
+def loadavg() -> float:
     """The load of the last minute."""
-    try:
-        return round(os.getloadavg()[0], 2)
-    except OSError:
-        return None
+    return round(psutil.getloadavg()[0], 2)
 
 
-def summarize_load(loadavg_before: float | None, shares: Sequence[float | None]) -> Load:
+def summarize_load(loadavg_before: float, shares: Sequence[float]) -> Load:
     """The mean and the highest of what the clocks of single measurements say."""
-    known = [share for share in shares if share is not None]
-    if not known:
+    if not shares:
         return Load(loadavg_before, None, None)
-    return Load(loadavg_before, round(sum(known) / len(known), 3), round(max(known), 3))
+    return Load(loadavg_before, round(sum(shares) / len(shares), 3), round(max(shares), 3))
 
 
-def _busy_seconds() -> float | None:
-    try:
-        first = (PROC / "stat").read_text().split("\n", 1)[0]
-    except OSError:
-        return None
-    ticks = [int(field) for field in first.split()[1:9]]
-    return sum(count for place, count in enumerate(ticks) if place not in _IDLE) / _TICKS
+def _busy_seconds() -> float:
+    """Time that the cores have been busy since the machine was started."""
+    times: dict[str, float] = psutil.cpu_times()._asdict()
+    return sum(seconds for name, seconds in times.items() if name not in _NOT_BUSY)

@@ -1,4 +1,4 @@
-"""How to build a subject in another process: plain data, so that nothing of the builder's memory comes along."""
+"""How to build a subject in another process: plain data, so that nothing of the builder's state comes along."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -38,6 +38,6 @@ def stepping_recipe(side: str, env_id: str, num_envs: int, num_steps: int) -> Re
     return {"kind": "stepping", "side": side, "env_id": env_id, "num_envs": num_envs, "num_steps": num_steps}
 
 
-def peer_recipe(peer: str, task: Task, threads: int) -> Recipe:
-    """A peer of the registry at a task."""
-    return {"kind": "peer", "peer": peer, "task": asdict(task), "threads": threads}
+def side_recipe(side: str, task: Task, threads: int) -> Recipe:
+    """A side of a comparison at a task."""
+    return {"kind": "side", "side": side, "task": asdict(task), "threads": threads}

@@ -15,7 +15,7 @@ from surefoot.benchmark.window import Window
 from surefoot.core.errors import ConfigError
 
 SHORTEST_WARM_UP_S = 1.0
-"""Enough for the memory samples to meet every phase, and for the processor to reach its speed."""
+"""Enough for the RAM samples to meet every phase, and for the processor to reach its speed."""
 
 Say = Callable[[str], None]
 
@@ -49,7 +49,7 @@ class Measured:
 
     name: str
     windows: list[Window] = field(default_factory=list)
-    peak_memory: int | None = None
+    peak_ram: int | None = None
     error: str | None = None
     engine: str | None = None
     """The one that it really got, where `auto` left the choice."""
@@ -75,9 +75,9 @@ class Rounds:
     subjects: list[Measured]
     order: list[str]
     """Whose window it was, in order of time."""
-    shares: list[float | None]
+    shares: list[float]
     """What others used of the machine during each window."""
-    loadavg_before: float | None
+    loadavg_before: float
 
     @property
     def load(self) -> Load:
@@ -87,7 +87,7 @@ class Rounds:
 
 def measure(plans: Sequence[Plan], effort: Effort, say: Say) -> Rounds:
     """Start and warm up all, then take turns; one that fails says so and the others go on."""
-    before, order, shares = loadavg(), list[str](), list[float | None]()
+    before, order, shares = loadavg(), list[str](), list[float]()
     with ExitStack() as stack:
         turns = list[_Turn]()
         for plan in plans:
@@ -135,7 +135,7 @@ class _Turn:
             self._fail(error)
             return
         self.measured.windows.append(window)
-        self.measured.peak_memory = self.process.memory.peak
+        self.measured.peak_ram = self.process.ram.peak
         self._say(f"{self.measured.name}: {which} {window.steps_per_s:,.0f} steps/s")
 
     def _warm_up(self) -> None:

@@ -1,4 +1,4 @@
-"""`bench scaling`: how speed and memory grow with the number of envs, and which number to take."""
+"""`bench scaling`: how speed and RAM grow with the number of envs, and which number to take."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -119,15 +119,15 @@ class Recommendation:
 
 
 def recommend(points: Sequence[Point]) -> Recommendation:
-    """The fastest; of those as fast within the noise, the one that takes the least memory."""
+    """The fastest; of those as fast within the noise, the one that takes the least RAM."""
     fastest = max(points, key=lambda point: point.measured.spread("steps_per_s").median)
     best = fastest.measured.spread("steps_per_s")
     ties = [point for point in points if is_tie(point.measured.spread("steps_per_s"), best)]
     if len(ties) == 1:
         return Recommendation(fastest, f"fastest, {best.median:,.0f} steps/s")
-    smallest = min(ties, key=lambda point: (point.measured.peak_memory or 0, point.num_envs))
+    smallest = min(ties, key=lambda point: (point.measured.peak_ram or 0, point.num_envs))
     names = " and ".join(point.name for point in ties)
-    return Recommendation(smallest, f"{names} are as fast within the noise, and it takes the least memory of them")
+    return Recommendation(smallest, f"{names} are as fast within the noise, and it takes the least RAM of them")
 
 
 def is_tie(one: Spread, best: Spread) -> bool:
@@ -181,7 +181,7 @@ def _rollout_table(title: str, points: Sequence[Point]) -> Table:
             continue
         rate, rollout, step = (point.measured.spread(what) for what in ("steps_per_s", "rollout_ms", "step_us"))
         cells += [rate.with_noise(), *(format(one.median, decimals(one.median)) for one in (rollout, step))]
-        rows.append([*cells, point.step_cost.with_range(".2f"), megabytes(point.measured.peak_memory)])
+        rows.append([*cells, point.step_cost.with_range(".2f"), megabytes(point.measured.peak_ram)])
     return Table(title, columns, rows)
 
 
@@ -205,7 +205,7 @@ def _row(point: Point) -> list[str]:
     return [
         *(str(point.num_envs), point.engine, measured.spread("steps_per_s").with_noise()),
         *(format(phase.median, decimals(phase.median)) for phase in map(measured.spread, ("rollout_ms", "learn_ms"))),
-        *(f"{point.speedup.median:.2f}", f"{point.efficiency:.0%}", megabytes(measured.peak_memory)),
+        *(f"{point.speedup.median:.2f}", f"{point.efficiency:.0%}", megabytes(measured.peak_ram)),
     ]
 
 

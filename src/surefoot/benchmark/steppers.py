@@ -23,7 +23,7 @@ class Stepper(Subject, Protocol):
 
     title: ClassVar[str]
     needs: ClassVar[tuple[str, ...]]
-    """Packages of the extra `peers`."""
+    """Packages of the extra `envpool`."""
 
     def __init__(self, env_id: str, num_envs: int, num_steps: int) -> None: ...
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from surefoot.benchmark.cells import FAILED, NOISE_NOTE, effort_to_json, failures, megabytes, subject_to_json, times
 from surefoot.benchmark.comparison import refuse_unknown
-from surefoot.benchmark.peers import EXTRA
 from surefoot.benchmark.recipe import Plan, stepping_recipe
 from surefoot.benchmark.report import MISSING, Report, Table
 from surefoot.benchmark.rounds import Effort, Measured, Say, measure
@@ -15,6 +14,7 @@ from surefoot.benchmark.spread import Spread, ratio
 from surefoot.benchmark.steppers import STEPPERS
 from surefoot.benchmark.subject_process import SubjectError
 from surefoot.core.errors import ConfigError
+from surefoot.core.extras import install_hint
 
 NATIVE = "native"
 
@@ -64,7 +64,7 @@ def bench_stepping(course: Course, sides: Sequence[str], effort: Effort, say: Sa
 
 def _missing(side: str) -> str:
     packages = [package for package in STEPPERS[side].needs if find_spec(package) is None]
-    return f"{', '.join(packages)} is not installed; pip install 'surefoot[{EXTRA}]' brings it" if packages else ""
+    return f"{', '.join(packages)} is not installed; {install_hint('envpool')}" if packages else ""
 
 
 def native_over(subject: Measured, native: Measured | None) -> Spread | None:
@@ -80,7 +80,7 @@ def _row(subject: Measured, native: Measured | None) -> list[str]:
         return [title, FAILED, *[MISSING] * 3]
     over = "1" if subject is native else times(native_over(subject, native))
     cost = f"{subject.spread('step_us').median:,.3g}"
-    return [title, subject.spread("steps_per_s").with_noise(), cost, over, megabytes(subject.peak_memory)]
+    return [title, subject.spread("steps_per_s").with_noise(), cost, over, megabytes(subject.peak_ram)]
 
 
 def _to_json(subject: Measured, native: Measured | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A subject in a process of its own, so that memory, threads and leftovers are its own too."""
+"""A subject in a process of its own, with RAM, threads and child processes of its own."""
 
 import contextlib
 import json
@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from surefoot.benchmark.host import GRACE_S
-from surefoot.benchmark.memory import PeakMemory
+from surefoot.benchmark.peak_ram import PeakRam
 from surefoot.benchmark.recipe import Plan
 from surefoot.benchmark.window import Window
 from surefoot.core.errors import SurefootError
@@ -45,7 +45,7 @@ class SubjectProcess:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._commands, self._answers = self._process.stdin, self._process.stdout
-        self.memory = PeakMemory(self.pid)
+        self.ram = PeakRam(self.pid)
 
     @property
     def pid(self) -> int:
@@ -53,19 +53,19 @@ class SubjectProcess:
         return self._process.pid
 
     def build(self) -> str | None:
-        """Make the subject, watching its memory; the engine that it got, if it has one."""
-        engine: str | None = self._ask({"build": self._recipe}, watch_memory=True)["engine"]
+        """Make the subject, watching its RAM; the engine that it got, if it has one."""
+        engine: str | None = self._ask({"build": self._recipe}, watch_ram=True)["engine"]
         self._is_built = True
         return engine
 
     def warm_up(self, iterations: int) -> Window:
-        """Run without taking the time seriously: this is when memory is sampled, which costs time."""
-        return Window(**self._ask({"run": iterations}, watch_memory=True))
+        """Run without taking the time seriously: this is when RAM is sampled, which costs time."""
+        return Window(**self._ask({"run": iterations}, watch_ram=True))
 
     def run(self, iterations: int) -> Window:
-        """Run while nobody, this process included, does anything else; then look at the memory once."""
-        window = Window(**self._ask({"run": iterations}, watch_memory=False))
-        self.memory.sample()
+        """Run while nobody, this process included, does anything else; then look at its RAM once."""
+        window = Window(**self._ask({"run": iterations}, watch_ram=False))
+        self.ram.sample()
         return window
 
     def close(self, gently: bool = True) -> None:
@@ -85,12 +85,12 @@ class SubjectProcess:
             with contextlib.suppress(OSError):
                 pipe.close()
 
-    def _ask(self, command: dict[str, Any], watch_memory: bool) -> dict[str, Any]:
+    def _ask(self, command: dict[str, Any], watch_ram: bool) -> dict[str, Any]:
         try:
             self._send(command)
         except OSError as error:
             raise SubjectError(self._last_words()) from error
-        self._wait_for_answer(watch_memory)
+        self._wait_for_answer(watch_ram)
         line = self._answers.readline()
         if not line:
             raise SubjectError(self._last_words())
@@ -102,13 +102,13 @@ class SubjectProcess:
     def _send(self, command: dict[str, Any]) -> None:
         self._commands.write(json.dumps(command).encode() + b"\n")
 
-    def _wait_for_answer(self, watch_memory: bool) -> None:
+    def _wait_for_answer(self, watch_ram: bool) -> None:
         deadline = time.monotonic() + ANSWER_WITHIN_S
-        while not self._is_readable(self.memory.pause_s if watch_memory else ANSWER_WITHIN_S):
+        while not self._is_readable(self.ram.pause_s if watch_ram else ANSWER_WITHIN_S):
             if time.monotonic() > deadline:
                 raise SubjectError(f"gave no answer within {ANSWER_WITHIN_S:.0f} s")
-            if watch_memory:
-                self.memory.sample()
+            if watch_ram:
+                self.ram.sample()
 
     def _wait_for_end(self, patience_s: float) -> None:
         deadline = time.monotonic() + patience_s

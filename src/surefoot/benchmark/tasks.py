@@ -79,7 +79,7 @@ TASKS = {
         Task("halfcheetah-64", "HalfCheetah-v5", 64, 64, 4, 4),
         Task("ant-64", "Ant-v5", 64, 64, 4, 4),
         Task("humanoid-16", "Humanoid-v5", 16, 64, 4, 4, (512, 512, 512), "relu"),
-        Task("masked-16", "surefoot.benchmark.masked_choice:MaskedChoice-v0", 16, 128, 4, 4, has_masks=True),
+        Task("masked-16", "benchmarks.masked_choice:MaskedChoice-v0", 16, 128, 4, 4, has_masks=True),
         Task("cartpole-memory-8", "CartPoleNoVel-v1", 8, 128, 4, 4, (64,), lstm=64),
     )
 }

@@ -1,4 +1,4 @@
-"""`bench train`: a configured run from end to end, by phase, with the memory of all its processes."""
+"""`bench train`: a configured run from end to end, by phase, with the RAM of all its processes."""
 
 from surefoot.benchmark.cells import effort_to_json, megabytes, subject_to_json
 from surefoot.benchmark.recipe import Plan, training_recipe
@@ -55,6 +55,6 @@ def _notes(subject: Measured) -> list[str]:
     steps = sum(window.steps for window in subject.windows)
     windows, iterations = len(subject.windows), sum(window.iterations for window in subject.windows)
     return [
-        f"Peak memory of all processes together: {megabytes(subject.peak_memory)} MB.",
+        f"Peak RAM of all processes together: {megabytes(subject.peak_ram)} MB.",
         f"{steps:,} executed steps in {iterations} iterations, {windows} windows; medians, with the range of windows.",
     ]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from surefoot.core.cores import available_cores
 from surefoot.core.errors import ConfigError, NativeError
-from surefoot.core.memory import free_addresses, free_memory, readable
+from surefoot.core.ram import free_addresses, free_ram, readable
 from surefoot.envs.adapters.gymnasium_factory import GymnasiumFactory, bare_id
 from surefoot.envs.tasks.registration import register_envs
 from surefoot.native import core
@@ -82,7 +82,7 @@ def open_engine(
 def _check_memory(env_id: str, options: dict[str, Any], num_envs: int) -> None:
     """Refuse envs that do not fit, before they are made."""
     filled, reserved = (num_envs * each for each in core().footprint(env_id, options))
-    for needed, free, what in ((filled, free_memory(), "memory"), (reserved, free_addresses(), "address space")):
+    for needed, free, what in ((filled, free_ram(), "memory"), (reserved, free_addresses(), "address space")):
         if needed > free:
             raise ConfigError(
                 [

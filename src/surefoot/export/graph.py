@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from surefoot.core.errors import ExportError
+from surefoot.core.extras import install_hint
 from surefoot.export.deployed import NEXT_STATE, STATE, Deployed
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def require_packages() -> None:
     """Refuse to begin without the extra."""
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
-        raise ExportError(f"exporting needs {', '.join(missing)}: pip install 'surefoot[onnx]'")
+        raise ExportError(f"exporting needs {', '.join(missing)}; {install_hint('onnx')}")
 
 
 def build_graph(deployed: Deployed, metadata: Mapping[str, str]) -> "onnx.ModelProto":

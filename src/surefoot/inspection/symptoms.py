@@ -116,7 +116,7 @@ def out_of_bounds(run: RunRecord, config: Config) -> Finding | None:
 
 def memory_short(run: RunRecord, config: Config) -> Finding | None:
     """Little is left, or ever more is taken."""
-    left, taken = run.series(names.MEMORY_AVAILABLE), run.series(names.MEMORY)
+    left, taken = run.series(names.RAM_AVAILABLE), run.series(names.RAM)
     if not left or not taken:
         return None
     step, share = min(left, key=lambda pair: pair[1])
@@ -134,7 +134,7 @@ def memory_short(run: RunRecord, config: Config) -> Finding | None:
     tips.append(
         f"set ppo.micro_batch_size to {max(1, config.ppo.batch_size // 4)}: same update, a quarter of its memory"
     )
-    evidence = (Evidence(names.MEMORY_AVAILABLE, share, step), Evidence(names.MEMORY, late, taken[-1][0]))
+    evidence = (Evidence(names.RAM_AVAILABLE, share, step), Evidence(names.RAM, late, taken[-1][0]))
     what = (
         f"memory has grown from {early:,.0f} to {late:,.0f} MB" if grows else "the machine has hardly any memory left"
     )

@@ -1,7 +1,7 @@
 """How many bytes a rollout takes, known before they are allocated."""
 
 from surefoot.core.errors import ConfigError
-from surefoot.core.memory import free_memory, readable
+from surefoot.core.ram import free_ram, readable
 from surefoot.core.records import Chunks
 from surefoot.envs.protocol import VecEnv
 from surefoot.policies.policy import Policy
@@ -22,7 +22,7 @@ def rollout_bytes(num_steps: int, env: VecEnv, policy: Policy, chunks: Chunks) -
 
 def check_fits(num_steps: int, env: VecEnv, policy: Policy, chunks: Chunks) -> None:
     """Refuse a rollout that does not fit, before anything is allocated."""
-    needed, free = rollout_bytes(num_steps, env, policy, chunks), free_memory()
+    needed, free = rollout_bytes(num_steps, env, policy, chunks), free_ram()
     if needed > free:
         raise ConfigError(
             [

@@ -1,13 +1,13 @@
-"""What a run takes of the machine, and what that leaves it; from Linux's /proc, elsewhere nothing."""
+"""The RAM that a run takes, and how long it waits for a CPU (which only Linux tells)."""
 
-import os
 import time
 from pathlib import Path
 
-from surefoot.core.memory import container_memory, machine_memory
+import psutil
+
+from surefoot.core.ram import ram_limits
 from surefoot.telemetry import names
 
-_PROCESS = Path("/proc/self/statm")
 _SCHEDULER = Path("/proc/thread-self/schedstat")
 
 
@@ -31,12 +31,7 @@ class CpuWait:
         return {names.CPU_WAIT: min(1.0, max(0.0, (now[1] - last[1]) / (now[0] - last[0])))}
 
 
-def memory_metrics() -> dict[str, float]:
-    """Megabytes of this process, and the share of the machine's or container's memory that is still available."""
-    try:
-        resident = int(_PROCESS.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return {}
-    limits = [limit for limit in (machine_memory(), container_memory()) if limit is not None]
-    left = min(limit.available / limit.total for limit in limits)
-    return {names.MEMORY: resident / 2**20, names.MEMORY_AVAILABLE: left}
+def ram_metrics() -> dict[str, float]:
+    """Megabytes of this process, and the available share of the machine's or the container's RAM."""
+    left = min(limit.available / limit.total for limit in ram_limits())
+    return {names.RAM: psutil.Process().memory_info().rss / 2**20, names.RAM_AVAILABLE: left}

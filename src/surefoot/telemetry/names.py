@@ -16,8 +16,8 @@ ROLLOUT_SECONDS = "time/rollout_s"
 LEARN_SECONDS = "time/learn_s"
 
 CPU_WAIT = "system/cpu_wait"
-MEMORY = "system/memory_mb"
-MEMORY_AVAILABLE = "system/memory_available"
+RAM = "system/memory_mb"
+RAM_AVAILABLE = "system/memory_available"
 
 APPROX_KL = "train/approx_kl"
 CLIP_FRACTION = "train/clip_fraction"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from surefoot.core.records import Episode, IterationReport
 from surefoot.rollout.episode_metrics import mean_of_known
 from surefoot.telemetry import names
-from surefoot.telemetry.machine import CpuWait, memory_metrics
+from surefoot.telemetry.machine import CpuWait, ram_metrics
 from surefoot.telemetry.sinks import Sink
 from surefoot.telemetry.watch import AlertWatch, Change
 from surefoot.training.hooks import Hook
@@ -81,7 +81,7 @@ class Report(Hook):
         metrics |= {change.alert.key: 0.0 for change in changes if not change.is_raised}
         metrics |= {alert.key: 1.0 for alert in self._watch.raised}
         if report.progress.iteration % self._every == 0 or report.metrics or changes or self._is_last(report):
-            self._sink.write(report.progress.step, metrics | memory_metrics())
+            self._sink.write(report.progress.step, metrics | ram_metrics())
 
     def _is_last(self, report: IterationReport) -> bool:
         return report.progress.is_done or (hasattr(self, "run") and self.run.is_ending)

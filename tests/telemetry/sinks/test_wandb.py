@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from surefoot.core.extras import install_hint
 from tests.cli.processes import Finished, Process, surefoot
 from tests.cli.runs import TINY
 
@@ -94,7 +95,7 @@ def train_without_wandb(run: Path) -> None:
 
 def test_without_the_package_it_is_refused_before_there_is_a_run(tmp_path: Path) -> None:
     message = Process(train_without_wandb, tmp_path / "run").wait().refused()
-    assert message == "error: log.wandb: the package wandb is missing; install it: pip install 'surefoot[wandb]'\n"
+    assert message == f"error: log.wandb: the package wandb is missing; {install_hint('wandb')}\n"
     assert not (tmp_path / "run").exists()
 
 

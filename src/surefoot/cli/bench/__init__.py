@@ -8,11 +8,11 @@ from surefoot.core.errors import ConfigError, SurefootError
 from surefoot.core.registry import nearest
 
 BENCHMARKS = {
-    "train": "a run from end to end: steps/s by phase, memory of all processes",
+    "train": "a run from end to end: steps/s by phase, RAM of all processes",
     "rollout": "the engines side by side, collecting only",
-    "scaling": "speed and memory against the number of envs, and the best one",
+    "scaling": "speed and RAM against the number of envs, and the best one",
     "stepping": "envs alone with random actions: native, EnvPool, Gymnasium",
-    "peers": "Surefoot beside other PPO systems (extra 'peers')",
+    "peers": "Surefoot beside other PPO systems, in a checkout (extra 'peers')",
 }
 WITHOUT_SETTINGS = ("stepping", "peers")
 """Their sides have nothing of a run's config in common."""

@@ -26,7 +26,7 @@ def main(settings: Raw, arguments: list[str], rest: list[str]) -> int:
         effort: Annotated[Effort, tyro.conf.OmitArgPrefixes] = Effort(seconds=3.0),  # noqa: B008
         output: Annotated[Output, tyro.conf.OmitArgPrefixes] = Output(),  # noqa: B008
     ) -> int:
-        """Measure speed and memory against the number of envs, and recommend one.
+        """Measure speed and RAM against the number of envs, and recommend one.
 
         Args:
             target: a preset or a Gymnasium id; the default preset if not given

@@ -22,7 +22,7 @@ def main(settings: Raw, arguments: list[str], rest: list[str]) -> int:
         effort: Annotated[Effort, tyro.conf.OmitArgPrefixes] = Effort(repeats=5, seconds=8.0),  # noqa: B008
         output: Annotated[Output, tyro.conf.OmitArgPrefixes] = Output(),  # noqa: B008
     ) -> int:
-        """Measure a run from end to end in a process of its own: rollout, learning, memory.
+        """Measure a run from end to end in a process of its own: rollout, learning, RAM.
 
         Args:
             target: a preset or a Gymnasium id; the default preset if not given

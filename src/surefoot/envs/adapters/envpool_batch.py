@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from surefoot.core.config import EnvConfig
 from surefoot.core.cores import available_cores
 from surefoot.core.errors import EnvError
+from surefoot.core.extras import install_hint
 from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 
 _OURS = ("num_envs", "batch_size", "seed", "env_seed", "env_type", "gym_reset_return_info")
@@ -83,7 +84,7 @@ def _envpool(task: str) -> ModuleType:
     try:
         import envpool
     except ImportError as error:
-        raise EnvError(f"environment 'envpool:{task}' needs EnvPool: pip install 'surefoot[envpool]'") from error
+        raise EnvError(f"environment 'envpool:{task}' needs EnvPool; {install_hint('envpool')}") from error
     known = {name.lower(): name for name in envpool.list_all_envs()}
     if task not in known.values():
         close = difflib.get_close_matches(task.lower(), known, n=1)

@@ -9,9 +9,8 @@ from types import ModuleType
 
 from surefoot.core.config import EnvConfig
 from surefoot.core.errors import EnvError
+from surefoot.core.extras import install_hint
 from surefoot.envs.adapters.pettingzoo_env import ParallelEnv
-
-_INSTALL = "pip install 'surefoot[pettingzoo]'"
 
 
 @dataclass(frozen=True)
@@ -47,11 +46,12 @@ def imported(module: str) -> ModuleType:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         missing = error.name or ""
+        name = f"environment 'pettingzoo:{module}'"
         if missing.partition(".")[0] == "pettingzoo" and find_spec("pettingzoo") is None:
-            raise EnvError(f"environment 'pettingzoo:{module}' needs PettingZoo: {_INSTALL}") from error
+            raise EnvError(f"{name} needs PettingZoo; {install_hint('pettingzoo')}") from error
         if missing == module or module.startswith(f"{missing}."):
             raise EnvError(f"there is no module '{missing}'{_suggestion(missing) or _remedy(missing)}") from error
-        raise EnvError(f"environment 'pettingzoo:{module}' needs the package '{missing}', which is missing") from error
+        raise EnvError(f"{name} needs the package '{missing}', which is missing") from error
     except (ImportError, TypeError, ValueError) as error:
         cause = str(error).replace("\n", " ")
         raise EnvError(f"environment 'pettingzoo:{module}' could not be imported: {cause}") from error
@@ -59,7 +59,9 @@ def imported(module: str) -> ModuleType:
 
 def _remedy(missing: str) -> str:
     package = missing.partition(".")[0]
-    return f"; install the package '{package}' (PettingZoo itself: {_INSTALL})" if package == missing else ""
+    if package != missing:
+        return ""
+    return f"; install the package '{package}' (for PettingZoo and MPE2, {install_hint('pettingzoo')})"
 
 
 def _suggestion(module: str) -> str:

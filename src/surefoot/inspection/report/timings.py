@@ -22,7 +22,7 @@ def timing_charts(groups: Sequence[Group], unit: TimeUnit) -> list[Chart]:
     speed = metric_chart(groups, names.STEPS_PER_SECOND, "Steps per second", unit)
     together = ranges(groups, unit)
     phases = [_phase_chart(group, unit, together) for group in groups[:MOST_PHASE_CHARTS]]
-    memory = metric_chart(groups, names.MEMORY, "Memory (MB)", unit)
+    memory = metric_chart(groups, names.RAM, "Memory (MB)", unit)
     return [chart for chart in (speed, *phases, memory) if chart is not None]
 
 

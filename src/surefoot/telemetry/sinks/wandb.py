@@ -11,6 +11,7 @@ from typing import Any
 
 from surefoot.core.config import Config, LogConfig
 from surefoot.core.errors import ConfigError
+from surefoot.core.extras import install_hint
 from surefoot.core.parts import PartSettings
 from surefoot.telemetry.sinks import FileSink, Metrics, file_sinks
 
@@ -62,7 +63,7 @@ class WandbSink(FileSink):
         """W&B is an extra."""
         if importlib.util.find_spec("wandb") is not None:
             return None
-        return "log.wandb: the package wandb is missing; install it: pip install 'surefoot[wandb]'"
+        return f"log.wandb: the package wandb is missing; {install_hint('wandb')}"
 
     def write(self, step: int, metrics: Metrics) -> None:
         """Log all values at this step."""

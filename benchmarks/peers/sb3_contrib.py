@@ -2,8 +2,8 @@
 
 from typing import Any, ClassVar
 
-from surefoot.benchmark.peers import PEERS, use_torch_threads
-from surefoot.benchmark.peers.stable_baselines3 import Learning, settings
+from benchmarks.peers import PEERS, use_torch_threads
+from benchmarks.peers.stable_baselines3 import Learning, settings
 from surefoot.benchmark.tasks import Task
 from surefoot.envs.tasks.registration import register_envs
 

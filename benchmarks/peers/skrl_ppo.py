@@ -8,9 +8,9 @@ import torch
 from gymnasium.vector import AutoresetMode
 from torch import nn
 
+from benchmarks.peers import PEERS, use_torch_threads
+from benchmarks.peers.envpool_loop import network
 from surefoot.benchmark import tasks
-from surefoot.benchmark.peers import PEERS, use_torch_threads
-from surefoot.benchmark.peers.envpool_loop import network
 from surefoot.benchmark.tasks import Task
 from surefoot.benchmark.window import Window
 

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from gymnasium.vector import AutoresetMode
 
+from benchmarks.peers import PEERS, use_torch_threads
 from surefoot.benchmark import tasks
-from surefoot.benchmark.peers import PEERS, use_torch_threads
 from surefoot.benchmark.tasks import Task
 from surefoot.benchmark.window import Window
 

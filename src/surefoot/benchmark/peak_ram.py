@@ -1,16 +1,16 @@
-"""The most memory that a tree of processes was seen to occupy."""
+"""The most RAM that a tree of processes was seen to occupy."""
 
 import time
 
-from surefoot.benchmark.process_tree import tree_memory
+from surefoot.benchmark.process_tree import tree_ram
 
 SHORTEST_PAUSE_S = 0.02
 _PAUSE_FACTOR = 4
-"""Pauses to samples, which walk the page tables of every process: sampling takes a fifth of one core at most."""
+"""Pauses to samples, which look at every process of the machine: sampling takes a fifth of one core at most."""
 
 
-class PeakMemory:
-    """Sampled by whoever waits for the tree, and only while nobody takes the time."""
+class PeakRam:
+    """Sampled by whoever waits for the tree, and only while nothing is timed."""
 
     def __init__(self, root: int) -> None:
         self._root = root
@@ -20,7 +20,7 @@ class PeakMemory:
     def sample(self) -> None:
         """Look once; `pause_s` says how long to wait before the next look."""
         began = time.perf_counter()
-        now = tree_memory(self._root)
+        now = tree_ram(self._root)
         if now is not None:
             self.peak = max(self.peak or 0, now)
         self.pause_s = max(SHORTEST_PAUSE_S, _PAUSE_FACTOR * (time.perf_counter() - began))

@@ -3,8 +3,8 @@
 import time
 from typing import Any, ClassVar
 
+from benchmarks.peers import PEERS, use_torch_threads
 from surefoot.benchmark import tasks
-from surefoot.benchmark.peers import PEERS, use_torch_threads
 from surefoot.benchmark.tasks import Task
 from surefoot.benchmark.window import Window
 
