@@ -1,5 +1,6 @@
 """Samples at a kink are found, and only those; the reference leg needs no kernel."""
 
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from torch.nn import functional
 from surefoot.core.layers import build_config
 from surefoot.policies import networks
 from surefoot.policies.memory import scan
+from surefoot.presets import load_preset
 from surefoot.verification import Report, gradients, verify
 from surefoot.verification.kinks import at_a_kink, kink_distances
 from surefoot.verification.legs import Traveler
@@ -54,15 +56,10 @@ def test_only_what_has_a_gradient_has_a_kink() -> None:
 
 @pytest.mark.parametrize("seed", [0, 3, 5])
 def test_hopper_is_clean(seed: int) -> None:
-    """In these, rounding moves the sum of a relu across 0."""
-    report = verify(build_config({"env.id": "Hopper-v5"}, HOPPER | {"train.seed": seed}))
+    """With these seeds, rounding moves the sum of a relu across 0."""
+    report = verify(build_config(load_preset("Hopper-v5"), {"train.seed": seed}))
     assert report.ok, report.differing
     assert 0 < kinks_of(report) < 50
-
-
-HOPPER: dict[str, Any] = {
-    "policy": {"hidden": [256, 256], "activation": "relu", "log_std": -2.0, "orthogonal_init": False},
-}
 
 
 def kinks_of(report: Report) -> float:
@@ -72,11 +69,20 @@ def kinks_of(report: Report) -> float:
 
 
 def test_too_many_samples_at_a_kink_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gradients, "MOST_LEFT_OUT", 0.0)
+    monkeypatch.setattr(gradients, "MOST_AT_A_KINK", 0.0)
     report = verify(build_config({"env.id": "Pendulum-v1", "policy.activation": "relu", "policy.hidden": [512, 512]}))
     (part,) = (part for part in report.components if part.verdict == "DIFFERS")
     assert part.compared == "samples at a kink"
-    assert part.note.endswith("of 512 samples were left out: rounding decides their slope")
+    assert part.note.endswith("of 512 samples are left out: rounding decides their slope")
+
+
+def test_a_kink_leaves_out_its_whole_sequence() -> None:
+    settings = {"policy.memory": "gru", "policy.activation": "relu", "policy.hidden": [512, 512]}
+    report = verify(build_config({"env.id": "Pendulum-v1"}, settings))
+    assert report.ok, report.differing
+    (note,) = (part.note for part in report.components if part.compared == "samples at a kink")
+    kinked, total, left_out = map(int, re.findall(r"\d+", note))
+    assert 0 < kinked < left_out < total == 512
 
 
 @pytest.mark.parametrize("memory", ["none", "gru", "lstm"])
