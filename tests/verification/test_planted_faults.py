@@ -14,6 +14,7 @@ from surefoot.core.records import Rollout
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.protocol import Slot
+from surefoot.policies import perceptron
 from surefoot.policies.memory import scan
 from surefoot.policies.native_plan import native_tensors
 from surefoot.policies.policy import Policy
@@ -263,3 +264,29 @@ def test_gradients_through_time_gone_wrong(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(scan._CoreLSTM, "backward", staticmethod(cut))
     assert found(MEMORY).differing == ("gradients",)
+
+
+TANH = {"env.id": "Pendulum-v1"}
+RELU = TANH | {"policy.activation": "relu", "policy.hidden": [512, 512]}
+"""As wide as the kernels take for this many samples: with the samples at a kink gone, they would not run."""
+
+
+@pytest.mark.parametrize("settings", [TANH, RELU], ids=["tanh", "relu"])
+@pytest.mark.parametrize("layer", [0, 1])
+@pytest.mark.parametrize("fault", [1e-3, -1e-3])
+def test_one_wrong_element_of_a_gradient(
+    settings: dict[str, Any], layer: int, fault: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backward = perceptron._CorePerceptron.backward
+
+    def wrong(context: Any, grad_output: Any) -> Any:
+        parts = backward(context, grad_output)
+        weight = parts[2 + 2 * layer].flatten()
+        middle = weight.abs().median(0).indices  # an ordinary element, neither large nor small
+        parts[2 + 2 * layer].view(-1)[middle] *= 1 + fault
+        return parts
+
+    monkeypatch.setattr(perceptron._CorePerceptron, "backward", staticmethod(wrong))
+    report = found(settings)
+    (part,) = (part for part in report.components if part.verdict == "DIFFERS")
+    assert (part.name, part.compared) == ("gradients", "of the first step")

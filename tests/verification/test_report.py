@@ -70,6 +70,16 @@ def test_repeated_comparisons_are_one_row_with_the_worst() -> None:
     assert rows[1].note == "2 of 3 differ"
 
 
+def test_some_exceptions_may_be_allowed() -> None:
+    findings = Findings()
+    for name, wrong in (("few", 3), ("many", 4)):
+        findings.count("gradients", name, wrong, 2_000, "were left out", allowed=3)
+    assert [(row.verdict, row.tolerance, row.note) for row in findings.components()] == [
+        ("ok", 3.0, "3 of 2,000 were left out"),
+        ("DIFFERS", 3.0, "4 of 2,000 were left out"),
+    ]
+
+
 def test_what_is_not_a_number_differs() -> None:
     findings = Findings()
     findings.within("values", "all", torch.tensor([math.nan]), torch.zeros(1), 1.0)

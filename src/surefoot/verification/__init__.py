@@ -1,4 +1,4 @@
-"""Proof that the fast path equals the readable one: `verify` runs both and compares them, component by component."""
+"""Proof that the fast path equals the readable one: `verify` runs both and compares them component by component."""
 
 from surefoot.verification.check import verify
 from surefoot.verification.report import Component, Report

@@ -1,4 +1,4 @@
-"""Envs that hand out the same array again and again: a rollout must not depend on it (S4)."""
+"""Envs that return the same array at every step: a rollout must not depend on it (S4)."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -14,7 +14,7 @@ from surefoot.envs.adapters.pettingzoo_env import is_parallel_env
 
 
 class CopyingEnv(gym.Wrapper[Any, Any, Any, Any]):
-    """A Gymnasium env whose observations are nobody else's."""
+    """A Gymnasium env that returns a copy of every observation."""
 
     def reset(self, **how: Any) -> tuple[Any, dict[str, Any]]:
         return deepcopy(self.env.reset(**how))
@@ -50,14 +50,14 @@ class CopyingParallelEnv:
 
 
 def copying(env: Any) -> Any:
-    """An env of any kind with observations that it does not write to again."""
+    """An env of any kind, wrapped so that it returns copies of its observations."""
     if isinstance(env, VectorEnv):
         return CopyingVectorEnv(env)
     return CopyingParallelEnv(env) if is_parallel_env(env) else CopyingEnv(env)
 
 
 def agents_in_one_array(observations: Mapping[Any, Any]) -> tuple[Any, Any] | None:
-    """Two agents whose observations share memory: one of them sees what the other was given."""
+    """Two agents whose observations share one array, so that one sees the other's; None if all are separate."""
     for (one, seen), (other, given) in combinations(observations.items(), 2):
         if any(np.shares_memory(left, right) for left in _arrays(seen) for right in _arrays(given)):
             return one, other

@@ -1,4 +1,4 @@
-"""`verify`: both paths, component by component; what only the readable path knows is held to the protocol."""
+"""`verify`: compares the native path with the readable one, or checks the protocol where there is no native path."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -31,7 +31,7 @@ from surefoot.verification.subject import TIME_LIMITS, Subject
 from surefoot.verification.updates import compare_updates
 
 LEGS = 3
-"""Rollouts that are compared, with an update after each: weights and statistics have to get across."""
+"""Number of rollouts compared, with an update after each, so that new weights and statistics must reach the core."""
 ENOUGH_TRUNCATIONS = 8
 
 
@@ -41,10 +41,10 @@ def verify(
     policy: Policy | None = None,
     encoder: nn.Module | EncoderFactory | None = None,
 ) -> Report:
-    """Compare the native path with the readable one, or hold an own env or policy to the protocol.
+    """Compare the native path with the readable one; a custom env or policy is checked against the protocol instead.
 
-    `config` is a config, a preset or an id; `env` a factory of envs of your own, or an env; `policy` and `encoder` as
-    `PPO` takes them. The policy is copied, and a run is never touched.
+    `config` is a config, a preset name or an env id; `env` is a custom env or a function that makes one; `policy` and
+    `encoder` are as in `PPO`. The policy is copied; no run folder is read or written.
     """
     subject = Subject(_config(config), env, policy, _encoder(encoder))
     findings = Findings()
@@ -64,7 +64,7 @@ def _verify_native(findings: Findings, subject: Subject, plan: NativePlan) -> No
         limited = subject.sized(env__max_episode_steps=limit)
         truncated = _compare_paths(findings, limited, plan)
         if truncated >= ENOUGH_TRUNCATIONS or limited.config.env.truncation_as_termination:
-            break  # else nearly all episodes had ended before
+            break  # otherwise nearly all episodes ended before the limit
     compare_engines(findings, limited, "native", "local")
     compare_alone(findings, subject.config)
     compare_threads(findings, limited)
@@ -73,17 +73,18 @@ def _verify_native(findings: Findings, subject: Subject, plan: NativePlan) -> No
 
 
 def _compare_paths(findings: Findings, subject: Subject, plan: NativePlan) -> int:
-    """Both collectors and learners, side by side; how many episodes were cut off."""
+    """Compare both collectors and learners; returns the number of truncated episodes."""
     config, legs = subject.config, []
     with subject.opened("native") as fast_env, subject.opened("local") as slow_env:
-        fast, slow = (Traveler(config, env, subject.new_policy(env)) for env in (fast_env, slow_env))
+        fast = Traveler(config, fast_env, subject.new_policy(fast_env))
+        slow = Traveler(config, slow_env, subject.new_policy(slow_env), is_readable=True)
         for _ in range(LEGS):
             ours = fast.go()
             core_policy = synced(plan.plain, ours)
             reference = slow.follow(ours, core_to_env(core_policy, ours))
             compare_policy(findings, ours, core_policy, config.train.seed)
             compare_rollouts(findings, ours, reference)
-            compare_updates(findings, ours, reference)
+            compare_updates(findings, ours, reference, config.ppo)
             compare_ratio(findings, ours, config.ppo)
             legs.append(ours)
     terminated, truncated = endings(legs)
@@ -105,19 +106,21 @@ def _verify_stepwise(findings: Findings, subject: Subject) -> None:
 
 
 def _plan(subject: Subject) -> NativePlan | str:
-    """The plan of the policy if the core knows it and the env, else why not."""
+    """The native plan of the policy if the core can run it and the env, otherwise the reason why it cannot."""
     _refuse_what_cannot_be_made(subject)
     try:
         with subject.sized().opened("native") as env:
             if isinstance(env, NativeEngine):
                 return plan_policy(subject.new_policy(env))
-            return (env.why_not_native if isinstance(env, Engine) else "") or "these envs step themselves"
+            return (
+                env.why_not_native if isinstance(env, Engine) else ""
+            ) or "these envs are stepped by a library outside Surefoot"
     except EnvError as error:
         return f"the env breaks its contract: {error}"
 
 
 def _refuse_what_cannot_be_made(subject: Subject) -> None:
-    """It is an error, not a difference; so is a core that cannot be loaded where there is something to compare."""
+    """Raise the error of an env that cannot be made, or of a core that cannot be loaded though it is needed."""
     env = subject.config.env
     if subject.source is None and env.id.startswith(ENVPOOL):
         EnvPoolVector(env.id.removeprefix(ENVPOOL), env, 1)
@@ -146,7 +149,7 @@ def _config(config: Config | str | None) -> Config:
 
 
 def _encoder(encoder: nn.Module | EncoderFactory | None) -> EncoderFactory | None:
-    """Actor and critic each get an encoder of their own, so a module is copied."""
+    """A factory; a module is copied, because actor and critic each need a separate encoder."""
     if isinstance(encoder, nn.Module):
         module = encoder
         return lambda spec: deepcopy(module)

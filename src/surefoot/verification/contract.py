@@ -1,4 +1,4 @@
-"""The native envs against Gymnasium's, stepped with the same actions and no policy."""
+"""Native envs against Gymnasium's, stepped with the same random actions and without a policy."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ NAME = "engine contract"
 
 
 def compare_engines(findings: Findings, subject: Subject, ours: str, reference: str) -> None:
-    """Two engines from the same seed, with the same random actions: everything that a step gives."""
+    """Compare everything that a step returns between two engines with the same seed and random actions."""
     with subject.opened(ours) as fast, subject.opened(reference) as slow:
         generator = np.random.default_rng(subject.config.train.seed)
         slots = [new_slot(env.num_rows, env.obs_spec, env.mask_size) for env in (fast, slow)]
@@ -41,7 +41,7 @@ def compare_engines(findings: Findings, subject: Subject, ours: str, reference: 
 
 
 def compare_alone(findings: Findings, config: Config) -> None:
-    """The Gymnasium interface to native envs against gym.make, in the env's own float64 and with its own time limit."""
+    """Compare native.make with gym.make in float64, with the time limit that the env is registered with."""
     limit = config.env.max_episode_steps
     kwargs = config.env.kwargs | ({} if limit is None else {"max_episode_steps": limit})
     seed, alike = derived_seed(config.train.seed, 0, Stream.EVALUATION), Alike(findings, config.env.id)
@@ -68,13 +68,13 @@ def compare_alone(findings: Findings, config: Config) -> None:
 
 
 class Alike:
-    """Findings about an env by itself: bits, where this machine's numpy lets them be equal."""
+    """Compares single envs bit for bit, or within a tolerance where numpy rounds differently on this machine."""
 
     def __init__(self, findings: Findings, env_id: str) -> None:
         self._findings, self._tolerance = findings, float64_tolerance(env_id)
 
     def compare(self, ours: NDArray[Any], reference: NDArray[Any]) -> None:
-        """One kind of number of all envs."""
+        """Compare one array of all envs."""
         arrays = NAME, "envs alone, in float64", _tensor(ours), _tensor(reference)
         if self._tolerance:
             self._findings.within(*arrays, self._tolerance, magnitude(_tensor(reference)))
@@ -82,14 +82,14 @@ class Alike:
             self._findings.bits(*arrays)
 
     def compare_obs(self, obs: Any, expected: list[Any]) -> None:
-        """Observations of all envs, key by key."""
+        """Compare the observations of all envs, key by key."""
         for key, leaf in tree_items(obs):
             rows = [row[key] if key else row for row in expected]
             self.compare(np.asarray(leaf).reshape(len(rows), -1), np.stack(rows).reshape(len(rows), -1))
 
 
 def random_actions(generator: np.random.Generator, spec: ArraySpec, slot: Slot) -> NDArray[Any]:
-    """What an env takes, over the whole of its action space; masks are kept to where there are any."""
+    """Random actions from the whole action space that respect the action masks."""
     rows = len(slot.reward)
     if spec.kind == "box":
         low, high = (np.clip(bound, -3, 3) for bound in spec.bounds())

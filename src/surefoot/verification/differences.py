@@ -1,4 +1,4 @@
-"""How far apart two tensors are: in bits where bits are promised, else by their largest difference."""
+"""How far apart two tensors are: the number of unequal elements, or the largest difference."""
 
 import hashlib
 import math
@@ -11,7 +11,7 @@ Tensors = Mapping[str, Tensor]
 
 
 def count_unequal(ours: Tensor, reference: Tensor) -> int:
-    """Elements whose bits differ; all of them where shapes or types do."""
+    """Number of elements whose bits differ; all of them if shapes or types differ."""
     if ours.shape != reference.shape or ours.dtype != reference.dtype:
         return max(ours.numel(), reference.numel(), 1)
     if ours.numel() == 0:
@@ -21,7 +21,7 @@ def count_unequal(ours: Tensor, reference: Tensor) -> int:
 
 
 def largest_difference(ours: Tensor, reference: Tensor) -> float:
-    """Largest absolute difference; infinite where shapes differ or one is not finite."""
+    """Largest absolute difference; infinite if shapes differ or only one of the two is finite."""
     if ours.shape != reference.shape:
         return math.inf
     if ours.numel() == 0:
@@ -34,12 +34,12 @@ def largest_difference(ours: Tensor, reference: Tensor) -> float:
 
 
 def magnitude(reference: Tensor) -> float:
-    """The scale that rounding errors of a tensor go with: its largest element, but at least 1."""
+    """The scale of rounding errors in a tensor: its largest absolute element, but at least 1."""
     return max(1.0, float(reference.abs().max())) if reference.numel() else 1.0
 
 
 def digest(tensors: Tensors) -> str:
-    """SHA-256 of all tensors under their names."""
+    """SHA-256 of all tensors and their names."""
     result = hashlib.sha256()
     for name in sorted(tensors):
         tensor = tensors[name]

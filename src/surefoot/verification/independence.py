@@ -1,22 +1,22 @@
-"""What a rollout must not depend on: the number of threads, and which other rows there are (S13)."""
+"""A rollout must not depend on the number of threads, nor a row on the other rows (S13)."""
 
 import torch
 from torch import Tensor
 
 from surefoot.compose import build_collector
 from surefoot.verification.differences import digest
-from surefoot.verification.legs import memory_of
+from surefoot.verification.legs import tensors_of
 from surefoot.verification.report import Findings
 from surefoot.verification.subject import ROWS, Subject
 
 THREADS = (1, 2, 4, 7)
 MORE_ROWS = 64
 NUM_STEPS = 24
-"""Of each rollout; after two, every episode has ended at least once."""
+"""Length of each rollout; within two of them, every row ends an episode at least once."""
 
 
 def compare_threads(findings: Findings, subject: Subject) -> None:
-    """One digest, however many threads there are."""
+    """Compare digests of rollouts with different numbers of threads."""
     digests = [digest(_collected(_short(subject, rollout__workers=threads))) for threads in THREADS]
     wrong = sum(other != digests[0] for other in digests[1:])
     what = f"{', '.join(map(str, THREADS[:-1]))} and {THREADS[-1]} threads"
@@ -24,7 +24,7 @@ def compare_threads(findings: Findings, subject: Subject) -> None:
 
 
 def compare_rows(findings: Findings, subject: Subject) -> None:
-    """A row's trajectory, with few others beside it and with many."""
+    """Compare the same rows in a small and in a large rollout."""
     few, many = _collected(_short(subject)), _collected(_short(subject, rollout__num_envs=MORE_ROWS))
     what = f"alone and among {MORE_ROWS} rows"
     for name, tensor in few.items():
@@ -37,13 +37,13 @@ def _short(subject: Subject, **changes: int) -> Subject:
 
 
 def _collected(subject: Subject) -> dict[str, Tensor]:
-    """The memory of the second rollout, in which nothing starts afresh."""
+    """The tensors of the second rollout, which begins in the middle of episodes."""
     with subject.opened("native") as env:
         policy = subject.new_policy(env)
         collector = build_collector(subject.config, env, policy)
         for _ in range(2):
             collector.collect(policy)
-        return memory_of(collector.rows.buffer)
+        return tensors_of(collector.rows.buffer)
 
 
 def _flat(tensor: Tensor) -> Tensor:

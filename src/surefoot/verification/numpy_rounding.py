@@ -1,4 +1,4 @@
-"""Where Gymnasium's own float64 numbers depend on the processor, so that no code can equal them to the last bit."""
+"""Envs whose float64 numbers depend on the processor even in Gymnasium, so that no code can match every last bit."""
 
 import math
 from functools import cache
@@ -10,7 +10,7 @@ CLOSE = 1e-12
 
 @cache
 def float64_tolerance(env_id: str) -> float:
-    """0 for equality to the last bit, unless this machine's numpy rounds otherwise than one multiplication at a time.
+    """0 for equality to the last bit, or a tolerance where numpy on this machine fuses or vectorizes operations.
 
     numpy chooses its code by the processor: where np.sin and np.cos of an array are vectorized, or the BLAS that
     np.linalg.norm calls fuses multiplications with additions, the last bit can differ, but nothing else.

@@ -1,4 +1,4 @@
-"""The policy in the core against the policy in torch: outputs, noise and actions on the same observations."""
+"""The core's policy against torch's: outputs, noise and actions for the same observations."""
 
 from typing import Any
 
@@ -23,11 +23,11 @@ from surefoot.verification.rounding import ROUNDING, slack, torch_output, torch_
 NOISE_ROUNDING = 2.0**-22
 """Normals are computed in float64 and rounded once: two implementations may differ in the last place."""
 EDGE = 1e-5
-"""How near to the edge of a choice the noise may lie for rounding to decide."""
+"""Distance of the noise from the boundary between two choices within which rounding may decide."""
 
 
 def compare_policy(findings: Findings, leg: Leg, core_policy: Any, seed: int) -> None:
-    """Everything between an observation and an action."""
+    """Compare every step from an observation to an action."""
     with torch.inference_mode():
         output = torch_output(leg)
         noise = _compare_noise(findings, leg, core_policy, seed)
@@ -39,8 +39,8 @@ def compare_policy(findings: Findings, leg: Leg, core_policy: Any, seed: int) ->
 
 
 def compare_ratio(findings: Findings, leg: Leg, ppo: PPOConfig) -> None:
-    """What the learner recomputes before its first step is what was stored (S7)."""
-    # In the learner's own samples and with gradients, as it does it: nothing may depend on that.
+    """Log-probs and values that the learner recomputes before its first step must equal the stored ones (S7)."""
+    # With the learner's samples and with gradients: neither may change the numbers.
     samples = samples_of(leg.rollout, leg.targets, ppo)
     samples.begin_epoch(leg.policy)
     (batch,) = samples.minibatches(len(samples.batch))
@@ -53,14 +53,14 @@ def compare_ratio(findings: Findings, leg: Leg, ppo: PPOConfig) -> None:
 
 
 def synced(plan: Any, leg: Leg) -> Any:
-    """The core's policy with the weights that a leg was acted with."""
+    """The core's policy with the weights that acted in a leg."""
     policy = core().Policy(plan)
     policy.sync(native_tensors(leg.policy))  # type: ignore[arg-type]
     return policy
 
 
 def core_to_env(core_policy: Any, leg: Leg) -> ToEnv:
-    """The core's mapping to the env's range: its tanh may round otherwise, and an env would not forgive that."""
+    """The core's mapping to the env's range; torch's tanh may round differently, which would change trajectories."""
     head = leg.policy.head
     if core_policy.is_discrete:
         return head.to_env
@@ -68,7 +68,7 @@ def core_to_env(core_policy: Any, leg: Leg) -> ToEnv:
 
 
 def _compare_noise(findings: Findings, leg: Leg, core_policy: Any, seed: int) -> Tensor:
-    """Uniforms bit for bit, and what the head makes of them; the noise `[T N, ...]`."""
+    """Compare the uniforms and the noise that the head makes from them; returns the noise `[T N, ...]`."""
     steps, rows = leg.rollout.reward.shape
     head, range_of_steps = leg.policy.head, range(leg.first_step, leg.first_step + steps)
     drawn = torch.from_numpy(uniforms(seed, np.array(range_of_steps), np.arange(rows), head.noise_size, Stream.ACTION))
@@ -101,7 +101,7 @@ def _compare_outputs(findings: Findings, leg: Leg, core_policy: Any, output: Pol
 
 
 def _compare_actions(findings: Findings, leg: Leg, distribution: Distribution, noise: Tensor) -> None:
-    """The recorded actions are what torch samples from the same noise, but where rounding decides between two."""
+    """Recorded actions must equal torch's samples from the same noise, except where rounding decides between two."""
     recorded = leg.rollout.action.flatten(0, 1)
     sampled = distribution.sample(noise)
     if recorded.is_floating_point():

@@ -1,4 +1,4 @@
-"""What the protocol promises, for envs and policies that only the readable path knows."""
+"""Checks of the protocol, for envs and policies without a native implementation."""
 
 import time
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from surefoot.verification.watching import broken_promises
 LEGS = 2
 ENOUGH_CUTS = 20
 PATIENCE_S = 5.0
-"""How long to step for episodes that a time limit cuts off."""
+"""Seconds to wait for truncated episodes."""
 ALIASING, SEEDING, PROTOCOL, FINAL, AGREE = (
     "observation aliasing",
     "seeding",
@@ -42,7 +42,7 @@ ALIASING, SEEDING, PROTOCOL, FINAL, AGREE = (
 
 
 def check_protocol(findings: Findings, subject: Subject, engine: str) -> None:
-    """Everything that can be asked of an env and a policy without a second implementation of them."""
+    """Check everything that can be checked without a second implementation of the env and the policy."""
     try:
         _check_spaces(findings, subject)
         _check_endings(findings, subject, engine)
@@ -62,14 +62,14 @@ def check_protocol(findings: Findings, subject: Subject, engine: str) -> None:
 
 
 def journey(subject: Subject, engine: str, legs: int = LEGS) -> list[Leg]:
-    """Rollouts with an update after each, from the start."""
+    """The first rollouts of a new run, with an update after each."""
     with subject.opened(engine) as env:
         traveler = Traveler(subject.config, env, subject.new_policy(env))
         return [traveler.go() for _ in range(legs)]
 
 
 def maker(subject: Subject) -> Callable[[], Any] | None:
-    """Makes one env as the user has it, without adapters; None for pools that step themselves."""
+    """A function that makes one env without Surefoot's adapters; None for EnvPool, which has no single envs."""
     source, config = subject.source, subject.config.env
     if source is not None:
         return source if callable(source) and not subject.is_fixed else lambda: source
@@ -101,7 +101,7 @@ def _check_spaces(findings: Findings, subject: Subject) -> None:
 
 
 def _check_endings(findings: Findings, subject: Subject, engine: str) -> None:
-    """Step with random actions until some episodes were cut off; all that is given is checked on the way."""
+    """Step with random actions until enough episodes were truncated, checking everything that the env returns."""
     cuts = unmoved = step = 0
     deadline, generator = time.monotonic() + PATIENCE_S, np.random.default_rng(subject.config.train.seed)
     with subject.opened(engine) as env:
@@ -117,11 +117,15 @@ def _check_endings(findings: Findings, subject: Subject, engine: str) -> None:
                 pairs = zip(tree_items(env.final_obs), tree_items(slot.obs), strict=True)
                 unmoved += all(np.array_equal(final[row], first[row]) for (_, final), (_, first) in pairs)
     findings.fine(PROTOCOL, "resets and steps", f"{step:,} steps of {env.num_rows} rows")
-    what = "of cut-off episodes"
+    what = "of truncated episodes"
     if cuts == 0:
-        findings.skip(FINAL, what, f"no episode was cut off in {step:,} steps of {env.num_rows} rows")
+        findings.skip(FINAL, what, f"no episode was truncated in {step:,} steps of {env.num_rows} rows")
     elif unmoved == cuts:
-        findings.broken(FINAL, what, f"all {cuts} equal the first of the next episode: taken after the reset?")
+        findings.broken(
+            FINAL,
+            what,
+            f"all {cuts} equal the first observation of the next episode; return the last observation before the reset",
+        )
     else:
         findings.fine(FINAL, what, f"{cuts} seen")
 
@@ -132,9 +136,11 @@ def _check_seeding(findings: Findings, subject: Subject, engine: str, legs: list
     settings = subject.config.model_dump(mode="json")
     other = replace(subject, config=build_config(settings, {"train.seed": subject.config.train.seed + 1}))
     (leg,) = journey(other, engine, legs=1)
-    alike = all(torch.equal(leg.memory[name], legs[0].memory[name]) for name in leg.memory)
+    alike = all(torch.equal(leg.tensors[name], legs[0].tensors[name]) for name in leg.tensors)
     if alike:
-        findings.broken(SEEDING, "another seed", "the rollout is the same with another seed")
+        findings.broken(
+            SEEDING, "another seed", "the rollout does not change with the seed; use the seed that reset() is given"
+        )
     else:
         findings.fine(SEEDING, "another seed")
     return repeats
@@ -143,7 +149,7 @@ def _check_seeding(findings: Findings, subject: Subject, engine: str, legs: list
 def _check_aliasing(findings: Findings, subject: Subject, engine: str, legs: list[Leg]) -> None:
     what, make = "copied or not", maker(subject)
     if make is None:
-        findings.skip(ALIASING, what, "a pool steps itself")
+        findings.skip(ALIASING, what, "EnvPool steps its envs itself")
         return
     if isinstance(subject.source, VectorEnv) or subject.is_fixed:
         copied: Any = copying(make())
@@ -157,7 +163,11 @@ def _check_aliasing(findings: Findings, subject: Subject, engine: str, legs: lis
         if shared is None:
             findings.fine(ALIASING, "arrays of agents")
         else:
-            findings.broken(ALIASING, "arrays of agents", f"{shared[0]} and {shared[1]} are given the same array")
+            findings.broken(
+                ALIASING,
+                "arrays of agents",
+                f"{shared[0]} and {shared[1]} are given the same array; return a separate array for each agent",
+            )
     if not subject.is_fixed:
         env.close()
 
@@ -177,7 +187,11 @@ def _check_engines(findings: Findings, subject: Subject, legs: list[Leg]) -> Non
     with subject.opened("local") as env:
         steps_itself = not isinstance(env, Engine)
     if subject.is_fixed or steps_itself:
-        why = "a pool steps itself" if steps_itself and not subject.is_fixed else "an env that exists cannot be moved"
+        why = (
+            "EnvPool steps its envs itself"
+            if steps_itself and not subject.is_fixed
+            else "an existing env cannot be moved to another process; pass a function that makes it"
+        )
         findings.skip(AGREE, what, why)
         return
     try:
@@ -189,9 +203,9 @@ def _check_engines(findings: Findings, subject: Subject, legs: list[Leg]) -> Non
 
 
 def _compare_legs(findings: Findings, name: str, what: str, ours: list[Leg], reference: list[Leg]) -> bool:
-    """Whether all tensors of all legs are equal, bit for bit."""
+    """Compare all tensors of all legs bit for bit; returns whether they are equal."""
     before = findings.has_broken(name)
     for leg, expected in zip(ours, reference, strict=True):
-        for field, tensor in leg.memory.items():
-            findings.bits(name, what, torch.flatten(tensor), torch.flatten(expected.memory[field]))
+        for field, tensor in leg.tensors.items():
+            findings.bits(name, what, torch.flatten(tensor), torch.flatten(expected.tensors[field]))
     return before == findings.has_broken(name)

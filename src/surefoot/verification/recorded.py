@@ -1,8 +1,8 @@
 """A policy that takes recorded actions.
 
-Two implementations of a network round differently, and chaotic dynamics would make that two different trajectories.
-So the reference is led along the recorded actions: all else (observations, rewards, endings, log-probs, values) it
-finds out by itself, with the collector as it is.
+Two implementations of a network round differently, and chaotic dynamics would turn that into different trajectories.
+So the reference takes the recorded actions; it computes everything else (observations, rewards, endings, log-probs,
+values) itself, with an unmodified collector.
 """
 
 from collections.abc import Callable
@@ -17,12 +17,12 @@ from surefoot.policies.distributions import Distribution, DistributionHead
 from surefoot.policies.policy import Policy, PolicyOutput
 
 ToEnv = Callable[[Tensor], Tensor]
-"""From raw actions to what the env takes."""
+"""Maps raw actions to the env's range."""
 
 
 @dataclass(frozen=True)
 class TakesNoise(Distribution):
-    """Its sample is the noise itself; the rest is the true distribution's."""
+    """Returns the noise as its sample; everything else comes from the true distribution."""
 
     true: Distribution
 
@@ -40,7 +40,7 @@ class TakesNoise(Distribution):
 
 
 class RecordedHead(DistributionHead):
-    """Gives the recorded actions `[T, N, ...]` for noise."""
+    """Returns the recorded actions `[T, N, ...]` as noise."""
 
     def __init__(self, head: DistributionHead, actions: Tensor, to_env: ToEnv) -> None:
         torch.nn.Module.__init__(self)
@@ -55,7 +55,7 @@ class RecordedHead(DistributionHead):
 
 
 class RecordedPolicy(Policy):
-    """Acts as recorded; sees, values and remembers as the true policy does."""
+    """Takes the recorded actions; its values, log-probs and recurrent state are those of the true policy."""
 
     def __init__(self, policy: Policy, actions: Tensor, to_env: ToEnv) -> None:
         super().__init__()

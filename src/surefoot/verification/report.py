@@ -1,4 +1,4 @@
-"""What a verification found: one component a row, and the worst difference of each."""
+"""The result of a verification: one row per component, with its worst difference."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -11,12 +11,12 @@ from surefoot.verification.differences import count_unequal, largest_difference
 
 Verdict = Literal["ok", "DIFFERS", "not applicable"]
 Measure = Literal["bits", "share", "count", "seen"]
-"""How a difference is told: largest of unequal bits, largest as a share of the numbers' size, how many, not at all."""
+"""Unit of a difference: largest among unequal elements, largest relative to the scale, number of elements, none."""
 
 
 @dataclass(frozen=True)
 class Component:
-    """One thing that was compared; `note` says why it was not, or what differs."""
+    """One comparison; `note` says what differs, or why it does not apply."""
 
     name: str
     compared: str
@@ -29,7 +29,7 @@ class Component:
 
 @dataclass(frozen=True)
 class Report:
-    """All components of one task; `path` is the one that was checked, `reason` says why it is not the native one."""
+    """All components of one task; `path` is the path that was checked, `reason` says why it is not the native one."""
 
     target: str
     path: Literal["native", "stepwise"]
@@ -48,7 +48,7 @@ class Report:
         return tuple(dict.fromkeys(part.name for part in self.components if part.verdict == "DIFFERS"))
 
     def to_json(self) -> dict[str, Any]:
-        """For machines; a difference that is no number is a string, which `float` reads back."""
+        """As plain JSON types; infinite and NaN differences become strings that `float` reads back."""
         parts = [asdict(part) for part in self.components]
         for part in parts:
             if part["difference"] is not None and not math.isfinite(part["difference"]):
@@ -65,7 +65,7 @@ class Report:
 
 
 class Findings:
-    """Collects components; the same one compared several times is one row with its worst result."""
+    """Collects components; repeated comparisons of the same thing become one row with the worst result."""
 
     def __init__(self) -> None:
         self._components: dict[tuple[str, str], Component] = {}
@@ -80,7 +80,7 @@ class Findings:
         return any(part.name == name and part.verdict == "DIFFERS" for part in self._components.values())
 
     def bits(self, name: str, compared: str, ours: Tensor, reference: Tensor) -> None:
-        """Two tensors that must be equal to the last bit."""
+        """Compare two tensors that must be equal bit for bit."""
         unequal, total = count_unequal(ours, reference), max(ours.numel(), reference.numel())
         note = f"{unequal:,} of {total:,} differ" if unequal else ""
         difference = largest_difference(ours, reference) if unequal else 0.0
@@ -89,27 +89,28 @@ class Findings:
     def within(
         self, name: str, compared: str, ours: Tensor, reference: Tensor, tolerance: float, scale: float = 1.0
     ) -> None:
-        """Two tensors whose largest difference, as a share of a scale, must not exceed a tolerance."""
+        """Compare two tensors whose largest difference, relative to a scale, must not exceed a tolerance."""
         difference = largest_difference(ours, reference) / scale
         # Not `difference > tolerance`: NaN must differ.
         verdict: Verdict = "ok" if difference <= tolerance else "DIFFERS"
         self._add(Component(name, compared, difference, tolerance, verdict, "share"))
 
-    def count(self, name: str, compared: str, wrong: int, total: int, what: str) -> None:
-        """So many of a total are not as they must be."""
+    def count(self, name: str, compared: str, wrong: int, total: int, what: str, allowed: int = 0) -> None:
+        """Count elements that are wrong or exceptional; more than `allowed` of them are a difference."""
         note = f"{wrong:,} of {total:,} {what}" if wrong else ""
-        self._add(Component(name, compared, float(wrong), 0.0, "DIFFERS" if wrong else "ok", "count", note))
+        verdict: Verdict = "DIFFERS" if wrong > allowed else "ok"
+        self._add(Component(name, compared, float(wrong), float(allowed), verdict, "count", note))
 
     def broken(self, name: str, compared: str, note: str) -> None:
-        """Something that cannot be measured is plainly wrong."""
+        """Record a violation that has no numeric difference."""
         self._add(Component(name, compared, None, None, "DIFFERS", note=note))
 
     def fine(self, name: str, compared: str, note: str = "") -> None:
-        """Something that cannot be measured is as it must be."""
+        """Record a check that passed and has no numeric difference."""
         self._add(Component(name, compared, None, None, "ok", note=note))
 
     def skip(self, name: str, compared: str, reason: str) -> None:
-        """Nothing to compare here."""
+        """Record a comparison that does not apply."""
         self._add(Component(name, compared, None, None, "not applicable", note=reason))
 
     def _add(self, new: Component) -> None:

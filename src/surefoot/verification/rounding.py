@@ -1,6 +1,7 @@
-"""How much rounding matters: a network fed with large numbers forgives less than one fed with small ones."""
+"""How much rounding matters: networks with large inputs amplify it more than networks with small ones."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -12,15 +13,15 @@ from surefoot.verification.differences import magnitude
 from surefoot.verification.legs import Leg
 
 ROUNDING = 1e-5
-"""Of float32 sums taken in another order, as a share of the numbers' size."""
+"""Relative error of float32 sums that are added in a different order."""
 _NUDGE = 2.0**-23
-"""One rounding of each observation; what it does to the outputs is what rounding inside the network does, roughly."""
+"""One rounding of a float32; in the observations, it has roughly the effect of rounding inside the network."""
 _ROUNDINGS = 8
 _MOST = 100.0
 
 
 def torch_output(leg: Leg) -> PolicyOutput:
-    """What torch says about all observations of a leg, as one batch; its memory is carried from step to step."""
+    """Torch's output for all observations of a leg as one batch, with its own recurrent state at each step."""
     rollout = leg.rollout
     obs = tree_map(lambda leaf: leaf.flatten(0, 1), rollout.obs)
     mask = None if rollout.action_mask is None else rollout.action_mask.flatten(0, 1)
@@ -31,7 +32,7 @@ def torch_output(leg: Leg) -> PolicyOutput:
 
 @torch.inference_mode()
 def torch_states(leg: Leg) -> list[State]:
-    """What torch remembers before each step of a leg, and after the last."""
+    """Torch's recurrent state before each step of a leg and after the last one."""
     rollout, states = leg.rollout, [tuple(part[0] for part in leg.rollout.state)]
     if not rollout.state:
         return [()] * (len(rollout.reward) + 1)
@@ -42,9 +43,10 @@ def torch_states(leg: Leg) -> list[State]:
     return states
 
 
+@lru_cache(maxsize=4)
 @torch.inference_mode()
 def slack(leg: Leg) -> float:
-    """By what tolerances of rounding are multiplied: 1, but more where the policy is that sensitive."""
+    """The factor for rounding tolerances: 1, or more if the policy is so sensitive that it needs it."""
     generator = torch.Generator().manual_seed(0)
 
     def nudged(leaf: Tensor) -> Tensor:

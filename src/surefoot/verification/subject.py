@@ -1,4 +1,4 @@
-"""What is verified: a config cut down to a size that takes seconds, an env source and a policy."""
+"""The subject of a verification: a config reduced to a size that takes seconds, an env source and a policy."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,15 +16,15 @@ from surefoot.envs.protocol import VecEnv
 from surefoot.policies.policy import EncoderFactory, Policy
 
 ROWS, STEPS = 8, 64
-"""Size of the rollouts that are compared; what holds for few rows holds for many (row independence)."""
+"""Size of the rollouts that are compared; a few rows are enough, because rows are independent (and checked to be)."""
 TIME_LIMITS = (23, 5)
-"""Episodes are cut off early, so that truncations happen; the second where all of them end before the first."""
+"""Early time limits, so that truncations happen; the second is used if nearly all episodes end before the first."""
 _PERTURBATION = 0.5
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A task and how to make its parts anew, always from the same seed."""
+    """A task, and how to build its parts any number of times from the same seed."""
 
     config: Config
     source: EnvSource | None = None
@@ -33,11 +33,11 @@ class Subject:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether the env exists already, so that there can be no second one."""
+        """Whether an existing env was given, so that a second one cannot be made."""
         return self.source is not None and fixed_envs(self.source) is not None
 
     def sized(self, **changes: Any) -> "Subject":
-        """The same with small rollouts, little learning, and settings changed as `section__key`."""
+        """A copy with small rollouts and few epochs; `changes` are settings named `section__key`."""
         rows = fixed_envs(self.source) if self.source is not None else None
         size: dict[str, Any] = {"rollout.num_envs": rows or ROWS, "rollout.num_steps": STEPS, "ppo.epochs": 2}
         size |= {"ppo.target_kl": None, "rollout.workers": 0, "rollout.groups": 1, "train.threads": 1}
@@ -49,11 +49,11 @@ class Subject:
         return replace(self, config=build_config(self.config.model_dump(mode="json"), size))
 
     def time_limit(self, early: int) -> int:
-        """An early one, if the configured one is not earlier."""
+        """The given time limit, or the configured one if that is earlier."""
         return min(self.config.env.max_episode_steps or early, early)
 
     def new_policy(self, env: VecEnv) -> Policy:
-        """A copy of the given policy or the configured one, moved away from its first weights."""
+        """A copy of the given policy, or the configured one, with its weights moved away from their initial values."""
         if self.policy is not None:
             policy = deepcopy(self.policy)
         else:
@@ -62,7 +62,7 @@ class Subject:
 
     @contextmanager
     def opened(self, engine: str) -> Iterator[VecEnv]:
-        """New envs in an engine; those that exist already are used again and not closed."""
+        """New envs in an engine; an existing env is reused and not closed."""
         steps_itself = self.is_fixed or (self.source is None and self.config.env.id.startswith(ENVPOOL))
         settings = {"rollout.engine": "auto" if steps_itself else engine}
         config = build_config(self.config.model_dump(mode="json"), settings)
@@ -76,7 +76,7 @@ class Subject:
 
 @torch.no_grad()
 def perturbed(policy: Policy, seed: int) -> Policy:
-    """First weights hide errors: biases are 0, stds alike, heads nearly 0."""
+    """Move the weights: initial ones hide errors, because biases are 0, stds equal and heads nearly 0."""
     generator = torch.Generator().manual_seed(seed)
     for parameter in policy.parameters():
         fan_in = parameter[0].numel() if parameter.dim() > 1 else 16

@@ -1,18 +1,18 @@
-"""A report on screen."""
+"""Shows a report in the terminal."""
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from surefoot.verification.report import Component, Report
+from surefoot.verification.report import Component, Measure, Report
 
 NOTHING = "\N{EN DASH}"
 _STYLES = {"ok": "green", "DIFFERS": "bold red", "not applicable": "dim"}
 
 
 def show(report: Report, console: Console) -> None:
-    """The table, then one line of summary."""
+    """Print the table and a one-line summary."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, title_justify="left", title_style="bold")
     table.title = Text(_title(report))
     table.add_column("component")
@@ -29,7 +29,7 @@ def show(report: Report, console: Console) -> None:
 
 
 def summary(report: Report) -> str:
-    """One line: what held, or what differs."""
+    """One line that says whether everything holds, or what differs."""
     compared = [part for part in report.components if part.verdict != "not applicable"]
     if not report.ok:
         return f"{report.target}: DIFFERS in {', '.join(report.differing)}"
@@ -39,7 +39,7 @@ def summary(report: Report) -> str:
 
 
 def _title(report: Report) -> str:
-    path = "native against readable" if report.path == "native" else "held to the protocol"
+    path = "native against readable" if report.path == "native" else "checked against the protocol"
     return f"surefoot verify {report.target}, seed {report.seed}: {path}"
 
 
@@ -50,13 +50,15 @@ def _cells(part: Component, is_repeated: bool) -> list[Text]:
     return [
         Text("" if is_repeated else part.name),
         compared,
-        Text(f"{part.difference:,.0f}" if part.measure == "count" else _number(part.difference)),
-        Text("bits" if part.measure == "bits" else _number(part.tolerance)),
+        Text(_number(part.difference, part.measure)),
+        Text("bits" if part.measure == "bits" else _number(part.tolerance, part.measure)),
         Text("n/a" if part.verdict == "not applicable" else part.verdict, style=_STYLES[part.verdict]),
     ]
 
 
-def _number(value: float | None) -> str:
+def _number(value: float | None, measure: Measure) -> str:
     if value is None:
         return NOTHING
+    if measure == "count":
+        return f"{value:,.0f}"
     return "0" if value == 0 else f"{value:.1e}"

@@ -1,4 +1,4 @@
-"""One env of a user's own, looked at without any adapter between: does it give what its spaces promise?"""
+"""Checks a custom env without any adapter: do its observations match its observation space?"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ STEPS = 50
 
 
 def broken_promises(env: gym.Env[Any, Any], seed: int) -> list[str]:
-    """What an env gives that is not of its observation space's shapes and types, each said once."""
+    """Observations that do not match the space's shapes and types, one message per kind of mismatch."""
     found: dict[str, None] = {}
     env.action_space.seed(seed)
     obs, info = env.reset(seed=seed)
@@ -37,7 +37,7 @@ def _action(env: gym.Env[Any, Any], info: Mapping[str, Any]) -> Any:
 def _problems(obs: Any, space: spaces.Space[Any], call: str, where: str = "observation") -> Iterator[str]:
     if isinstance(space, spaces.Dict):
         if not isinstance(obs, Mapping) or set(obs) != set(space):
-            yield f"{call} gives a {where} without exactly the keys {', '.join(map(str, space))}"
+            yield f"{call} returns a {where} whose keys are not exactly {', '.join(map(str, space))}"
             return
         for key, part in space.items():
             yield from _problems(obs[key], part, call, f"observation '{key}'")
@@ -46,9 +46,9 @@ def _problems(obs: Any, space: spaces.Space[Any], call: str, where: str = "obser
             yield from _problems(obs[number], part, call, f"observation {number}")
     elif isinstance(space, spaces.Discrete):
         if not space.contains(obs):
-            yield f"{call} gives {obs!r} for a {where} that is {space}"
+            yield f"{call} returns {obs!r} as {where}, which is not in {space}"
     elif np.shape(obs) != space.shape:
-        yield f"{call} gives a {where} of shape {np.shape(obs)}; its space has {space.shape}"
+        yield f"{call} returns a {where} of shape {np.shape(obs)}; its space has {space.shape}"
     elif not isinstance(obs, np.ndarray) or obs.dtype != space.dtype:
         given = obs.dtype if isinstance(obs, np.ndarray) else type(obs).__name__
-        yield f"{call} gives a {where} of type {given}; its space has {space.dtype}"
+        yield f"{call} returns a {where} of type {given}; its space has {space.dtype}"

@@ -1,0 +1,104 @@
+"""Samples at a kink are found, and only those; the reference leg needs no kernel."""
+
+import re
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from surefoot.core.layers import build_config
+from surefoot.policies import networks
+from surefoot.policies.memory import scan
+from surefoot.presets import load_preset
+from surefoot.verification import Report, gradients, verify
+from surefoot.verification.kinks import at_a_kink, kink_distances
+from surefoot.verification.legs import Traveler
+from surefoot.verification.subject import Subject
+
+NUDGE = 1e-6
+
+
+def kinked(function: Any, values: Tensor) -> list[int]:
+    """Indices of the samples at a kink, if rounding moves all of them by NUDGE."""
+    there = values + NUDGE
+    runs = [kink_distances(lambda each=each: function(each.requires_grad_())) for each in (values, there)]  # type: ignore[misc]
+    return at_a_kink(len(values), runs[0], runs[1:]).nonzero().flatten().tolist()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [torch.relu, functional.relu, nn.ReLU(), functional.leaky_relu, torch.abs, abs, lambda x: x.clamp(min=0)],
+)
+def test_a_sum_within_rounding_of_0_is_at_a_kink(function: Any) -> None:
+    assert kinked(function, torch.tensor([1.0, 5 * NUDGE, -5 * NUDGE, 0.0, 20 * NUDGE, -1.0])) == [1, 2, 3]
+
+
+def test_one_unit_at_its_kink_is_enough() -> None:
+    assert kinked(torch.relu, torch.tensor([[1.0, 2.0], [1.0, NUDGE], [-NUDGE, 1.0]])) == [1, 2]
+
+
+def test_a_clamp_has_a_kink_at_each_bound() -> None:
+    values = torch.tensor([0.5, 0.0, 1.0, 2.0])
+    assert kinked(lambda x: x.clamp(0, 1), values) == [1, 2]
+    assert kinked(lambda x: torch.clamp(x, max=2), values) == [3]
+
+
+@pytest.mark.parametrize("function", [torch.tanh, functional.elu, functional.silu, functional.gelu])
+def test_smooth_functions_have_no_kink(function: Any) -> None:
+    assert kinked(function, torch.zeros(3)) == []
+
+
+def test_only_what_has_a_gradient_has_a_kink() -> None:
+    assert kink_distances(lambda: torch.relu(torch.zeros(3))) == []
+
+
+@pytest.mark.parametrize("seed", [0, 3, 5])
+def test_hopper_is_clean(seed: int) -> None:
+    """With these seeds, rounding moves the sum of a relu across 0."""
+    report = verify(build_config(load_preset("Hopper-v5"), {"train.seed": seed}))
+    assert report.ok, report.differing
+    assert 0 < kinks_of(report) < 50
+
+
+def kinks_of(report: Report) -> float:
+    (part,) = (part for part in report.components if part.compared == "samples at a kink")
+    assert part.difference is not None
+    return part.difference
+
+
+def test_too_many_samples_at_a_kink_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gradients, "MOST_AT_A_KINK", 0.0)
+    report = verify(build_config({"env.id": "Pendulum-v1", "policy.activation": "relu", "policy.hidden": [512, 512]}))
+    (part,) = (part for part in report.components if part.verdict == "DIFFERS")
+    assert part.compared == "samples at a kink"
+    assert part.note.endswith("of 512 samples are left out: rounding decides their slope")
+
+
+def test_a_kink_leaves_out_its_whole_sequence() -> None:
+    settings = {"policy.memory": "gru", "policy.activation": "relu", "policy.hidden": [512, 512]}
+    report = verify(build_config({"env.id": "Pendulum-v1"}, settings))
+    assert report.ok, report.differing
+    (note,) = (part.note for part in report.components if part.compared == "samples at a kink")
+    kinked, total, left_out = map(int, re.findall(r"\d+", note))
+    assert 0 < kinked < left_out < total == 512
+
+
+@pytest.mark.parametrize("memory", ["none", "gru", "lstm"])
+def test_the_reference_needs_no_kernel(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: Any) -> Any:
+        raise AssertionError("a kernel of the core")
+
+    monkeypatch.setattr(networks, "perceptron", missing)
+    monkeypatch.setattr(scan, "_run", missing)
+    subject = Subject(build_config({"env.id": "CartPole-v1", "policy.memory": memory})).sized()
+    for is_readable in (True, False):
+        with subject.opened("local") as env:
+            traveler = Traveler(subject.config, env, subject.new_policy(env), is_readable)
+            if is_readable:
+                leg = traveler.go()
+                traveler.follow(leg, leg.policy.head.to_env)
+            else:
+                with pytest.raises(AssertionError, match="a kernel of the core"):
+                    traveler.go()
