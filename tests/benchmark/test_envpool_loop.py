@@ -5,10 +5,11 @@ import torch
 
 pytest.importorskip("envpool")
 
+from surefoot.learning.advantage import gae
+
 from surefoot.benchmark import tasks
 from surefoot.benchmark.peers.envpool_loop import EnvPoolLoop, advantages
 from surefoot.benchmark.tasks import Task
-from surefoot.learning.advantage import gae
 
 TASK = Task("small", "CartPole-v1", 8, 128, 4, 4)
 

@@ -34,7 +34,9 @@ def planned(policy: nn.Module) -> dict[str, Any]:
 def test_a_plan_names_everything_by_the_learners_names() -> None:
     normalize = NormalizeConfig(obs=True, obs_clip=5.0, returns=True)
     spec = {"a.b": VECTOR, "secret": VECTOR}
-    config = PolicyConfig(critic_obs=("secret",), encoders={"a.b": {"kind": "mlp"}}, hidden=(8,), std="state")
+    config = PolicyConfig(
+        critic_obs=("secret",), encoders={"a.b": {"kind": "mlp"}}, hidden=(8,), distribution={"std": "state"}
+    )
     policy = ActorCritic(spec, MOVES, config, normalize)
     plan = planned(policy)
     first = "preprocess.normalizers.obs/a/b"

@@ -4,11 +4,11 @@ import resource
 from pathlib import Path
 
 import pytest
+from surefoot.rollout.memory import free_memory, readable, rollout_bytes
 
 from surefoot import PPO
 from surefoot.core.errors import ConfigError
 from surefoot.core.records import Chunks
-from surefoot.rollout.memory import free_memory, readable, rollout_bytes
 from surefoot.rollout.stepwise import StepwiseCollector
 from tests.cli.processes import Process, surefoot
 from tests.envs.tasks import CounterEnv, counters
