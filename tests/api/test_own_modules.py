@@ -12,10 +12,10 @@ from surefoot.core.config import NormalizeConfig, PolicyConfig
 from surefoot.core.errors import CheckpointMismatchError, PolicyError
 from surefoot.core.records import IterationReport, Obs, State
 from surefoot.core.specs import ArraySpec, ObsSpec
+from surefoot.core.state import states
 from surefoot.policies.critics.scalar import ScalarCritic
 from surefoot.policies.distributions.categorical import CategoricalHead
 from surefoot.policies.policy import Policy, PolicyOutput
-from surefoot.training.restore import trainer_state
 from tests.envs.tasks import CounterEnv
 from tests.training.states import assert_same
 
@@ -80,7 +80,7 @@ def test_an_own_encoder_is_given_again_on_loading(tmp_path):
     loaded = PPO.load(path, encoder=Waves())
     obs = np.random.default_rng(1).normal(size=(30, 4))
     assert np.array_equal(loaded.predict(obs)[0], agent.predict(obs)[0])
-    assert_same(trainer_state(loaded.learn(32)._started()), trainer_state(agent.learn(32)._started()))
+    assert_same(states(loaded.learn(32)._started().parts()), states(agent.learn(32)._started().parts()))
 
 
 def test_a_factory_is_told_what_the_encoder_will_see():
@@ -161,7 +161,7 @@ def test_a_whole_policy_of_ones_own_learns_and_is_saved(tmp_path):
     loaded = PPO.load(path, policy=own(seed=1))
     obs = np.random.default_rng(1).normal(size=(30, 4))
     assert np.array_equal(loaded.predict(obs)[0], agent.predict(obs)[0])
-    assert_same(trainer_state(loaded.learn(64)._started()), trainer_state(agent.learn(64)._started()))
+    assert_same(states(loaded.learn(64)._started().parts()), states(agent.learn(64)._started().parts()))
     assert loaded.evaluate(2) == agent.evaluate(2)
 
 

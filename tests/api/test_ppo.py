@@ -16,9 +16,9 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from surefoot import PPO
 from surefoot.core.errors import ConfigError, EnvError, RunDirectoryError
 from surefoot.core.records import IterationReport
+from surefoot.core.state import states
 from surefoot.presets import preset_names
 from surefoot.training.checkpoint import read_checkpoint
-from surefoot.training.restore import trainer_state
 from surefoot.training.run_directory import RunDirectory
 from tests.cli.processes import Process
 from tests.cli.runs import records, saved_steps
@@ -34,7 +34,7 @@ def tiny(env: Any = "CartPole-v1", **settings: Any) -> PPO:
 
 
 def state_of(agent: PPO) -> dict[str, Any]:
-    return trainer_state(agent._started())
+    return states(agent._started().parts())
 
 
 def steps_of(agent: PPO) -> int:

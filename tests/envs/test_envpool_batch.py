@@ -21,7 +21,7 @@ from surefoot.envs.adapters.envpool_batch import EnvPoolEnvs
 from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.protocol import VecEnv, new_slot
 from surefoot.envs.protocol.steps import check_step
-from surefoot.learning.advantage import Scorer
+from surefoot.learning.scorer import Scorer
 from surefoot.rollout.stepwise import StepwiseCollector
 from tests.envs.tasks import opened
 from tests.rollout.known_policies import KnownPolicy
@@ -214,7 +214,7 @@ def test_rollouts_leave_out_resets_across_their_boundary():
     assert second.num_steps == 6
     # By hand, lambda 1 and gamma 1: three rewards of 1, V of what follows, less V of the start.
     config = PPOConfig(gamma=1.0, gae_lambda=1.0, advantage_norm="none")
-    advantage = Scorer(config, None).score(second).advantage
+    advantage = Scorer(config, None).score(second, policy.critic).advantage
     torch.testing.assert_close(advantage[1], 3 + second.last_value - second.value[1])
     assert not advantage[0].any()
 

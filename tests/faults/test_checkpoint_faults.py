@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from surefoot.training.restore import restore_trainer, trainer_state
 
 from surefoot.api import PPO
 from surefoot.core.errors import CheckpointError, CheckpointMismatchError
 from surefoot.training import migrations
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
-from surefoot.training.restore import restore_trainer, trainer_state
 from surefoot.training.run_directory import RunDirectory
 from tests.cli.processes import Process, surefoot, with_little_memory
 from tests.cli.runs import TINY, column, newest, saved_steps, train

@@ -18,7 +18,8 @@ from surefoot.core.records import Rollout
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import VecEnv
-from surefoot.learning.advantage import Scorer
+from surefoot.learning.scorer import Scorer
+from surefoot.policies.critics.scalar import ScalarCritic
 from surefoot.policies.policy import ActorCritic
 from surefoot.rollout.stepwise import StepwiseCollector
 from tests.envs.tasks import (
@@ -335,7 +336,7 @@ def test_unless_truncation_counts_as_termination():
 
 def advantages(rollout: Rollout, gamma: float = 0.5) -> torch.Tensor:
     config = PPOConfig(gamma=gamma, gae_lambda=1.0, advantage_norm="none")
-    return Scorer(config, None).score(rollout).advantage
+    return Scorer(config, None).score(rollout, ScalarCritic(1, PolicyConfig(), NormalizeConfig())).advantage
 
 
 @pytest.mark.parametrize("engine", range(4), ids=ENGINES)

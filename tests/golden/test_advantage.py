@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from surefoot.core.moments import masked_mean, masked_std, normalized
-from surefoot.learning.advantage import gae
+from surefoot.learning.estimators.gae import gae
 from surefoot.learning.reward_scaler import RewardScaler
 
 from .cases import CASES, Case, column, float64, golden

@@ -7,10 +7,11 @@ from torch import Tensor, nn
 
 from surefoot.core.config import NormalizeConfig, OptimizerConfig, PolicyConfig, PPOConfig
 from surefoot.core.records import Batch, Knobs
+from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
-from surefoot.learning.losses import approx_kl, clipped_surrogate, ppo_losses
-from surefoot.learning.optimizer import GradientStep
-from surefoot.learning.summary import WATCHED
+from surefoot.learning.terms import Losses, Objective
+from surefoot.learning.terms.surrogate import approx_kl, clipped_surrogate
+from surefoot.learning.watch import CLIP_FRACTION, POLICY_LOSS
 from surefoot.policies.critics import ValueTargets
 from surefoot.policies.critics.scalar import ScalarCritic, clipped_value_loss
 from surefoot.policies.distributions import Distribution
@@ -53,19 +54,35 @@ def sample_batch(advantage: Tensor, log_prob: Tensor) -> Batch:
     )
 
 
+class GivenOutput(Policy):
+    """A policy that says what a case gives."""
+
+    def __init__(self, log_prob: Tensor) -> None:
+        super().__init__()
+        self.critic = ScalarCritic(1, PolicyConfig(), NormalizeConfig())
+        zeros = torch.zeros_like(log_prob)
+        self.output = PolicyOutput(GivenLogProb(log_prob), zeros, zeros, ())
+
+    def forward(self, *inputs: object) -> PolicyOutput:
+        return self.output
+
+
+def ppo_losses(log_prob: Tensor, batch: Batch, clip: float) -> Losses:
+    knobs = Knobs(lr=1e-3, clip=clip, entropy_coef=0.0, value_coef=PPOConfig().value_coef)
+    return Objective.of(PPOConfig())(GivenOutput(log_prob), batch, knobs)
+
+
 @golden("ppo_clip_quadrants")
-def test_clipped_surrogate_through_ppo_losses(case: Case):
+def test_clipped_surrogate_through_the_objective(case: Case):
     advantage, clip = float64(case.given["adv"]), case.given["clip"]
     old = float64([-0.3, -1.0, -2.0, 0.4, -0.7])
     new = (float64(case.given["ratio"]).log() + old).requires_grad_()
-    critic = ScalarCritic(1, PolicyConfig(), NormalizeConfig())
-    output = PolicyOutput(GivenLogProb(new), torch.zeros_like(new), torch.zeros_like(new), ())
-    losses = ppo_losses(output, sample_batch(advantage, old), critic, Knobs(1e-3, clip, 0.0), PPOConfig())
+    losses = ppo_losses(new, sample_batch(advantage, old), clip)
     losses.total.backward()
-    case.agrees(losses.policy, "loss")
+    case.agrees(losses.watched[POLICY_LOSS], "loss")
     case.agrees(losses.total, "loss")
-    case.differs(losses.policy, "clip_only_no_min")
-    case.agrees(losses.clip_fraction, "clip_fraction")
+    case.differs(losses.watched[POLICY_LOSS], "clip_only_no_min")
+    case.agrees(losses.watched[CLIP_FRACTION], "clip_fraction")
     case.agrees(-new.grad * len(advantage), "dobjective_dlogp")
 
 
@@ -73,10 +90,8 @@ def test_clipped_surrogate_through_ppo_losses(case: Case):
 def test_clip_fraction_counts_ratios_outside_on_either_side(clip: float, fraction: float):
     log_prob = float64([1.15, 0.85, 1.25, 0.65]).log()
     zeros = torch.zeros_like(log_prob)
-    critic = ScalarCritic(1, PolicyConfig(), NormalizeConfig())
-    output = PolicyOutput(GivenLogProb(log_prob), zeros, zeros, ())
-    losses = ppo_losses(output, sample_batch(zeros, zeros), critic, Knobs(1e-3, clip, 0.0), PPOConfig())
-    assert losses.clip_fraction == fraction
+    losses = ppo_losses(log_prob, sample_batch(zeros, zeros), clip)
+    assert losses.watched[CLIP_FRACTION] == fraction
 
 
 @golden("ppo_clip_quadrants")
@@ -161,15 +176,16 @@ def _float64_by_default():
 def accumulated_loss(advantage: Tensor, micro_batch_size: int | None) -> tuple[Tensor, Tensor]:
     """Policy loss and gradient of one step of the learner over micro-batches."""
     policy = RatioOne()
-    config = PPOConfig(micro_batch_size=micro_batch_size, advantage_norm="none", value_coef=0.0, max_grad_norm=None)
+    config = PPOConfig(micro_batch_size=micro_batch_size, advantage_norm="none", max_grad_norm=None)
     gradient = GradientStep(policy, OptimizerConfig(), config.max_grad_norm)
-    learner = Learner(policy, gradient, config, NormalizeConfig(), seed=0)
+    learner = Learner(policy, Objective.of(config), gradient, config, NormalizeConfig(), seed=0)
     action = torch.linspace(-1, 2, len(advantage)).unsqueeze(-1)
     batch = replace(sample_batch(advantage, torch.zeros_like(advantage)), action=action)
     log_prob = policy(batch.obs, (), batch.episode_start).distribution.log_prob(action).detach()
-    watched = learner._step(replace(batch, log_prob=log_prob), Knobs(1e-3, 0.2, 0.0))
+    knobs = Knobs(lr=1e-3, clip=0.2, entropy_coef=0.0, value_coef=0.0)
+    watched = learner._step(replace(batch, log_prob=log_prob), knobs)
     # After the first step Adam's first moment is a known share of the gradient.
-    return watched[WATCHED.index("policy")], gradient.state()["exp_avg"]["mean"]
+    return watched[POLICY_LOSS], gradient.state()["adam"]["exp_avg"]["mean"]
 
 
 @golden("grad_accum_mean_of_means")

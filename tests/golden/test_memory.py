@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from surefoot.core.config import MemoryConfig, NormalizeConfig, PolicyConfig
+from surefoot.core.config import NormalizeConfig, PolicyConfig
+from surefoot.core.parts import PartSettings
 from surefoot.core.records import Chunks, State
 from surefoot.core.specs import ArraySpec
 from surefoot.policies.memory import Memory
@@ -32,7 +33,7 @@ class Leaky(Memory):
 def leaky_policy() -> ActorCritic:
     """V = h."""
     policy = ActorCritic(ONE, ONE, PolicyConfig(hidden=(), share_trunk=True), NormalizeConfig())
-    policy.actor_body.memory = Leaky(1, MemoryConfig())
+    policy.actor_body.memory = Leaky(1, PartSettings())
     policy._actor_parts = 1
     with torch.no_grad():
         policy.critic.head.weight.fill_(1.0)

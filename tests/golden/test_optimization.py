@@ -2,11 +2,12 @@ import pytest
 import torch
 from torch import nn
 
-from surefoot.core.config import NormalizeConfig, OptimizerConfig, PolicyConfig, PPOConfig
+from surefoot.core.config import NormalizeConfig, OptimizerConfig, PolicyConfig
+from surefoot.core.layers import build_config
 from surefoot.core.philox import permutations
-from surefoot.core.records import Progress, Targets
+from surefoot.core.records import Knobs, Progress, Targets
 from surefoot.core.specs import ArraySpec
-from surefoot.learning.optimizer import GradientStep
+from surefoot.learning.gradient import GradientStep
 from surefoot.learning.schedules import Schedules
 from surefoot.policies.policy import ActorCritic
 from surefoot.rollout.minibatches import flatten, minibatches
@@ -26,7 +27,7 @@ class Numbers(nn.Module):
 @golden("lr_anneal")
 def test_linear_schedule_of_a_run(case: Case):
     num_updates, rollout_size = case.given["n_updates"], 100
-    schedules = Schedules(PPOConfig(), OptimizerConfig(lr=case.given["lr0"], lr_schedule="linear"))
+    schedules = Schedules(build_config({"optimizer.lr": case.given["lr0"], "schedules.lr": "linear"}))
     progress, rates = Progress(0, num_updates * rollout_size), []
     while not progress.is_done:
         rates.append(schedules.at(progress).lr)
@@ -41,11 +42,11 @@ def test_gradients_are_clipped_by_their_global_norm(case: Case):
     config = OptimizerConfig()
     gradient = GradientStep(module, config, case.given["max_norm"])
     gradient.add(sum((g[0] * p).sum() for g, p in zip(case.given["grads"], module.values, strict=True)))
-    norm, skipped = gradient.step()
-    case.agrees(norm, "norm")
-    assert skipped == 0
+    watched = gradient.step(Knobs(lr=config.lr))
+    case.agrees(watched["grad_norm"], "norm")
+    assert watched["skipped"] == 0
     # After the first step Adam's first moment is a known share of the gradient that it was given.
-    clipped = torch.stack(list(gradient.state()["exp_avg"].values())) / (1 - config.betas[0])
+    clipped = torch.stack(list(gradient.state()["adam"]["exp_avg"].values())) / (1 - config.betas[0])
     case.agrees(clipped, "clipped")
     case.differs(clipped, "per_tensor")
 
@@ -54,10 +55,10 @@ def test_gradients_are_clipped_by_their_global_norm(case: Case):
 @pytest.mark.parametrize(("eps", "key"), [(1e-5, "eps_1e_5"), (1e-8, "eps_1e_8")])
 def test_epsilon_of_adam(case: Case, eps: float, key: str):
     module = Numbers(0.0)
-    gradient = GradientStep(module, OptimizerConfig(lr=case.given["lr"], adam_eps=eps), None)
+    gradient = GradientStep(module, OptimizerConfig(adam_eps=eps), None)
     for _ in range(case.given["step"]):
         gradient.add((case.given["g"] * module.values[0]).sum())
-        gradient.step()
+        gradient.step(Knobs(lr=case.given["lr"]))
     case.agrees(-module.values[0].squeeze(), key)
 
 

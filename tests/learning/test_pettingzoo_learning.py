@@ -8,13 +8,14 @@ import torch
 from torch import Tensor
 
 from surefoot.compose import Specs, build_policy, build_trainer
-from surefoot.core.config import Config
+from surefoot.core.config import Config, NormalizeConfig, PolicyConfig
 from surefoot.core.layers import build_config
 from surefoot.core.records import Learned, Rollout
 from surefoot.envs.adapters.pettingzoo_parallel import PettingZooEnvs
 from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.evaluate import evaluate
-from surefoot.learning.advantage import Scorer
+from surefoot.learning.scorer import Scorer
+from surefoot.policies.critics.scalar import ScalarCritic
 from surefoot.training.trainer import Trainer
 from tests.envs.teams import Script, teams
 from tests.learning.rota import HORIZON, SHIFTS, Rota
@@ -64,12 +65,12 @@ PAIR: Script = {"ann": "aaaaaaL", "bob": "aaaaT"}
 
 def learned(trainer: Trainer, rollout: Rollout) -> tuple[Learned, dict[str, Tensor]]:
     """What an update makes of a rollout: its statistics, and every weight and running moment."""
-    targets = trainer.scorer.score(rollout)
+    targets = trainer.scorer.score(rollout, trainer.policy.critic)
     result = trainer.learner.learn(rollout, targets, trainer.schedules.at(trainer.progress))
     state = {name: value.clone() for name, value in trainer.policy.state_dict().items()}
-    scaler = trainer.scorer.reward_scaler
+    scaler = trainer.scorer.state()["reward_scaler"]
     assert scaler is not None
-    return result, state | {f"reward {name}": value for name, value in scaler.state().items() if name != "carried"}
+    return result, state | {f"reward {name}": value for name, value in scaler.items() if name != "carried"}
 
 
 def copied(rollout: Rollout) -> Rollout:
@@ -103,7 +104,9 @@ def columns(rollout: Rollout, rows: int) -> dict[str, Tensor]:
     names = ("obs", "action", "log_prob", "value", "reward", "terminated", "truncated", "final_value", "episode_start")
     found = {name: getattr(rollout, name)[:, :rows] for name in (*names, "valid")}
     scorer = Scorer(configured(ppo={"advantage_norm": "none"}).ppo, None)
-    return found | {"advantage": scorer.score(rollout).advantage[:, :rows]}
+    return found | {
+        "advantage": scorer.score(rollout, ScalarCritic(1, PolicyConfig(), NormalizeConfig())).advantage[:, :rows]
+    }
 
 
 @pytest.mark.parametrize("line", ["aaT", "aL", "aag", "..aaL", "......."])

@@ -8,12 +8,13 @@ import torch
 from surefoot.core.config import NormalizeConfig, OptimizerConfig, PolicyConfig, PPOConfig
 from surefoot.core.records import Knobs, Rollout, RolloutStats, Targets
 from surefoot.core.specs import ArraySpec
+from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
-from surefoot.learning.optimizer import GradientStep
+from surefoot.learning.terms import Objective
 from surefoot.policies.policy import ActorCritic
 
 STEPS, ROWS = 16, 4
-KNOBS = Knobs(lr=3e-3, clip=0.2, entropy_coef=0.0)
+KNOBS = Knobs(lr=3e-3, clip=0.2, entropy_coef=0.0, value_coef=0.5)
 
 
 def build(ppo: PPOConfig | None = None, **normalize) -> Learner:
@@ -22,7 +23,8 @@ def build(ppo: PPOConfig | None = None, **normalize) -> Learner:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         policy = ActorCritic(ArraySpec("box", (3,), "float32"), ArraySpec("box", (2,), "float32"), config, normal)
-    return Learner(policy, GradientStep(policy, OptimizerConfig(), ppo.max_grad_norm), ppo, normal, seed=5)
+    gradient = GradientStep(policy, OptimizerConfig(), ppo.max_grad_norm)
+    return Learner(policy, Objective.of(ppo), gradient, ppo, normal, seed=5)
 
 
 def collected(policy: ActorCritic, valid: torch.Tensor | None = None) -> tuple[Rollout, Targets]:
@@ -111,7 +113,7 @@ def test_invalid_samples_teach_nothing():
 def test_the_update_stops_after_the_epoch_that_passed_the_target():
     ppo = PPOConfig(epochs=10, batch_size=16, target_kl=1e-3)
     learner = build(ppo)
-    learned = learner.learn(*collected(learner.policy), replace(KNOBS, lr=0.03))
+    learned = learner.learn(*collected(learner.policy), Knobs(KNOBS, lr=0.03))
     assert learned.epochs < 10
     assert learned.approx_kl > 1e-3
     patient = build(ppo.model_copy(update={"target_kl": 1e3}))
@@ -163,11 +165,12 @@ def test_return_statistics_of_this_or_of_the_previous_rollout(return_stats):
 
 def test_advantages_can_be_normalized_minibatch_by_minibatch():
     # Then their scale and offset do not matter.
-    ppo = PPOConfig(epochs=2, batch_size=16, advantage_norm="minibatch", value_coef=0.0)
+    ppo = PPOConfig(epochs=2, batch_size=16, advantage_norm="minibatch")
+    knobs = Knobs(KNOBS, value_coef=0.0)
     plain, scaled = build(ppo), build(ppo)
     rollout, targets = collected(plain.policy)
-    plain.learn(rollout, targets, KNOBS)
-    scaled.learn(rollout, replace(targets, advantage=100 * targets.advantage + 7), KNOBS)
+    plain.learn(rollout, targets, knobs)
+    scaled.learn(rollout, replace(targets, advantage=100 * targets.advantage + 7), knobs)
     torch.testing.assert_close(weights(scaled), weights(plain), rtol=1e-3, atol=1e-4)
 
 
@@ -182,7 +185,7 @@ def test_a_minibatch_of_one_is_no_trouble():
 def test_the_entropy_bonus_widens_the_policy():
     narrow, wide = build(), build()
     for learner, coefficient in ((narrow, 0.0), (wide, 1.0)):
-        learner.learn(*collected(learner.policy), replace(KNOBS, entropy_coef=coefficient))
+        learner.learn(*collected(learner.policy), Knobs(KNOBS, entropy_coef=coefficient))
     assert wide.policy.head.log_std.mean() > narrow.policy.head.log_std.mean()
 
 

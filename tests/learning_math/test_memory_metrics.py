@@ -64,7 +64,7 @@ def drift_of(offsets: list[float], shift_within: float) -> list[dict[str, float]
         rollout = trainer.collector.collect(trainer.policy)
         rollout.obs.copy_(torch.randn(rollout.obs.shape, generator=generator) + offset)
         rollout.obs[200:] += shift_within
-        targets = trainer.scorer.score(rollout)
+        targets = trainer.scorer.score(rollout, trainer.policy.critic)
         batch = samples_of(rollout, targets, agent.config.ppo).batch
         rollout = type(rollout)(**vars(rollout) | {"obs_moments": None})
         found.append(absorb_obs(trainer.policy, batch, rollout))

@@ -34,7 +34,7 @@ def agent(env: Any = "Pendulum-v1", **settings: Any) -> PPO:
 def one_minibatch(owner: PPO) -> Batch:
     trainer = owner._started()
     rollout = trainer.collector.collect(trainer.policy)
-    return next(minibatches(flatten(rollout, trainer.scorer.score(rollout)), 32))
+    return next(minibatches(flatten(rollout, trainer.scorer.score(rollout, trainer.policy.critic)), 32))
 
 
 @pytest.mark.parametrize("advantage_norm", ["rollout", "minibatch", "none"])
@@ -43,7 +43,7 @@ def test_a_gradient_step_never_waits_for_the_device(env: str, advantage_norm: st
     owner = agent(env, advantage_norm=advantage_norm, clip_value=0.2, entropy_coef=0.01, returns=True)
     minibatch = one_minibatch(owner)
     with Operations() as operations:
-        owner._started().learner._step(minibatch, Knobs(1e-3, 0.2, 0.01))
+        owner._started().learner._step(minibatch, Knobs(lr=1e-3, clip=0.2, entropy_coef=0.01, value_coef=0.5))
     assert operations.count["aten._local_scalar_dense.default"] == 0
     assert operations.count["aten.nonzero.default"] == 0
     assert sum(operations.count.values()) > 50
@@ -53,7 +53,7 @@ def test_the_optimizer_is_one_fused_kernel() -> None:
     owner = agent()
     minibatch = one_minibatch(owner)
     with Operations() as operations:
-        owner._started().learner._step(minibatch, Knobs(1e-3, 0.2, 0.0))
+        owner._started().learner._step(minibatch, Knobs(lr=1e-3, clip=0.2, entropy_coef=0.0, value_coef=0.5))
     assert operations.count["aten._fused_adam_.default"] == 1
 
 

@@ -7,8 +7,8 @@ import torch
 from surefoot.compose import Specs, build_env, build_policy
 from surefoot.core.config import Config
 from surefoot.core.layers import build_config
-from surefoot.learning.threads import set_learning_threads, torch_threads
-from surefoot.native.kernels import kernel_threads, readable_only, set_kernel_threads
+from surefoot.learning.execution import execution_of, learning_threads
+from surefoot.native.kernels import kernel_threads, readable_only
 from surefoot.policies.policy import Policy
 
 
@@ -22,7 +22,7 @@ def made(batch_size: int, policy: dict[str, Any], **ppo: Any) -> tuple[Policy, C
 
 def threads_of(*arguments: Any, **ppo: Any) -> int:
     policy, config = made(*arguments, **ppo)
-    return torch_threads(policy, config.ppo, 8)
+    return learning_threads(policy, config.ppo, 8)
 
 
 def test_torch_has_threads_where_it_has_work() -> None:
@@ -38,16 +38,16 @@ def test_torch_has_threads_where_it_has_work() -> None:
 
 
 def test_what_is_asked_for_is_set() -> None:
-    before = torch.get_num_threads()
+    before = torch.get_num_threads(), kernel_threads().count
     policy, config = made(64, {"hidden": [512, 512]})
-    try:
-        set_learning_threads(
-            policy, config.model_copy(update={"train": config.train.model_copy(update={"threads": 3})})
-        )
-        assert torch.get_num_threads() == kernel_threads().count == 3
-    finally:
-        torch.set_num_threads(before)
-        set_kernel_threads(1)
+    asked = config.model_copy(update={"train": config.train.model_copy(update={"threads": 3})})
+    for keeps_cores_busy, collecting in ((True, 1), (False, 3)):
+        execution = execution_of(asked, policy, keeps_cores_busy)
+        with execution.learning():
+            assert torch.get_num_threads() == kernel_threads().count == 3
+        with execution.collecting():
+            assert torch.get_num_threads() == collecting
+        assert (torch.get_num_threads(), kernel_threads().count) == before
 
 
 def test_first_weights_are_the_same_whatever_torch_is_set_to() -> None:

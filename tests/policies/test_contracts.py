@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from surefoot.core.config import EncoderConfig, NormalizeConfig, PolicyConfig
+from surefoot.core.config import NormalizeConfig, PolicyConfig
+from surefoot.core.parts import settings_class
 from surefoot.core.specs import ArraySpec, ObsSpec
 from surefoot.policies.critics import ValueTargets, critics
 from surefoot.policies.distributions import DistributionHead, distributions
@@ -94,7 +95,7 @@ class TestDistribution:
 
 @pytest.mark.parametrize("name", encoders.names())
 def test_encoder(name: str) -> None:
-    config, policy = EncoderConfig(), PolicyConfig()
+    config, policy = settings_class("surefoot.policies.encoders", name)(kind=name), PolicyConfig()
     fitting = []
     for spec in OBSERVATIONS:
         try:

@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from surefoot.core.config import NormalizeConfig, PolicyConfig
+from surefoot.core.config import NormalizeConfig
 from surefoot.core.errors import ConfigError, PolicyError
+from surefoot.core.layers import build_config
 from surefoot.core.specs import ArraySpec, ObsSpec
 from surefoot.policies.policy import ActorCritic
 
@@ -15,7 +16,7 @@ CHOICE = ArraySpec("discrete", (), "int64", sizes=(3,), start=(0,))
 
 
 def build(obs: ObsSpec, action: ArraySpec = CHOICE, **settings: object) -> ActorCritic:
-    return ActorCritic(obs, action, PolicyConfig(**settings), NormalizeConfig())
+    return ActorCritic(obs, action, build_config({"policy": settings}).policy, NormalizeConfig())
 
 
 def outputs(policy: ActorCritic, obs: object) -> tuple[torch.Tensor, torch.Tensor]:
@@ -69,18 +70,18 @@ def test_distributions_refuse_other_action_spaces() -> None:
 
 
 def test_initial_std_by_groups() -> None:
-    policy = build(VECTOR, MOVES, log_std=-1.0, log_std_groups={"0:2": 0.5, "5:6": -2.0})
+    policy = build(VECTOR, MOVES, distribution={"log_std": -1.0, "log_std_groups": {"0:2": 0.5, "5:6": -2.0}})
     std = policy(torch.zeros(1, 3), (), torch.zeros(1, dtype=torch.bool)).distribution.std
     assert torch.allclose(std.log(), torch.tensor([0.5, 0.5, -1.0, -1.0, -1.0, -2.0]), atol=1e-5)
 
 
 def test_group_past_the_action_is_refused() -> None:
     with pytest.raises(ConfigError, match="reaches past"):
-        build(VECTOR, MOVES, log_std_groups={"4:7": 0.0})
+        build(VECTOR, MOVES, distribution={"log_std_groups": {"4:7": 0.0}})
 
 
 def test_std_has_a_floor_and_its_gradient_lives_there() -> None:
-    policy = build(VECTOR, MOVES, std_floor=0.05)
+    policy = build(VECTOR, MOVES, distribution={"std_floor": 0.05})
     with torch.no_grad():
         policy.head.log_std.fill_(-4.0)
     distribution = policy(torch.zeros(1, 3), (), torch.zeros(1, dtype=torch.bool)).distribution
@@ -91,7 +92,7 @@ def test_std_has_a_floor_and_its_gradient_lives_there() -> None:
 
 @pytest.mark.parametrize("std", ["fixed", "learned", "state"])
 def test_kinds_of_std(std: str) -> None:
-    policy = build(VECTOR, MOVES, std=std, log_std=-0.7)
+    policy = build(VECTOR, MOVES, distribution={"std": std, "log_std": -0.7})
     distribution = policy(torch.randn(4, 3), (), torch.zeros(4, dtype=torch.bool)).distribution
     assert torch.allclose(distribution.std.log(), torch.tensor(-0.7), atol=0.05)
     assert policy.head.log_std.requires_grad == (std == "learned")

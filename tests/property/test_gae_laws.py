@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from surefoot.core.moments import normalized
-from surefoot.learning.advantage import gae
+from surefoot.learning.estimators.gae import gae
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,16 @@ from hypothesis import strategies as st
 from surefoot.core.config import NormalizeConfig, OptimizerConfig, PolicyConfig, PPOConfig
 from surefoot.core.records import Batch, Knobs
 from surefoot.core.specs import ArraySpec
+from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
-from surefoot.learning.optimizer import GradientStep
+from surefoot.learning.terms import Objective
 from surefoot.policies.critics import critics
 from surefoot.policies.distributions import distributions
 from surefoot.policies.policy import ActorCritic
 
 from .heads import ACTION_SPECS, drawn_noise
 
-KNOBS = Knobs(lr=1e-3, clip=0.2, entropy_coef=0.01)
+KNOBS = Knobs(lr=1e-3, clip=0.2, entropy_coef=0.01, value_coef=0.5)
 
 
 def tiny_policy(distribution: str, seed: int) -> ActorCritic:
@@ -49,14 +50,15 @@ def random_batch(policy: ActorCritic, size: int, seed: int) -> Batch:
         )
 
 
-def gradient_of(policy: ActorCritic, batch: Batch, config: PPOConfig) -> tuple[torch.Tensor, torch.Tensor]:
+def gradient_of(policy: ActorCritic, batch: Batch, config: PPOConfig) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
     """What one step of the learner watched, and its gradient."""
     policy = copy.deepcopy(policy)
     optimizer = OptimizerConfig()
-    learner = Learner(policy, GradientStep(policy, optimizer, None), config, NormalizeConfig(), seed=0)
+    gradient = GradientStep(policy, optimizer, None)
+    learner = Learner(policy, Objective.of(config), gradient, config, NormalizeConfig(), seed=0)
     watched = learner._step(batch, KNOBS)
     # After the first step Adam's first moment is a known share of the gradient.
-    moments = learner.gradient.state()["exp_avg"].values()
+    moments = learner.gradient.state()["adam"]["exp_avg"].values()
     return watched, torch.cat([moment.flatten() for moment in moments]) / (1 - optimizer.betas[0])
 
 

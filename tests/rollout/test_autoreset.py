@@ -16,7 +16,8 @@ from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.make import gymnasium_factory
 from surefoot.envs.protocol import VecEnv
-from surefoot.learning.advantage import Scorer
+from surefoot.learning.scorer import Scorer
+from surefoot.policies.critics.scalar import ScalarCritic
 from surefoot.policies.policy import ActorCritic, Policy
 from surefoot.rollout.minibatches import flatten
 from surefoot.rollout.stepwise import StepwiseCollector
@@ -29,7 +30,7 @@ GAMMA, LAMBDA = 0.9, 0.8
 
 def advantages(rollout: Rollout) -> Tensor:
     config = PPOConfig(gamma=GAMMA, gae_lambda=LAMBDA, advantage_norm="none")
-    return Scorer(config, None).score(rollout).advantage
+    return Scorer(config, None).score(rollout, ScalarCritic(1, PolicyConfig(), NormalizeConfig())).advantage
 
 
 def columns(rollout: Rollout) -> dict[str, Tensor]:
@@ -155,7 +156,8 @@ def test_statistics_count_what_happened(mode):
 def test_only_valid_samples_are_learned_from():
     vector = SyncVectorEnv(factories(3), autoreset_mode=AutoresetMode.NEXT_STEP)
     rollout = collected(GymnasiumVectorEnv(vector, seed=3), KnownPolicy(counters(1).action_spec), 24)
-    targets = Scorer(PPOConfig(gamma=GAMMA, gae_lambda=LAMBDA), None).score(rollout)
+    critic = ScalarCritic(1, PolicyConfig(), NormalizeConfig())
+    targets = Scorer(PPOConfig(gamma=GAMMA, gae_lambda=LAMBDA), None).score(rollout, critic)
     batch = flatten(rollout, targets)
     assert len(batch) == rollout.num_steps < 3 * 24
     # Rewards of reset steps are 0; values are codes and a half, so each sample is one place, seen once.

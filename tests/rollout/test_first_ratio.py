@@ -84,7 +84,8 @@ def test_every_distribution(kind, share_trunk):
 @pytest.mark.parametrize("bounds", ["clip", "rescale"])
 def test_every_gaussian(std, bounds):
     env = counters(3, actions="uneven box")
-    assert_ratio_is_one(env, built(env, std=std, action_bounds=bounds, log_std=-0.5, log_std_groups={"1:2": 0.5}))
+    gaussian = {"std": std, "action_bounds": bounds, "log_std": -0.5, "log_std_groups": {"1:2": 0.5}}
+    assert_ratio_is_one(env, built(env, distribution=gaussian))
 
 
 @pytest.mark.parametrize("actions", MASKED)

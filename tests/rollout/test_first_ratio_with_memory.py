@@ -37,7 +37,8 @@ TASKS = {
 
 
 def configured(kind: str, form: str, distribution: str, engine: str, ppo: Any = None, **policy: Any) -> Config:
-    memory = {"kind": kind, "hidden_size": 12, "layers": 2, "shared": policy.pop("shared", False)}
+    sizes = {} if kind == "none" else {"hidden_size": 12, "layers": 2}
+    memory = {"kind": kind, "shared": policy.pop("shared", False), **sizes}
     return build_config(
         {
             "env": TASKS[form, distribution],
@@ -117,7 +118,7 @@ def test_cameras_beside_numbers(kind, distribution):
     source = partial(CounterEnv, form="picture dict", actions="box", lengths=(13, 7))
     policy = {"encoders": {"camera": {"kind": "conv", "channels": (4,), "kernels": (3,), "strides": (2,)}}}
     config = configured(kind, "dict", "gaussian", "local", **policy)
-    config = config.model_copy(update={"policy": config.policy.model_copy(update={"distribution": distribution})})
+    config = build_config(config.model_dump(mode="json"), {"policy.distribution": distribution})
     for rollout, made in rollouts(config, source=source):
         assert largest_difference(rollout, made, config) < TOLERANCE
 

@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pytest
 import torch
+from surefoot.rollout.one_torch_thread import OneTorchThread
 
 from surefoot.compose import Specs, build_collector, build_env, build_policy, build_trainer, describe_rollouts
 from surefoot.core.config import Config
@@ -23,7 +24,6 @@ from surefoot.policies.encoders.identity import IdentityEncoder
 from surefoot.policies.policy import Policy
 from surefoot.rollout.collector import Collector
 from surefoot.rollout.native import NativeCollector
-from surefoot.rollout.one_torch_thread import OneTorchThread
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.run import Run
 

@@ -1,11 +1,11 @@
 """The loop, its hooks, and when things are due."""
 
 import pytest
+from surefoot.training.restore import restore_trainer, trainer_state
 
 from surefoot.api import PPO
 from surefoot.core.records import IterationReport
 from surefoot.training.hooks import Every
-from surefoot.training.restore import restore_trainer, trainer_state
 from surefoot.training.trainer import Trainer
 from tests.training.states import assert_same
 

@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from surefoot.core.config import MemoryConfig
 from surefoot.core.records import Chunks, State
 from surefoot.policies.memory import Memory, memories
 from surefoot.policies.memory.recurrent import Recurrent
@@ -16,7 +15,7 @@ RECURRENT = [name for name in memories.names() if issubclass(memories[name], Rec
 
 def built(name: str, layers: int = 2) -> Memory:
     torch.manual_seed(3)
-    memory = memories[name](FEATURES, MemoryConfig(kind=name, hidden_size=HIDDEN, layers=layers))
+    memory = memories[name](FEATURES, Recurrent.Settings(kind=name, hidden_size=HIDDEN, layers=layers))
     memory.orthogonal_()
     return memory
 

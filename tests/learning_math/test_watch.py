@@ -6,11 +6,12 @@ import pytest
 import torch
 
 from surefoot.core.records import Batch, Knobs
-from surefoot.learning.summary import WATCHED, summarize
+from surefoot.learning.watch import CLIP_FRACTION, ENTROPY_LOSS, GRAD_NORM, KL, POLICY_LOSS, SKIPPED, VALUE_LOSS, Watch
 from surefoot.policies.policy import Policy, PolicyOutput
 from surefoot.rollout.minibatches import FlatSamples
 
 KNOBS = Knobs(lr=0.1, clip=0.2, entropy_coef=0.0)
+WATCHED = (POLICY_LOSS, VALUE_LOSS, ENTROPY_LOSS, KL, CLIP_FRACTION, GRAD_NORM)
 
 
 class Silent(Policy):
@@ -30,10 +31,14 @@ def batch_of(value: list[float], returns: list[float]) -> Batch:
 
 
 def summary(value: list[float], returns: list[float], skips: list[list[float]]) -> object:
-    epochs = [torch.tensor([[0.0] * len(WATCHED) + [1.0, skip] for skip in epoch]) for epoch in skips]
+    watch = Watch()
+    for epoch in skips:
+        for skip in epoch:
+            watch.add(dict.fromkeys(WATCHED, torch.zeros(())) | {SKIPPED: torch.tensor(skip)}, 1 / len(epoch))
+        watch.end_epoch()
     policy = Silent.__new__(Silent)
     torch.nn.Module.__init__(policy)
-    return summarize(epochs, FlatSamples(batch_of(value, returns)), policy, KNOBS, {})
+    return watch.summary(FlatSamples(batch_of(value, returns)), policy, KNOBS, {})
 
 
 def test_the_value_error_is_the_spread_of_the_errors_as_a_share_of_the_returns():

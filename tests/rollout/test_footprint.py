@@ -4,12 +4,13 @@ import resource
 from pathlib import Path
 
 import pytest
+from surefoot.rollout.memory import readable, rollout_bytes
 
 from surefoot import PPO
 from surefoot.core.errors import ConfigError
 from surefoot.core.ram import free_ram, readable
 from surefoot.core.records import Chunks
-from surefoot.rollout.memory import rollout_bytes
+from surefoot.rollout.footprint import rollout_bytes
 from surefoot.rollout.stepwise import StepwiseCollector
 from tests.cli.processes import Process, surefoot
 from tests.envs.tasks import CounterEnv, counters

@@ -7,7 +7,8 @@ from torch import nn
 
 from surefoot.core.config import OptimizerConfig
 from surefoot.core.errors import CheckpointMismatchError
-from surefoot.learning.optimizer import GradientStep
+from surefoot.core.records import Knobs
+from surefoot.learning.gradient import GradientStep
 
 
 def network(seed: int = 0) -> nn.Sequential:
@@ -20,10 +21,13 @@ def inputs(step: int) -> torch.Tensor:
     return torch.randn(7, 3, generator=torch.Generator().manual_seed(step))
 
 
-def train(module: nn.Module, gradient: GradientStep, steps: range) -> None:
+KNOBS = Knobs(lr=3e-4)
+
+
+def train(module: nn.Module, gradient: GradientStep, steps: range, knobs: Knobs = KNOBS) -> None:
     for step in steps:
         gradient.add(module(inputs(step)).square().mean())
-        gradient.step()
+        gradient.step(knobs)
 
 
 def weights(module: nn.Module) -> list[torch.Tensor]:
@@ -33,7 +37,7 @@ def weights(module: nn.Module) -> list[torch.Tensor]:
 @pytest.mark.parametrize("algorithm", ["adam", "adamw"])
 @pytest.mark.parametrize("max_norm", [0.1, None])
 def test_steps_are_those_of_torch_with_a_global_clip(algorithm, max_norm):
-    config = OptimizerConfig(algorithm=algorithm, lr=0.01, adam_eps=1e-5, betas=(0.8, 0.9), weight_decay=0.1)
+    config = OptimizerConfig(algorithm=algorithm, adam_eps=1e-5, betas=(0.8, 0.9), weight_decay=0.1)
     ours, theirs = network(), network()
     gradient = GradientStep(ours, config, max_norm)
     kind = torch.optim.Adam if algorithm == "adam" else torch.optim.AdamW
@@ -43,7 +47,7 @@ def test_steps_are_those_of_torch_with_a_global_clip(algorithm, max_norm):
         theirs(inputs(step)).square().mean().backward()
         torch.nn.utils.clip_grad_norm_(theirs.parameters(), max_norm or math.inf)
         optimizer.step()
-    train(ours, gradient, range(20))
+    train(ours, gradient, range(20), Knobs(lr=0.01))
     torch.testing.assert_close(weights(ours), weights(theirs), rtol=1e-5, atol=1e-6)
 
 
@@ -54,9 +58,9 @@ def test_the_norm_is_that_before_the_clip():
     pieces = torch.autograd.grad(loss, list(module.parameters()), retain_graph=True)
     expected = torch.cat([piece.flatten() for piece in pieces]).norm().item()
     gradient.add(loss)
-    norm, skipped = gradient.step().tolist()
-    assert norm == pytest.approx(expected)
-    assert skipped == 0
+    watched = gradient.step(KNOBS)
+    assert watched["grad_norm"].item() == pytest.approx(expected)
+    assert watched["skipped"] == 0
 
 
 def test_shares_of_a_loss_add_up():
@@ -65,7 +69,7 @@ def test_shares_of_a_loss_add_up():
     whole_step.add(whole(inputs(0)).square().mean())
     for part in inputs(0).split(3):
         parts_step.add(parts(part).square().mean(), len(part) / 7)
-    torch.testing.assert_close(parts_step.step(), whole_step.step())
+    torch.testing.assert_close(parts_step.step(KNOBS), whole_step.step(KNOBS))
     torch.testing.assert_close(weights(parts), weights(whole))
 
 
@@ -74,7 +78,7 @@ def test_parameters_that_a_loss_does_not_touch_have_no_gradient():
     gradient = GradientStep(module, OptimizerConfig(), None)
     gradient.add(module[0](inputs(0)).square().mean())
     before = weights(module)
-    gradient.step()
+    gradient.step(KNOBS)
     assert [torch.equal(a, b) for a, b in zip(weights(module), before, strict=True)] == [False, False, True, True]
 
 
@@ -88,9 +92,9 @@ def test_a_bad_gradient_is_skipped_as_if_it_had_never_been(bad, max_norm):
         train(module, gradient, range(3))
     before = copy.deepcopy(disturbed_step.state())
     disturbed_step.add(disturbed(inputs(9)).square().mean() * bad)
-    assert disturbed_step.step()[1] == 1
+    assert disturbed_step.step(KNOBS)["skipped"] == 1
     after = disturbed_step.state()
-    assert torch.equal(before["step"], after["step"])
+    assert torch.equal(before["adam"]["step"], after["adam"]["step"])
     train(disturbed, disturbed_step, range(3, 6))
     train(calm, calm_step, range(3, 6))
     assert all(torch.equal(a, b) for a, b in zip(weights(disturbed), weights(calm), strict=True))
@@ -101,7 +105,7 @@ def test_the_very_first_gradient_may_be_bad():
     before = weights(module)
     gradient = GradientStep(module, OptimizerConfig(), 0.5)
     gradient.add(module(inputs(0)).sum() * math.nan)
-    assert gradient.step()[1] == 1
+    assert gradient.step(KNOBS)["skipped"] == 1
     assert all(torch.equal(a, b) for a, b in zip(weights(module), before, strict=True))
     train(module, gradient, range(3))
     assert all(weight.isfinite().all() for weight in weights(module))
@@ -117,12 +121,12 @@ def test_building_it_changes_no_weight_and_no_result():
 def test_weights_can_be_loaded_and_rescaled_in_place_afterwards():
     # PopArt and checkpoints write into the weights; they must remain views of what the optimizer steps.
     module, other = network(), network(1)
-    gradient = GradientStep(module, OptimizerConfig(lr=0.1), None)
+    gradient = GradientStep(module, OptimizerConfig(), None)
     module.load_state_dict(other.state_dict())
     with torch.no_grad():
         module[0].weight.mul_(2)
     before = weights(module)
-    train(module, gradient, range(1))
+    train(module, gradient, range(1), Knobs(lr=0.1))
     assert all((a != b).any() for a, b in zip(weights(module), before, strict=True))
     torch.testing.assert_close(weights(module), before, rtol=0, atol=0.11)
 
@@ -163,22 +167,21 @@ def test_a_state_of_before_the_first_step_forgets_the_moments():
 
 def test_a_restore_never_overwrites_the_configured_learning_rate():
     module = network()
-    gradient = GradientStep(module, OptimizerConfig(lr=1e-3), None)
-    train(module, gradient, range(2))
+    gradient = GradientStep(module, OptimizerConfig(), None)
+    train(module, gradient, range(2), Knobs(lr=1e-3))
     resumed = network()
-    resumed_gradient = GradientStep(resumed, OptimizerConfig(lr=0.5), None)
+    resumed_gradient = GradientStep(resumed, OptimizerConfig(), None)
     resumed_gradient.load_state(gradient.state())
     before = weights(resumed)
-    train(resumed, resumed_gradient, range(1))
+    train(resumed, resumed_gradient, range(1), Knobs(lr=0.5))
     assert max(float((a - b).abs().max()) for a, b in zip(weights(resumed), before, strict=True)) > 0.1
 
 
-def test_set_lr_counts_from_the_next_step():
+def test_the_learning_rate_is_the_knob_of_each_step():
     module = network()
     gradient = GradientStep(module, OptimizerConfig(lr=1.0), None)
-    gradient.set_lr(1e-9)
     before = weights(module)
-    train(module, gradient, range(1))
+    train(module, gradient, range(1), Knobs(lr=1e-9))
     torch.testing.assert_close(weights(module), before, rtol=0, atol=1e-7)
 
 
@@ -188,5 +191,5 @@ def test_moments_of_another_network_are_refused_by_name():
     other_gradient = GradientStep(other, OptimizerConfig(), 0.5)
     train(other, other_gradient, range(1))
     with pytest.raises(CheckpointMismatchError, match=r"0\.bias, 0\.weight, 2\.weight"):
-        gradient.load_state(other_gradient.state())
-    assert gradient.state() == {}
+        gradient.check_state(other_gradient.state())
+    assert gradient.state() == {"adam": {}, "transforms": {}}
