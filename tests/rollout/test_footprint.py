@@ -4,7 +4,6 @@ import resource
 from pathlib import Path
 
 import pytest
-from surefoot.rollout.memory import readable, rollout_bytes
 
 from surefoot import PPO
 from surefoot.core.errors import ConfigError
