@@ -6,7 +6,7 @@ needs none of them.
 
 import torch
 
-from surefoot.benchmark.sides import Side
+from benchmarks.sides import Side
 from surefoot.core.registry import Registry
 
 PEERS: Registry[Side] = Registry("peer", __name__)

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Categorical, Distribution, Normal
 
+from benchmarks import tasks
 from benchmarks.peers import PEERS, use_torch_threads
-from surefoot.benchmark import tasks
-from surefoot.benchmark.tasks import Task
+from benchmarks.tasks import Task
 from surefoot.benchmark.window import Window
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from gymnasium.vector import AutoresetMode
 
+from benchmarks import tasks
 from benchmarks.peers import PEERS, use_torch_threads
-from surefoot.benchmark import tasks
-from surefoot.benchmark.tasks import Task
+from benchmarks.tasks import Task
 from surefoot.benchmark.window import Window
 
 

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from benchmarks.peers import PEERS, use_torch_threads
 from benchmarks.peers.stable_baselines3 import Learning, settings
-from surefoot.benchmark.tasks import Task
+from benchmarks.tasks import Task
 from surefoot.envs.tasks.registration import register_envs
 
 

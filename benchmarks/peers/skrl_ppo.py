@@ -8,10 +8,10 @@ import torch
 from gymnasium.vector import AutoresetMode
 from torch import nn
 
+from benchmarks import tasks
 from benchmarks.peers import PEERS, use_torch_threads
 from benchmarks.peers.envpool_loop import network
-from surefoot.benchmark import tasks
-from surefoot.benchmark.tasks import Task
+from benchmarks.tasks import Task
 from surefoot.benchmark.window import Window
 
 

@@ -3,9 +3,9 @@
 import time
 from typing import Any, ClassVar
 
+from benchmarks import tasks
 from benchmarks.peers import PEERS, use_torch_threads
-from surefoot.benchmark import tasks
-from surefoot.benchmark.tasks import Task
+from benchmarks.tasks import Task
 from surefoot.benchmark.window import Window
 
 

@@ -4,9 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.peers import PEERS
-from surefoot.benchmark.cells import FAILED
-from surefoot.benchmark.comparison import (
+from benchmarks.comparison import (
     Comparison,
     Sides,
     bench_peers,
@@ -14,10 +12,12 @@ from surefoot.benchmark.comparison import (
     choose_tasks,
     ratios,
 )
+from benchmarks.peers import PEERS
+from benchmarks.sides import OURS, find_side
+from benchmarks.tasks import TASKS, Task
+from surefoot.benchmark.cells import FAILED
 from surefoot.benchmark.rounds import Effort, Measured
-from surefoot.benchmark.sides import OURS, find_side
 from surefoot.benchmark.spread import Spread
-from surefoot.benchmark.tasks import TASKS, Task
 from surefoot.benchmark.window import Window
 from surefoot.core.errors import ConfigError
 from surefoot.core.extras import install_hint

@@ -5,9 +5,9 @@ import torch
 
 pytest.importorskip("envpool")
 
+from benchmarks import tasks
 from benchmarks.peers.envpool_loop import EnvPoolLoop, advantages
-from surefoot.benchmark import tasks
-from surefoot.benchmark.tasks import Task
+from benchmarks.tasks import Task
 from surefoot.learning.estimators.gae import gae
 
 TASK = Task("small", "CartPole-v1", 8, 128, 4, 4)

@@ -7,9 +7,9 @@ import gymnasium as gym
 import pytest
 import torch
 
+from benchmarks import tasks
 from benchmarks.peers import PEERS
-from surefoot.benchmark import tasks
-from surefoot.benchmark.tasks import TASKS, Task
+from benchmarks.tasks import TASKS, Task
 from surefoot.learning import adam
 
 needs_skrl = pytest.mark.skipif(find_spec("skrl") is None, reason="skrl (extra 'peers') is not installed")

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import nn
 
+from benchmarks import tasks
 from benchmarks.peers import PEERS
-from surefoot.benchmark import tasks
-from surefoot.benchmark.sides import find_side
-from surefoot.benchmark.tasks import TASKS, Task
+from benchmarks.sides import find_side
+from benchmarks.tasks import TASKS, Task
 from surefoot.compose import Specs, build_env, build_policy
 from surefoot.envs.tasks.no_velocity import CartPoleNoVelocity
 from tests.benchmark.test_other_peers import count_optimizer_steps

@@ -6,8 +6,8 @@ import pytest
 
 from benchmarks.masked_choice import CHOICES, MaskedChoice
 from benchmarks.peers import PEERS
-from surefoot.benchmark.sides import OURS
-from surefoot.benchmark.tasks import TASKS, Task
+from benchmarks.sides import OURS
+from benchmarks.tasks import TASKS, Task
 
 SIZES = {
     "cartpole-8": (8, 128, 4, 4),

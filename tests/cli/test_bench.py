@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from benchmarks.peers import PEERS
+from benchmarks.sides import missing_packages
+from benchmarks.tasks import TASKS, Task
 from surefoot.benchmark.process_tree import members
-from surefoot.benchmark.sides import missing_packages
-from surefoot.benchmark.tasks import TASKS, Task
 from surefoot.cli.main import main
 from tests.cli.processes import surefoot
 

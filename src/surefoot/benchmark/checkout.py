@@ -16,7 +16,7 @@ def import_from_checkout(module: str) -> ModuleType:
     root = next(filter(_is_checkout, (SOURCE, Path.cwd())), None)
     if root is None:
         raise SurefootError(
-            "bench peers: the other systems are compared by the folder 'benchmarks' of Surefoot's repository, which is"
+            "bench peers and bench stepping: other systems are compared by the folder 'benchmarks' of Surefoot's repository, which is"
             " not part of the installed package; run the command in a checkout of the repository"
         )
     if str(root) not in sys.path:

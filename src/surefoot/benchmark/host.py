@@ -14,6 +14,7 @@ import traceback
 from dataclasses import asdict
 from typing import IO, Any
 
+from surefoot.benchmark.checkout import import_from_checkout
 from surefoot.benchmark.recipe import Recipe
 from surefoot.benchmark.subject import Subject
 from surefoot.core.errors import SurefootError
@@ -51,15 +52,11 @@ def build_subject(recipe: Recipe) -> Subject:
     """The subject of a recipe."""
     from surefoot.benchmark.configured import Collecting, Training
     from surefoot.benchmark.limit import Replaying
-    from surefoot.benchmark.sides import find_side
-    from surefoot.benchmark.steppers import STEPPERS
-    from surefoot.benchmark.tasks import Task
     from surefoot.core.layers import build_config
 
-    if recipe["kind"] == "side":
-        return find_side(recipe["side"])(Task(**recipe["task"]), recipe["threads"])
-    if recipe["kind"] == "stepping":
-        return STEPPERS[recipe["side"]](recipe["env_id"], recipe["num_envs"], recipe["num_steps"])
+    if recipe["kind"].startswith("benchmarks."):  # other systems: only a checkout has them
+        built: Subject = import_from_checkout(recipe["kind"]).build(recipe)
+        return built
     kinds: dict[str, type[Training]] = {"training": Training, "collecting": Collecting, "limit": Replaying}
     return kinds[recipe["kind"]](build_config(recipe["config"]))
 

@@ -1,9 +1,8 @@
 """How to build a subject in another process: plain data, so that nothing of the builder's state comes along."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from surefoot.benchmark.tasks import Task
 from surefoot.core.config import Config
 
 Recipe = dict[str, Any]
@@ -31,13 +30,3 @@ def collecting_recipe(config: Config) -> Recipe:
 def limit_recipe(config: Config) -> Recipe:
     """The dynamics alone of what the native engine collects."""
     return {"kind": "limit", "config": config.model_dump(mode="json")}
-
-
-def stepping_recipe(side: str, env_id: str, num_envs: int, num_steps: int) -> Recipe:
-    """Envs stepped with random actions by someone of the registry."""
-    return {"kind": "stepping", "side": side, "env_id": env_id, "num_envs": num_envs, "num_steps": num_steps}
-
-
-def side_recipe(side: str, task: Task, threads: int) -> Recipe:
-    """A side of a comparison at a task."""
-    return {"kind": "side", "side": side, "task": asdict(task), "threads": threads}

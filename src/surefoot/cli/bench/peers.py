@@ -33,18 +33,19 @@ def main(arguments: list[str], rest: list[str]) -> int:
             engines: native, local, processes: Surefoot's sides; all if not given
             threads: torch threads of every side; 0: what each uses by itself
         """
-        from surefoot.benchmark.comparison import Comparison, bench_peers, choose_sides, choose_tasks
+        from surefoot.benchmark.checkout import import_from_checkout
         from surefoot.benchmark.report import Occasion, write
 
         if threads < 0:
             raise ConfigError([f"--threads: must be 0 or more (got {threads})"])
-        comparison = Comparison(choose_tasks(tasks), choose_sides(engines, peers), threads)
+        systems = import_from_checkout("benchmarks.comparison")
+        comparison = systems.Comparison(systems.choose_tasks(tasks), systems.choose_sides(engines, peers), threads)
 
         def keep(report: "Report") -> None:
             if output.output is not None:
                 write(report, Occasion.now(arguments), output.output)
 
-        report = bench_peers(comparison, effort, say, keep)
+        report = systems.bench_peers(comparison, effort, say, keep)
         deliver(report, arguments, output)
         failed = report.results["failed"]
         if failed:

@@ -29,8 +29,10 @@ def main(arguments: list[str], rest: list[str]) -> int:
             num_steps: steps of each env in an iteration
             sides: native, native-core, envpool, gymnasium; all that are installed if not given
         """
-        from surefoot.benchmark.stepping import Course, bench_stepping
+        from surefoot.benchmark.checkout import import_from_checkout
 
-        return deliver(bench_stepping(Course(env, num_envs, num_steps), sides, effort, say), arguments, output)
+        systems = import_from_checkout("benchmarks.stepping")
+        course = systems.Course(env, num_envs, num_steps)
+        return deliver(systems.bench_stepping(course, sides, effort, say), arguments, output)
 
     return parse(stepping, "bench stepping", rest)

@@ -1,9 +1,11 @@
 """`bench peers`: Surefoot beside others, same envs, hyperparameters and torch threads, in turns."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from benchmarks.sides import OURS, find_side, missing_packages, peers
+from benchmarks.tasks import TASKS, Task
 from surefoot.benchmark.cells import (
     FAILED,
     NOISE_NOTE,
@@ -14,12 +16,10 @@ from surefoot.benchmark.cells import (
     times,
 )
 from surefoot.benchmark.load import summarize_load
-from surefoot.benchmark.recipe import Plan, side_recipe
+from surefoot.benchmark.recipe import Plan, Recipe
 from surefoot.benchmark.report import MISSING, Report, Table
 from surefoot.benchmark.rounds import Effort, Measured, Rounds, Say, measure
-from surefoot.benchmark.sides import OURS, find_side, missing_packages, peers
 from surefoot.benchmark.spread import Spread, ratio
-from surefoot.benchmark.tasks import TASKS, Task
 from surefoot.core.errors import ConfigError
 from surefoot.core.extras import install_hint
 from surefoot.core.registry import nearest
@@ -201,3 +201,8 @@ def refuse_unknown(option: str, names: Sequence[str], known: Sequence[str]) -> N
         raise ConfigError(
             [f"{option}: there is no '{name}'{nearest(name, known)} (known: {', '.join(known)})" for name in unknown]
         )
+
+
+def side_recipe(side: str, task: Task, threads: int) -> Recipe:
+    """A side of a comparison at a task."""
+    return {"kind": "benchmarks.sides", "side": side, "task": asdict(task), "threads": threads}

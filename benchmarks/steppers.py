@@ -161,3 +161,8 @@ STEPPERS: dict[str, type[Stepper]] = {
     "envpool": EnvPool,
     "gymnasium": GymnasiumSync,
 }
+
+
+def build(recipe: dict[str, Any]) -> Subject:
+    """The stepper of a recipe, in the process that it is measured in."""
+    return STEPPERS[recipe["side"]](recipe["env_id"], recipe["num_envs"], recipe["num_steps"])

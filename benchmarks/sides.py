@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from benchmarks.tasks import Task
 from surefoot.benchmark.checkout import import_from_checkout
 from surefoot.benchmark.configured import Training
 from surefoot.benchmark.subject import Subject
-from surefoot.benchmark.tasks import Task
 
 if TYPE_CHECKING:
     from surefoot.core.registry import Registry
@@ -86,3 +86,8 @@ def find_side(name: str) -> type[Side]:
 def missing_packages(side: type[Side]) -> list[str]:
     """Packages that have to be installed before it can run."""
     return [package for package in side.needs if find_spec(package) is None]
+
+
+def build(recipe: dict[str, Any]) -> Side:
+    """The side of a recipe, in the process that it is measured in."""
+    return find_side(recipe["side"])(Task(**recipe["task"]), recipe["threads"])

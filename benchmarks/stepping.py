@@ -5,13 +5,13 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from benchmarks.comparison import refuse_unknown
+from benchmarks.steppers import STEPPERS
 from surefoot.benchmark.cells import FAILED, NOISE_NOTE, effort_to_json, failures, megabytes, subject_to_json, times
-from surefoot.benchmark.comparison import refuse_unknown
-from surefoot.benchmark.recipe import Plan, stepping_recipe
+from surefoot.benchmark.recipe import Plan, Recipe
 from surefoot.benchmark.report import MISSING, Report, Table
 from surefoot.benchmark.rounds import Effort, Measured, Say, measure
 from surefoot.benchmark.spread import Spread, ratio
-from surefoot.benchmark.steppers import STEPPERS
 from surefoot.benchmark.subject_process import SubjectError
 from surefoot.core.errors import ConfigError
 from surefoot.core.extras import install_hint
@@ -86,3 +86,8 @@ def _row(subject: Measured, native: Measured | None) -> list[str]:
 def _to_json(subject: Measured, native: Measured | None) -> dict[str, Any]:
     over = native_over(subject, native)
     return {**subject_to_json(subject), "native_over_it": None if over is None else over.to_json()}
+
+
+def stepping_recipe(side: str, env_id: str, num_envs: int, num_steps: int) -> Recipe:
+    """Envs stepped with random actions by someone of the registry."""
+    return {"kind": "benchmarks.steppers", "side": side, "env_id": env_id, "num_envs": num_envs, "num_steps": num_steps}
