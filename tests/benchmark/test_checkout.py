@@ -17,7 +17,8 @@ ROOT = Path(__file__).parents[2]
 
 def test_an_editable_install_finds_them_from_any_folder(tmp_path: Path) -> None:
     """As the console script does it: without the current folder among the folders of modules."""
-    code = "from benchmarks.sides import find_side; print(find_side('sb3').title)"
+    found = "import_from_checkout('benchmarks.sides').find_side('sb3').title"
+    code = f"from surefoot.benchmark.checkout import import_from_checkout; print({found})"
     command = [sys.executable, "-P", "-c", code]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     told = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)

@@ -16,8 +16,8 @@ def import_from_checkout(module: str) -> ModuleType:
     root = next(filter(_is_checkout, (SOURCE, Path.cwd())), None)
     if root is None:
         raise SurefootError(
-            "bench peers and bench stepping: other systems are compared by the folder 'benchmarks' of Surefoot's repository, which is"
-            " not part of the installed package; run the command in a checkout of the repository"
+            "bench peers and bench stepping compare other systems with code in the folder 'benchmarks' of Surefoot's"
+            " repository, which is not part of the installed package; run the command in a checkout of the repository"
         )
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))  # processes of subjects inherit it
