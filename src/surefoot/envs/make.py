@@ -18,6 +18,7 @@ from surefoot.envs.adapters.pettingzoo_env import is_parallel_env
 from surefoot.envs.adapters.pettingzoo_factory import pettingzoo_factory
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import Engine, engines
+from surefoot.envs.library import LibraryFactory, is_library, library_factory
 from surefoot.envs.protocol import VecEnv
 from surefoot.envs.tasks.registration import register_envs
 
@@ -59,6 +60,8 @@ def _engine(blueprint: Blueprint, rollout: RolloutConfig) -> Engine:
     try:
         return engines["native"](blueprint, rollout)
     except NativeError as error:
+        if isinstance(blueprint.factories[0], LibraryFactory):
+            raise  # somebody's C++: its Python twin, if any, is not what was asked for
         reason = str(error)
     # Not while the error is handled: Python then raises KeyError, not TypeError, for an argument that is given twice.
     engine = engines["local"](blueprint, rollout)
@@ -73,6 +76,8 @@ def _exists(source: Any) -> bool:
 def _factory(source: Any, config: EnvConfig) -> Factory:
     if not isinstance(source, str):
         return source  # type: ignore[no-any-return]
+    if is_library(source):
+        return library_factory(source, config.kwargs, config.max_episode_steps)
     if source.startswith(PETTINGZOO):
         return pettingzoo_factory(source.removeprefix(PETTINGZOO), config)
     return gymnasium_factory(source, config)

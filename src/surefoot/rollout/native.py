@@ -70,7 +70,7 @@ class NativeCollector:
             raise self._error(result.problem)
         rows.remember(0, memory)  # a native env has one group
         finished = Episodes(result.total_rewards, result.lengths)
-        stats = rows.episodes.adopt(finished, rows.buffer.reward.numel(), result.out_of_bounds)
+        stats = rows.episodes.adopt(finished, result.num_steps, result.out_of_bounds)
         return rows.finish(stats, self._moments(result))
 
     def _collect_stepwise(self, policy: Policy) -> Rollout:
