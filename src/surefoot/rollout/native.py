@@ -69,7 +69,9 @@ class NativeCollector:
         if result.problem is not None:
             raise self._error(result.problem)
         rows.remember(0, memory)  # a native env has one group
-        finished = Episodes(result.total_rewards, result.lengths)
+        buffer, finished = rows.buffer, Episodes(result.total_rewards, result.lengths)
+        ended = buffer.terminated | buffer.truncated
+        finished = rows.episodes.with_metrics(finished, buffer.tensors.get("metrics"), ended, buffer.valid)
         stats = rows.episodes.adopt(finished, result.num_steps, result.out_of_bounds)
         return rows.finish(stats, self._moments(result))
 

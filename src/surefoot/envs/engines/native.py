@@ -109,7 +109,9 @@ class NativeEngine(Engine):
             for name, value in values.items():
                 per_env = value[None] if self.parameters[name].shape else value[:: core.num_agents]
                 shape = held[name].shape
-                core.set_parameter(names.index(name), np.array(np.broadcast_to(per_env.reshape(-1, shape[1]), shape)))
+                core.set_parameter(
+                    names.index(name), np.ascontiguousarray(np.broadcast_to(per_env.reshape(-1, shape[1]), shape))
+                )
         except ValueError as error:
             for name, value in held.items():
                 core.set_parameter(names.index(name), value)
