@@ -49,7 +49,7 @@ def make_vec_env(
         return GymnasiumVectorEnv(source, seed, config.truncation_as_termination, config.metrics)
     if isinstance(source, str) and steps_itself:
         return EnvPoolEnvs(source.removeprefix(ENVPOOL), config, num_envs, seed)
-    factories = [lambda: source] if _exists(source) else [_factory(source, config)] * num_envs
+    factories = [lambda: source] if _exists(source) else [env_factory(source, config)] * num_envs
     return _engine(Blueprint(factories, seed, config.truncation_as_termination, config.metrics), rollout)
 
 
@@ -73,7 +73,8 @@ def _exists(source: Any) -> bool:
     return isinstance(source, gym.Env) or (is_parallel_env(source) and not isinstance(source, type))
 
 
-def _factory(source: Any, config: EnvConfig) -> Factory:
+def env_factory(source: Any, config: EnvConfig) -> Factory:
+    """What makes one env of a source: an id of any kind, or a factory itself."""
     if not isinstance(source, str):
         return source  # type: ignore[no-any-return]
     if is_library(source):

@@ -29,8 +29,16 @@ Arrays = dict[str, NDArray[Any]]
 """By name, for passes that take and fill many."""
 
 
+def template_folder() -> Path:
+    """Where the files are that a native environment begins with."""
+    return Path(__file__).parent / "template"
+
+
 class Core(Protocol):
     """What the compiled module has; mypy compares it with the stub."""
+
+    @property
+    def __file__(self) -> str | None: ...
 
     @property
     def Engine(self) -> "type[_core.Engine]": ...  # noqa: N802
