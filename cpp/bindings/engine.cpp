@@ -229,6 +229,7 @@ RolloutResult collect(Engine& engine, const Policy& policy, const std::vector<nb
       throw nb::value_error("low and high must be as long as their part of the observation, or empty");
     }
   }
+  // tour: binding
   RolloutArrays arrays = arrays_of(engine, policy, given, obs);
   check_fit(engine.rows(), policy, arrays);
   add_state(arrays, policy, {carried, stored_state, state_steps});
@@ -241,6 +242,7 @@ RolloutResult collect(Engine& engine, const Policy& policy, const std::vector<nb
   }
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   return result;
+  // tour: end
 }
 
 void replay(Engine& engine, nb::handle actions, nb::handle ended) {

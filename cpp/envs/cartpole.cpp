@@ -29,6 +29,7 @@ class CartPole final : public Cloned<CartPole> {
     for (double& value : state_) value = random.uniform(-0.05, 0.05);
   }
 
+  // tour: step
   Outcome step(const Action& action) override {
     auto& [x, x_dot, theta, theta_dot] = state_;
     const double force = action.choices[0] == 1 ? kForce : -kForce;
@@ -45,6 +46,7 @@ class CartPole final : public Cloned<CartPole> {
     if (sutton_barto_reward_) return {terminated ? -1.0 : 0.0, terminated};
     return {1.0, terminated};
   }
+  // tour: end
 
   void observe(double* obs) const override {
     if (shows_velocity_) return save(obs);

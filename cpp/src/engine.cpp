@@ -175,7 +175,6 @@ RolloutResult Engine::collect(const Policy& policy, const RolloutArrays& arrays,
   });
   return result;
 }
-
 // tour: end
 
 void Engine::replay(std::size_t num_steps, const RowActions& actions, const bool* ended) {

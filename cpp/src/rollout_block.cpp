@@ -42,6 +42,7 @@ RolloutBlock::RolloutBlock(Rows& rows, const Policy& policy, const RolloutArrays
   }
 }
 
+// tour: advance
 void RolloutBlock::advance(std::size_t num_steps, Workspace& workspace) {
   const std::size_t until = std::min(step_ + num_steps, arrays_.num_steps);
   for (; step_ < until && !problem_; ++step_) {
@@ -64,6 +65,7 @@ void RolloutBlock::advance(std::size_t num_steps, Workspace& workspace) {
     watch_obs();
   }
 }
+// tour: end
 
 void RolloutBlock::store_state() {
   for (; next_stored_ < arrays_.state_steps.size() && arrays_.state_steps[next_stored_] == step_; ++next_stored_) {

@@ -1,6 +1,7 @@
 """`surefoot native new NAME`, `surefoot native build FILE`"""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,7 @@ TEMPLATE = "my_env"
 
 def main(arguments: list[str]) -> int:
     """Dispatch to `new` or `build`."""
-    commands = {"new": new, "build": build}
+    commands: dict[str, Callable[..., int]] = {"new": new, "build": build}
     if not arguments or arguments[0] in ("-h", "--help"):
         print(__doc__.strip().replace("`", "") + "\n\nEnvironments of your own in C++: docs/extend/native_env.md")
         return 0 if arguments else 2

@@ -48,6 +48,7 @@ class NativeCollector:
         self._obs = [leaf.numpy().reshape(*leaf.shape[:2], -1) for _, leaf in tree_items(self.rows.buffer.obs)]
         self._arrays = self._buffer_arrays()
 
+    # tour: collect
     def collect(self, policy: Policy) -> Rollout:
         """T steps of every row, then V of what the steps left open; no Python until all of it is done."""
         rows = self.rows
@@ -74,6 +75,8 @@ class NativeCollector:
         finished = rows.episodes.with_metrics(finished, buffer.tensors.get("metrics"), ended, buffer.valid)
         stats = rows.episodes.adopt(finished, result.num_steps, result.out_of_bounds)
         return rows.finish(stats, self._moments(result))
+
+    # tour: end
 
     def _collect_stepwise(self, policy: Policy) -> Rollout:
         if not self._has_told:

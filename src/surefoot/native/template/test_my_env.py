@@ -12,4 +12,4 @@ def test_the_native_env_is_its_python_twin() -> None:
     """Builds the library, then compares both."""
     subprocess.run(["surefoot", "native", "build", str(HERE / "my_env.cpp")], check=True)
     report = verify(str(HERE / "my_env.so"))
-    assert report.ok, [part for part in report.components if not part.ok]
+    assert report.ok, report.differing
