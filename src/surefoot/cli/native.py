@@ -18,7 +18,8 @@ def main(arguments: list[str]) -> int:
     """Dispatch to `new` or `build`."""
     commands: dict[str, Callable[..., int]] = {"new": new, "build": build}
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(__doc__.strip().replace("`", "") + "\n\nEnvironments of your own in C++: docs/extend/native_env.md")
+        print("usage: surefoot native new NAME\n       surefoot native build FILE [--output FILE]")
+        print("\nWrite or build an environment of your own in C++ (docs/extend/native_env.md).")
         return 0 if arguments else 2
     if arguments[0] not in commands:
         raise ConfigError([f"there is no command 'native {arguments[0]}'{nearest(arguments[0], commands)}: new, build"])
