@@ -92,14 +92,14 @@ class NativeCore:
 
     def __init__(self, env_id: str, num_envs: int, num_steps: int) -> None:
         from surefoot.envs.adapters.gymnasium_factory import GymnasiumFactory
-        from surefoot.envs.native import open_engine, seed_words
+        from surefoot.envs.native_task import native_task, open_engine, seed_words
 
         self._num_envs, self._num_steps = num_envs, num_steps
-        self._engine: Any = open_engine(GymnasiumFactory(env_id, {}, None, None), num_envs)
+        self._engine: Any = open_engine(native_task(GymnasiumFactory(env_id, {}, None, None)), num_envs)
         drawn = random_actions(env_id, num_envs)
         kind = np.float32 if np.issubdtype(drawn[0].dtype, np.floating) else np.int64
         self._actions = cycle([one.astype(kind).reshape(num_envs, -1) for one in drawn])
-        self._obs, self._final_obs = ([np.zeros((num_envs, size)) for _, size in self._engine.obs_parts] for _ in "ab")
+        self._obs, self._final_obs = ([np.zeros((num_envs, size)) for size in self._engine.obs_sizes] for _ in "ab")
         mask_size = self._engine.mask_size
         self._mask = np.ones((num_envs, mask_size), dtype=bool) if mask_size else None
         words = np.array([seed_words(env) for env in range(num_envs)], dtype=np.uint64)

@@ -1,7 +1,7 @@
-"""Keeps the quotes in docs/*.md equal to the source: `python docs/quote.py` rewrites them, `--check` only looks.
+"""Keeps the quotes in docs equal to the source: `python docs/quote.py` rewrites them, `--check` only looks.
 
 A quote is a comment `<!-- quote: PATH MARKER -->` followed by a code block; the source has `# tour: MARKER` and
-`# tour: end` around the lines.
+`# tour: end` around the lines (`//` in C++). The marker `*` quotes the whole file.
 """
 
 import re
@@ -10,13 +10,16 @@ import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-_QUOTE = re.compile(r"(<!-- quote: (\S+) (\S+) -->\n```python\n)(.*?)(```)", re.DOTALL)
+_QUOTE = re.compile(r"(<!-- quote: (\S+) (\S+) -->\n```(?:python|cpp|xml)\n)(.*?)(```)", re.DOTALL)
 
 
 def quoted(path: str, marker: str) -> str:
     """The lines of a source file between a marker and the next end."""
     source = (ROOT / path).read_text(encoding="utf-8")
-    found = re.search(rf"^ *# tour: {re.escape(marker)}\n(.*?)^ *# tour: end$", source, re.DOTALL | re.MULTILINE)
+    if marker == "*":
+        return source
+    lines = rf"^ *(?:#|//) tour: {re.escape(marker)}\n(.*?)^ *(?:#|//) tour: end$"
+    found = re.search(lines, source, re.DOTALL | re.MULTILINE)
     if found is None:
         raise LookupError(f"{path} has no lines marked '# tour: {marker}'")
     return textwrap.dedent(found.group(1)).strip() + "\n"
@@ -30,7 +33,7 @@ def refreshed(text: str) -> str:
 def main() -> int:
     """Rewrite or check all pages."""
     stale = []
-    for page in sorted((ROOT / "docs").glob("*.md")):
+    for page in sorted((ROOT / "docs").rglob("*.md")):
         text = page.read_text(encoding="utf-8")
         if refreshed(text) != text:
             stale.append(page.name)

@@ -5,6 +5,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
@@ -13,11 +14,12 @@
 #include <cmath>
 
 #include "arrays.hpp"
+#include "surefoot/library.hpp"
 
 namespace surefoot {
 namespace {
 
-using Bounds = std::vector<std::vector<float>>;
+using PartBounds = std::vector<std::vector<float>>;
 
 /// Throws away what a slow path needs no more: numpy arrays own what they are given.
 template <class Number>
@@ -43,7 +45,7 @@ std::vector<double*> parts_of(Engine& engine, const std::vector<nb::object>& arr
   }
   std::vector<double*> parts;
   for (std::size_t part = 0; part < arrays.size(); ++part) {
-    parts.push_back(checked<double>(arrays[part], name, {rows.size(), rows.obs_parts()[part].size}));
+    parts.push_back(checked<double>(arrays[part], name, {rows.size(), rows.obs_sizes()[part]}));
   }
   return parts;
 }
@@ -57,8 +59,9 @@ bool* mask_of(Engine& engine, nb::handle mask, Shape lead) {
 /// Box actions are float32, all others int64.
 RowActions actions_of(Engine& engine, nb::handle actions, Shape lead) {
   lead.push_back(engine.rows().action_size());
-  return engine.rows().has_choices() ? RowActions{nullptr, checked<const std::int64_t>(actions, "actions", lead)}
-                                     : RowActions{checked<const float>(actions, "actions", lead), nullptr};
+  return engine.rows().action_space().has_choices()
+             ? RowActions{nullptr, checked<const std::int64_t>(actions, "actions", lead)}
+             : RowActions{checked<const float>(actions, "actions", lead), nullptr};
 }
 
 /// The engine for this call alone; the error that Python code expects of the core if it is not to be had.
@@ -98,16 +101,16 @@ std::size_t steps_of(nb::handle array, const char* name) {
 }
 
 void reset(Engine& engine, nb::handle seeds, const std::vector<nb::object>& obs, nb::handle mask) {
-  const std::size_t count = engine.rows().size();
+  const std::size_t num_envs = engine.rows().num_envs();
   std::vector<Generator::Words> each;
   if (!seeds.is_none()) {
-    const auto* words = checked<const std::uint64_t>(seeds, "seeds", {count, 4});
-    each.resize(count);
-    for (std::size_t row = 0; row < count; ++row) std::copy_n(words + 4 * row, 4, each[row].begin());
+    const auto* words = checked<const std::uint64_t>(seeds, "seeds", {num_envs, 4});
+    each.resize(num_envs);
+    for (std::size_t env = 0; env < num_envs; ++env) std::copy_n(words + 4 * env, 4, each[env].begin());
   }
   StepSlot slot{};
   slot.obs = parts_of(engine, obs, "obs");
-  slot.mask = mask_of(engine, mask, {count});
+  slot.mask = mask_of(engine, mask, {engine.rows().size()});
   const Exclusive exclusive(engine);
   const nb::gil_scoped_release release;
   engine.reset(each, slot);
@@ -116,49 +119,57 @@ void reset(Engine& engine, nb::handle seeds, const std::vector<nb::object>& obs,
 void step(Engine& engine, nb::handle actions, const std::vector<nb::object>& obs,
           const std::vector<nb::object>& final_obs, const nb::dict& outcome, nb::handle mask) {
   const std::size_t count = engine.rows().size();
-  const StepSlot slot{parts_of(engine, obs, "obs"),
-                      parts_of(engine, final_obs, "final_obs"),
-                      entry<double>(outcome, "reward", {count}),
-                      entry<bool>(outcome, "terminated", {count}),
-                      entry<bool>(outcome, "truncated", {count}),
-                      mask_of(engine, mask, {count})};
+  StepSlot slot{parts_of(engine, obs, "obs"),
+                parts_of(engine, final_obs, "final_obs"),
+                entry<double>(outcome, "reward", {count}),
+                entry<bool>(outcome, "terminated", {count}),
+                entry<bool>(outcome, "truncated", {count}),
+                mask_of(engine, mask, {count})};
+  if (outcome.contains("valid")) slot.valid = entry<bool>(outcome, "valid", {count});
+  if (outcome.contains("metrics")) {
+    slot.metrics = entry<float>(outcome, "metrics", {count, engine.rows().metrics().size()});
+  }
   const RowActions taken = actions_of(engine, actions, {count});
   const Exclusive exclusive(engine);
   const nb::gil_scoped_release release;
   engine.step(taken, slot);
 }
 
-RolloutMemory memory_of(Engine& engine, const Policy& policy, const nb::dict& arrays,
+RolloutArrays arrays_of(Engine& engine, const Policy& policy, const nb::dict& given,
                         const std::vector<nb::object>& obs) {
   const Rows& rows = engine.rows();
   const std::size_t num_rows = rows.size();
-  RolloutMemory memory{};
-  memory.num_rows = num_rows;
-  if (!arrays.contains("reward")) throw nb::value_error("reward is missing");
-  memory.num_steps = steps_of(arrays["reward"], "reward");
-  const Shape each{memory.num_steps, num_rows}, acted{memory.num_steps, num_rows, rows.action_size()};
+  RolloutArrays arrays{};
+  arrays.num_rows = num_rows;
+  if (!given.contains("reward")) throw nb::value_error("reward is missing");
+  arrays.num_steps = steps_of(given["reward"], "reward");
+  const Shape each{arrays.num_steps, num_rows}, acted{arrays.num_steps, num_rows, rows.action_size()};
   for (std::size_t part = 0; part < rows.obs_parts().size(); ++part) {
-    const Shape shape{memory.num_steps + 1, num_rows, rows.obs_parts()[part].size};
-    memory.obs.push_back(checked<float>(obs.at(part), "obs", shape));
+    const Shape shape{arrays.num_steps + 1, num_rows, rows.obs_sizes()[part]};
+    arrays.obs.push_back(checked<float>(obs.at(part), "obs", shape));
   }
-  if (arrays.contains("action_mask"))
-    memory.mask = mask_of(engine, arrays["action_mask"], {memory.num_steps + 1, num_rows});
+  if (given.contains("action_mask"))
+    arrays.mask = mask_of(engine, given["action_mask"], {arrays.num_steps + 1, num_rows});
   if (policy.is_discrete()) {
-    memory.choice = entry<std::int64_t>(arrays, "action", acted);
+    arrays.choice = entry<std::int64_t>(given, "action", acted);
   } else {
-    memory.action = entry<float>(arrays, "action", acted);
+    arrays.action = entry<float>(given, "action", acted);
   }
-  memory.log_prob = entry<float>(arrays, "log_prob", each);
-  memory.value = entry<float>(arrays, "value", each);
-  memory.reward = entry<float>(arrays, "reward", each);
-  memory.final_value = entry<float>(arrays, "final_value", each);
-  memory.terminated = entry<bool>(arrays, "terminated", each);
-  memory.truncated = entry<bool>(arrays, "truncated", each);
-  memory.episode_start = entry<bool>(arrays, "episode_start", {memory.num_steps + 1, num_rows});
-  memory.last_value = entry<float>(arrays, "last_value", {num_rows});
-  memory.running_reward = entry<double>(arrays, "running_reward", {num_rows});
-  memory.running_length = entry<std::int64_t>(arrays, "running_length", {num_rows});
-  return memory;
+  arrays.log_prob = entry<float>(given, "log_prob", each);
+  arrays.value = entry<float>(given, "value", each);
+  arrays.reward = entry<float>(given, "reward", each);
+  arrays.final_value = entry<float>(given, "final_value", each);
+  arrays.terminated = entry<bool>(given, "terminated", each);
+  arrays.truncated = entry<bool>(given, "truncated", each);
+  arrays.episode_start = entry<bool>(given, "episode_start", {arrays.num_steps + 1, num_rows});
+  arrays.last_value = entry<float>(given, "last_value", {num_rows});
+  arrays.running_reward = entry<double>(given, "running_reward", {num_rows});
+  arrays.running_length = entry<std::int64_t>(given, "running_length", {num_rows});
+  if (rows.num_agents() > 1) arrays.valid = entry<bool>(given, "valid", each);
+  if (const std::size_t count = rows.metrics().size(); count > 0) {
+    arrays.metrics = entry<float>(given, "metrics", {arrays.num_steps, num_rows, count});
+  }
+  return arrays;
 }
 
 /// What rows remember, and where it is kept at the steps that sequences begin with.
@@ -167,70 +178,71 @@ struct StateArrays {
   std::vector<std::size_t> steps;
 };
 
-void add_state(RolloutMemory& memory, const Policy& policy, const StateArrays& arrays) {
+void add_state(RolloutArrays& arrays, const Policy& policy, const StateArrays& given) {
   const std::vector<std::size_t>& sizes = policy.state_sizes();
-  for (const auto& [name, given] : {std::pair("memory", &arrays.carried), std::pair("stored_state", &arrays.stored)}) {
-    if (given->size() == sizes.size()) continue;
+  for (const auto& [name, parts] : {std::pair("memory", &given.carried), std::pair("stored_state", &given.stored)}) {
+    if (parts->size() == sizes.size()) continue;
     throw nb::value_error((std::string(name) + " must be " + std::to_string(sizes.size()) + " arrays, not " +
-                           std::to_string(given->size()))
+                           std::to_string(parts->size()))
                               .c_str());
   }
-  if (!std::is_sorted(arrays.steps.begin(), arrays.steps.end()) ||
-      (!arrays.steps.empty() && arrays.steps.back() >= memory.num_steps)) {
+  if (!std::is_sorted(given.steps.begin(), given.steps.end()) ||
+      (!given.steps.empty() && given.steps.back() >= arrays.num_steps)) {
     throw nb::value_error("state_steps must be steps of the rollout, in ascending order");
   }
   for (std::size_t part = 0; part < sizes.size(); ++part) {
     const std::string index = std::to_string(part) + "]";
-    const Shape rows{memory.num_rows, sizes[part]}, chunks{arrays.steps.size(), memory.num_rows, sizes[part]};
-    memory.state.push_back(checked<float>(arrays.carried[part], "memory[" + index, rows));
-    memory.stored_state.push_back(checked<float>(arrays.stored[part], "stored_state[" + index, chunks));
+    const Shape rows{arrays.num_rows, sizes[part]}, chunks{given.steps.size(), arrays.num_rows, sizes[part]};
+    arrays.state.push_back(checked<float>(given.carried[part], "memory[" + index, rows));
+    arrays.stored_state.push_back(checked<float>(given.stored[part], "stored_state[" + index, chunks));
   }
-  memory.state_steps = arrays.steps;
+  arrays.state_steps = given.steps;
 }
 
-void check_fit(const Rows& rows, const Policy& policy, const RolloutMemory& memory) {
+void check_fit(const Rows& rows, const Policy& policy, const RolloutArrays& arrays) {
   const auto& wanted = policy.plan().obs;
   bool fits = wanted.size() == rows.obs_parts().size();
-  for (std::size_t part = 0; fits && part < wanted.size(); ++part)
-    fits = wanted[part].size == rows.obs_parts()[part].size;
+  for (std::size_t part = 0; fits && part < wanted.size(); ++part) fits = wanted[part].size == rows.obs_sizes()[part];
   if (!fits) throw nb::value_error("policy: takes other observations than the environment gives");
-  if (policy.action_size() != rows.action_size() || policy.is_discrete() != rows.has_choices()) {
+  if (policy.action_size() != rows.action_size() || policy.is_discrete() != rows.action_space().has_choices()) {
     throw nb::value_error("policy: gives actions of another kind or size than the environment takes");
   }
   if (rows.mask_size() > 0 && policy.mask_size() != rows.mask_size()) {
     throw nb::value_error("policy: takes action masks of another size than the environment gives");
   }
-  if ((memory.mask != nullptr) != (rows.mask_size() > 0)) {
+  if ((arrays.mask != nullptr) != (rows.mask_size() > 0)) {
     throw nb::value_error("action_mask must be given if the environment has masks, and only then");
   }
 }
 
-RolloutResult collect(Engine& engine, const Policy& policy, const std::vector<nb::object>& obs, const nb::dict& arrays,
-                      std::uint64_t seed, std::uint64_t first_step, std::uint32_t stream, Bounds low, Bounds high,
-                      std::vector<bool> with_moments, const std::vector<nb::object>& carried,
+RolloutResult collect(Engine& engine, const Policy& policy, const std::vector<nb::object>& obs, const nb::dict& given,
+                      std::uint64_t seed, std::uint64_t first_step, std::uint32_t stream, PartBounds low,
+                      PartBounds high, std::vector<bool> with_moments, const std::vector<nb::object>& carried,
                       const std::vector<nb::object>& stored_state, const std::vector<std::size_t>& state_steps) {
   const std::size_t parts = engine.rows().obs_parts().size();
   if (obs.size() != parts || low.size() != parts || high.size() != parts || with_moments.size() != parts) {
     throw nb::value_error("obs, low, high and with_moments must have one entry for each part of the observation");
   }
   for (std::size_t part = 0; part < parts; ++part) {
-    const std::size_t size = engine.rows().obs_parts()[part].size;
+    const std::size_t size = engine.rows().obs_sizes()[part];
     if (low[part].size() != high[part].size() || (!low[part].empty() && low[part].size() != size)) {
       throw nb::value_error("low and high must be as long as their part of the observation, or empty");
     }
   }
-  RolloutMemory memory = memory_of(engine, policy, arrays, obs);
-  check_fit(engine.rows(), policy, memory);
-  add_state(memory, policy, {carried, stored_state, state_steps});
+  // tour: binding
+  RolloutArrays arrays = arrays_of(engine, policy, given, obs);
+  check_fit(engine.rows(), policy, arrays);
+  add_state(arrays, policy, {carried, stored_state, state_steps});
   const RolloutKey key{seed, first_step, stream, std::move(low), std::move(high), std::move(with_moments)};
   const Exclusive exclusive(engine);
   RolloutResult result;
   {
     const nb::gil_scoped_release release;
-    result = engine.collect(policy, memory, key, SignalCheck());
+    result = engine.collect(policy, arrays, key, SignalCheck());
   }
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   return result;
+  // tour: end
 }
 
 void replay(Engine& engine, nb::handle actions, nb::handle ended) {
@@ -245,16 +257,86 @@ void replay(Engine& engine, nb::handle actions, nb::handle ended) {
 nb::object save(Engine& engine) {
   const Exclusive exclusive(engine);
   Rows& rows = engine.rows();
-  std::vector<double> states(rows.size() * rows.state_size());
-  for (std::size_t row = 0; row < rows.size(); ++row) rows.save(row, states.data() + row * rows.state_size());
-  return owned(std::move(states), {rows.size(), rows.state_size()});
+  std::vector<double> states(rows.num_envs() * rows.state_size());
+  for (std::size_t env = 0; env < rows.num_envs(); ++env) rows.save(env, states.data() + env * rows.state_size());
+  return owned(std::move(states), {rows.num_envs(), rows.state_size()});
 }
 
 void load(Engine& engine, nb::handle state) {
   Rows& rows = engine.rows();
-  const auto* states = checked<const double>(state, "state", {rows.size(), rows.state_size()});
+  const auto* states = checked<const double>(state, "state", {rows.num_envs(), rows.state_size()});
   const Exclusive exclusive(engine);
-  for (std::size_t row = 0; row < rows.size(); ++row) rows.load(row, states + row * rows.state_size());
+  for (std::size_t env = 0; env < rows.num_envs(); ++env) rows.load(env, states + env * rows.state_size());
+}
+
+/// Of all envs, or of none if one of them refuses its value.
+void set_parameter(Engine& engine, std::size_t index, nb::handle values) {
+  Rows& rows = engine.rows();
+  if (index >= rows.parameters().size()) throw nb::index_error("the environment has no such parameter");
+  const std::size_t size = size_of(rows.parameters()[index].shape);
+  const auto* given = checked<const double>(values, "values", {rows.num_envs(), size});
+  const Exclusive exclusive(engine);
+  std::vector<double> before;
+  for (std::size_t env = 0; env < rows.num_envs(); ++env) {
+    const auto value = rows.parameter(env, index);
+    before.insert(before.end(), value.begin(), value.end());
+  }
+  std::size_t env = 0;
+  try {
+    for (; env < rows.num_envs(); ++env) rows.set_parameter(env, index, {given + env * size, size});
+  } catch (const std::invalid_argument&) {
+    for (std::size_t done = 0; done < env; ++done) rows.set_parameter(done, index, {&before[done * size], size});
+    throw;
+  }
+}
+
+nb::object parameter(Engine& engine, std::size_t index) {
+  const Rows& rows = engine.rows();
+  if (index >= rows.parameters().size()) throw nb::index_error("the environment has no such parameter");
+  std::vector<double> values;
+  for (std::size_t env = 0; env < rows.num_envs(); ++env) {
+    const auto value = rows.parameter(env, index);
+    values.insert(values.end(), value.begin(), value.end());
+  }
+  return owned(std::move(values), {rows.num_envs(), size_of(rows.parameters()[index].shape)});
+}
+
+using PartSpec = std::tuple<std::string, Shape, std::vector<double>, std::vector<double>>;
+
+std::vector<PartSpec> obs_parts(Engine& engine) {
+  std::vector<PartSpec> parts;
+  for (const auto& part : engine.rows().obs_parts()) {
+    parts.emplace_back(part.key, part.shape, part.bounds.low, part.bounds.high);
+  }
+  return parts;
+}
+
+nb::dict action_space(Engine& engine) {
+  const char* kinds[] = {"box", "discrete", "multi_discrete", "multi_binary"};
+  const ActionSpace& space = engine.rows().action_space();
+  nb::dict plain;
+  plain["kind"] = kinds[static_cast<std::size_t>(space.kind)];
+  plain["shape"] = nb::cast(space.shape);
+  plain["low"] = nb::cast(space.bounds.low);
+  plain["high"] = nb::cast(space.bounds.high);
+  plain["sizes"] = nb::cast(space.sizes);
+  plain["start"] = nb::cast(space.start);
+  return plain;
+}
+
+std::vector<std::pair<std::string, std::string>> metrics(Engine& engine) {
+  const char* summaries[] = {"last", "mean", "sum"};
+  std::vector<std::pair<std::string, std::string>> named;
+  for (const auto& metric : engine.rows().metrics()) {
+    named.emplace_back(metric.name, summaries[static_cast<std::size_t>(metric.summary)]);
+  }
+  return named;
+}
+
+std::vector<std::tuple<std::string, Shape, std::vector<double>>> parameters(Engine& engine) {
+  std::vector<std::tuple<std::string, Shape, std::vector<double>>> named;
+  for (const auto& each : engine.rows().parameters()) named.emplace_back(each.name, each.shape, each.values);
+  return named;
 }
 
 }  // namespace
@@ -275,6 +357,7 @@ void bind_engine(nanobind::module_& module) {
       .def_ro("index", &NonFinite::index)
       .def_ro("value", &NonFinite::value);
   nb::class_<RolloutResult>(module, "RolloutResult", "What a rollout tells about itself.")
+      .def_ro("num_steps", &RolloutResult::num_steps)
       .def_ro("out_of_bounds", &RolloutResult::out_of_bounds)
       .def_ro("problem", &RolloutResult::problem)
       .def_prop_ro(
@@ -304,24 +387,28 @@ void bind_engine(nanobind::module_& module) {
       .def(
           "__init__",
           [](Engine* self, const std::string& env_id, const std::map<std::string, Option>& options,
-             std::size_t num_envs, std::size_t threads, std::size_t max_episode_steps, bool truncation_as_termination) {
+             std::size_t num_envs, std::size_t threads, std::size_t max_episode_steps, bool truncation_as_termination,
+             const std::string& library) {
             if (num_envs == 0) throw nb::value_error("num_envs must be at least 1");
             if (threads == 0) throw nb::value_error("threads must be at least 1");
-            auto rows = std::make_unique<Rows>(env_id, Options(options), num_envs,
+            auto rows = std::make_unique<Rows>(make_env_from(library, env_id, Options(options)), num_envs,
                                                Endings{max_episode_steps, truncation_as_termination});
             new (self) Engine(std::move(rows), threads);
           },
           nb::arg("env_id"), nb::arg("options"), nb::arg("num_envs"), nb::arg("threads"), nb::arg("max_episode_steps"),
-          nb::arg("truncation_as_termination") = false)
+          nb::arg("truncation_as_termination") = false, nb::arg("library") = "")
       .def_prop_ro("num_rows", [](Engine& engine) { return engine.rows().size(); })
       .def_prop_ro("threads", &Engine::threads)
-      .def_prop_ro("obs_parts",
-                   [](Engine& engine) {
-                     std::vector<std::pair<std::string, std::size_t>> parts;
-                     for (const auto& part : engine.rows().obs_parts()) parts.emplace_back(part.key, part.size);
-                     return parts;
-                   })
-      .def_prop_ro("action_size", [](Engine& engine) { return engine.rows().action_size(); })
+      .def_prop_ro("num_envs", [](Engine& engine) { return engine.rows().num_envs(); })
+      .def_prop_ro("num_agents", [](Engine& engine) { return engine.rows().num_agents(); })
+      .def_prop_ro("obs_parts", &obs_parts)
+      .def_prop_ro("obs_sizes", [](Engine& engine) { return engine.rows().obs_sizes(); })
+      .def_prop_ro("action_space", &action_space)
+      .def_prop_ro("metrics", &metrics)
+      .def_prop_ro("parameters", &parameters)
+      .def("set_parameter", &set_parameter, nb::arg("index"), nb::arg("values"))
+      .def("parameter", &parameter, nb::arg("index"),
+           nb::sig("def parameter(self, index: int) -> numpy.typing.NDArray[numpy.float64]"))
       .def_prop_ro("mask_size", [](Engine& engine) { return engine.rows().mask_size(); })
       .def("reset", &reset, nb::arg("seeds").none(), nb::arg("obs"), nb::arg("action_mask").none())
       .def("step", &step, nb::arg("actions"), nb::arg("obs"), nb::arg("final_obs"), nb::arg("outcome"),

@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "surefoot/env.hpp"
+#include "surefoot/library.hpp"
 #include "surefoot/rows.hpp"
 
 namespace nb = nanobind;
@@ -30,8 +31,10 @@ void translate_failure(const std::exception_ptr& thrown, void*) {
 }
 
 std::pair<std::size_t, std::size_t> footprint(const std::string& env_id,
-                                              const std::map<std::string, surefoot::Option>& options) {
-  const auto [filled, reserved] = surefoot::Rows(env_id, surefoot::Options(options), 1, {}).footprint();
+                                              const std::map<std::string, surefoot::Option>& options,
+                                              const std::string& library) {
+  auto env = surefoot::make_env_from(library, env_id, surefoot::Options(options));
+  const auto [filled, reserved] = surefoot::Rows(std::move(env), 1, {}).footprint();
   return {filled, reserved};
 }
 
@@ -40,7 +43,9 @@ std::pair<std::size_t, std::size_t> footprint(const std::string& env_id,
 NB_MODULE(_core, module) {
   module.doc() = "Surefoot's C++ core: environments, policies and whole rollouts.";
   module.def("env_ids", &surefoot::env_ids, "Ids of all native environments, sorted.");
-  module.def("footprint", &footprint, nb::arg("env_id"), nb::arg("options"),
+  module.def("library_envs", &surefoot::library_envs, nb::arg("library"),
+             "Ids and time limits of the environments in a library.");
+  module.def("footprint", &footprint, nb::arg("env_id"), nb::arg("options"), nb::arg("library") = "",
              "Bytes that each environment fills, and addresses that it asks for.");
   module.def(
       "mujoco_versions", [] { return std::pair(mjVERSION_HEADER, mj_version()); },

@@ -59,9 +59,12 @@ class Acrobot final : public Cloned<Acrobot> {
  public:
   explicit Acrobot(bool shows_velocity) : shows_velocity_(shows_velocity) {}
 
-  std::vector<ObsPart> obs_parts() const override { return {{"", shows_velocity_ ? 6u : 4u}}; }
-  std::size_t action_size() const override { return 1; }
-  bool has_choices() const override { return true; }
+  std::vector<ObsPart> obs_parts() const override {
+    std::vector<double> limits(4, 1.0);
+    if (shows_velocity_) limits.insert(limits.end(), {kMaxSpeed1, kMaxSpeed2});
+    return {{"", {limits.size()}, Bounds::within(limits)}};
+  }
+  ActionSpace action_space() const override { return ActionSpace::discrete(3); }
 
   void reset(Generator& random) override {
     for (double& value : state_) value = static_cast<float>(random.uniform(-0.1, 0.1));

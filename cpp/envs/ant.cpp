@@ -32,7 +32,7 @@ class Ant final : public Cloned<Ant, MujocoEnv> {
 
   std::vector<ObsPart> obs_parts() const override {
     // The world, body 0, is not shown.
-    return {{"", qpos().size() + qvel().size() - skipped_ + (shows_forces_ ? forces().size() - 6 : 0)}};
+    return {{"", {qpos().size() + qvel().size() - skipped_ + (shows_forces_ ? forces().size() - 6 : 0)}}};
   }
 
   Outcome step(const Action& action) override {

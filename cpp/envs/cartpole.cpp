@@ -1,6 +1,7 @@
 // CartPole-v1: a pole on a cart, pushed left or right; CartPoleNoVel-v1 hides how fast both move.
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "surefoot/env.hpp"
@@ -11,20 +12,24 @@ namespace {
 constexpr double kGravity = 9.8, kCartMass = 1.0, kPoleMass = 0.1, kTotalMass = kPoleMass + kCartMass;
 constexpr double kLength = 0.5, kPoleMassLength = kPoleMass * kLength, kForce = 10.0, kTau = 0.02;
 constexpr double kMaxX = 2.4, kMaxTheta = 12 * 2 * std::numbers::pi / 360;
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 class CartPole final : public Cloned<CartPole> {
  public:
   CartPole(const Options& options, bool shows_velocity)
       : sutton_barto_reward_(options.flag("sutton_barto_reward", false)), shows_velocity_(shows_velocity) {}
 
-  std::vector<ObsPart> obs_parts() const override { return {{"", shows_velocity_ ? 4u : 2u}}; }
-  std::size_t action_size() const override { return 1; }
-  bool has_choices() const override { return true; }
+  std::vector<ObsPart> obs_parts() const override {
+    if (!shows_velocity_) return {{"", {2}, Bounds::within({2 * kMaxX, 2 * kMaxTheta})}};
+    return {{"", {4}, Bounds::within({2 * kMaxX, kUnbounded, 2 * kMaxTheta, kUnbounded})}};
+  }
+  ActionSpace action_space() const override { return ActionSpace::discrete(2); }
 
   void reset(Generator& random) override {
     for (double& value : state_) value = random.uniform(-0.05, 0.05);
   }
 
+  // tour: step
   Outcome step(const Action& action) override {
     auto& [x, x_dot, theta, theta_dot] = state_;
     const double force = action.choices[0] == 1 ? kForce : -kForce;
@@ -41,6 +46,7 @@ class CartPole final : public Cloned<CartPole> {
     if (sutton_barto_reward_) return {terminated ? -1.0 : 0.0, terminated};
     return {1.0, terminated};
   }
+  // tour: end
 
   void observe(double* obs) const override {
     if (shows_velocity_) return save(obs);

@@ -20,7 +20,7 @@ class HalfCheetah final : public Cloned<HalfCheetah, MujocoEnv> {
     expect_at_least(model(), 1, 0);
   }
 
-  std::vector<ObsPart> obs_parts() const override { return {{"", qpos().size() + qvel().size() - skipped_}}; }
+  std::vector<ObsPart> obs_parts() const override { return {{"", {qpos().size() + qvel().size() - skipped_}}}; }
 
   Outcome step(const Action& action) override {
     const double before = qpos()[0];

@@ -26,7 +26,7 @@ class Humanoid final : public Cloned<Humanoid, MujocoEnv> {
         observation_(options, model()),
         mass_(numpy_sum<double>(0, bodies(), [this](std::size_t body) { return model().body_mass[body]; })) {}
 
-  std::vector<ObsPart> obs_parts() const override { return {{"", observation_.size()}}; }
+  std::vector<ObsPart> obs_parts() const override { return {{"", {observation_.size()}}}; }
 
   Outcome step(const Action& action) override {
     const double before = mass_center_x();
@@ -35,7 +35,7 @@ class Humanoid final : public Cloned<Humanoid, MujocoEnv> {
     const double height = qpos()[2];
     const bool healthy = healthy_z_.first < height && height < healthy_z_.second;
     // Unlike Ant's, the cost is made of the controls as the simulation has them: in double precision.
-    const double control = control_weight_ * sum_of_squares(data().ctrl, action_size());
+    const double control = control_weight_ * sum_of_squares(data().ctrl, static_cast<std::size_t>(model().nu));
     const double contact = numpy_clip(contact_weight_ * sum_of_squares(data().cfrc_ext, 6 * bodies()), contact_range_);
     const double cost = control + contact;
     return {forward_weight_ * velocity + healthy * healthy_reward_ - cost, !healthy && may_terminate_};

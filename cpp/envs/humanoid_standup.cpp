@@ -23,12 +23,12 @@ class HumanoidStandup final : public Cloned<HumanoidStandup, MujocoEnv> {
     options.number("uph_cost_weight", 1.0);  // Gymnasium takes it too, and makes no use of it
   }
 
-  std::vector<ObsPart> obs_parts() const override { return {{"", observation_.size()}}; }
+  std::vector<ObsPart> obs_parts() const override { return {{"", {observation_.size()}}}; }
 
   Outcome step(const Action& action) override {
     simulate(action.values);
     const double upward = qpos()[2] / model().opt.timestep;
-    const double control = control_weight_ * sum_of_squares(data().ctrl, action_size());
+    const double control = control_weight_ * sum_of_squares(data().ctrl, static_cast<std::size_t>(model().nu));
     const std::size_t forces = 6 * static_cast<std::size_t>(model().nbody);
     const double impact = numpy_clip(impact_weight_ * sum_of_squares(data().cfrc_ext, forces), impact_range_);
     return {upward - control - impact + 1, false};

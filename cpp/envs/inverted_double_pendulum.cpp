@@ -24,7 +24,7 @@ class InvertedDoublePendulum final : public Cloned<InvertedDoublePendulum, Mujoc
     if (model().nsite < 1) throw std::invalid_argument("the model has no site at the tip of its poles");
   }
 
-  std::vector<ObsPart> obs_parts() const override { return {{"", 2 * qpos().size() + qvel().size()}}; }
+  std::vector<ObsPart> obs_parts() const override { return {{"", {2 * qpos().size() + qvel().size()}}}; }
 
   Outcome step(const Action& action) override {
     simulate(action.values);

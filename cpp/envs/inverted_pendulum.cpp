@@ -17,7 +17,7 @@ class InvertedPendulum final : public Cloned<InvertedPendulum, MujocoEnv> {
     expect_coordinates(model(), 2, 2);
   }
 
-  std::vector<ObsPart> obs_parts() const override { return {{"", qpos().size() + qvel().size()}}; }
+  std::vector<ObsPart> obs_parts() const override { return {{"", {qpos().size() + qvel().size()}}}; }
 
   Outcome step(const Action& action) override {
     simulate(action.values);

@@ -14,9 +14,10 @@ class MountainCar final : public Cloned<MountainCar> {
  public:
   explicit MountainCar(const Options& options) : goal_velocity_(options.number("goal_velocity", 0.0)) {}
 
-  std::vector<ObsPart> obs_parts() const override { return {{"", 2}}; }
-  std::size_t action_size() const override { return 1; }
-  bool has_choices() const override { return true; }
+  std::vector<ObsPart> obs_parts() const override {
+    return {{"", {2}, {{kMinPosition, -kMaxSpeed}, {kMaxPosition, kMaxSpeed}}}};
+  }
+  ActionSpace action_space() const override { return ActionSpace::discrete(3); }
 
   void reset(Generator& random) override {
     position_ = random.uniform(-0.6, -0.4);

@@ -15,8 +15,10 @@ class MountainCarContinuous final : public Cloned<MountainCarContinuous> {
  public:
   explicit MountainCarContinuous(const Options& options) : goal_velocity_(options.number("goal_velocity", 0.0)) {}
 
-  std::vector<ObsPart> obs_parts() const override { return {{"", 2}}; }
-  std::size_t action_size() const override { return 1; }
+  std::vector<ObsPart> obs_parts() const override {
+    return {{"", {2}, {{kMinPosition, -kMaxSpeed}, {kMaxPosition, kMaxSpeed}}}};
+  }
+  ActionSpace action_space() const override { return ActionSpace::box({1}, Bounds::within({1.0})); }
 
   void reset(Generator& random) override {
     position_ = random.uniform(-0.6, -0.4);

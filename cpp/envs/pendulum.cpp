@@ -17,8 +17,11 @@ class Pendulum final : public Cloned<Pendulum> {
   Pendulum(const Options& options, bool shows_velocity)
       : gravity_gain_(3.0 * options.number("g", 10.0) / 2.0), shows_velocity_(shows_velocity) {}
 
-  std::vector<ObsPart> obs_parts() const override { return {{"", shows_velocity_ ? 3u : 2u}}; }
-  std::size_t action_size() const override { return 1; }
+  std::vector<ObsPart> obs_parts() const override {
+    if (!shows_velocity_) return {{"", {2}, Bounds::within({1.0})}};
+    return {{"", {3}, Bounds::within({1.0, 1.0, kMaxSpeed})}};
+  }
+  ActionSpace action_space() const override { return ActionSpace::box({1}, Bounds::within({kMaxTorque})); }
 
   void reset(Generator& random) override {
     theta_ = random.uniform(-kPi, kPi);

@@ -36,7 +36,7 @@ class PlanarWalker : public MujocoEnv {
     expect_at_least(model(), 3, 0);
   }
 
-  std::vector<ObsPart> obs_parts() const override { return {{"", qpos().size() + qvel().size() - skipped_}}; }
+  std::vector<ObsPart> obs_parts() const override { return {{"", {qpos().size() + qvel().size() - skipped_}}}; }
 
   Outcome step(const Action& action) override {
     const double before = qpos()[0];

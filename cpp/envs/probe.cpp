@@ -20,8 +20,12 @@ class Probe : public Env {
   explicit Probe(const Options& options)
       : forbids_below_(options.number("forbids_below", -std::numeric_limits<double>::infinity())) {}
 
-  std::vector<ObsPart> obs_parts() const override { return {{"cues", kCues}, {"fuel", 1}, {"wheel", wheel_.size()}}; }
-  std::size_t mask_size() const override { return kCues; }
+  std::vector<ObsPart> obs_parts() const override {
+    return {{"cues", {kCues}, Bounds::within({1.0})},
+            {"fuel", {1}, {{-2.0}, {kMostFuel}}},
+            {"wheel", {wheel_.size()}, Bounds::within({1.0})}};
+  }
+  bool has_mask() const override { return true; }
 
   void reset(Generator& random) override {
     for (double& cue : cues_) cue = random.uniform(-1.0, 1.0);
@@ -44,9 +48,9 @@ class Probe : public Env {
   }
 
   void mask(bool* allowed) const final {
-    for (std::size_t choice = 0; choice < mask_size(); ++choice) allowed[choice] = openness(choice) >= kOpenFrom;
+    for (std::size_t choice = 0; choice < kCues; ++choice) allowed[choice] = openness(choice) >= kOpenFrom;
     open_elements(allowed);
-    if (fuel_ < forbids_below_) std::fill_n(allowed, mask_size(), false);
+    if (fuel_ < forbids_below_) std::fill_n(allowed, kCues, false);
   }
 
   std::size_t state_size() const override { return kCues + 1 + wheel_.size(); }
@@ -89,8 +93,7 @@ class Probe : public Env {
 class DiscreteProbe final : public Cloned<DiscreteProbe, Probe> {
  public:
   using Cloned::Cloned;
-  std::size_t action_size() const override { return 1; }
-  bool has_choices() const override { return true; }
+  ActionSpace action_space() const override { return ActionSpace::discrete(kCues, 3); }
 
  protected:
   void open_elements(bool* allowed) const override { open_one(0, kCues, allowed); }
@@ -100,8 +103,7 @@ class DiscreteProbe final : public Cloned<DiscreteProbe, Probe> {
 class MultiDiscreteProbe final : public Cloned<MultiDiscreteProbe, Probe> {
  public:
   using Cloned::Cloned;
-  std::size_t action_size() const override { return 2; }
-  bool has_choices() const override { return true; }
+  ActionSpace action_space() const override { return ActionSpace::multi_discrete({3, 2}, {1, -2}); }
 
  protected:
   void open_elements(bool* allowed) const override {
@@ -116,8 +118,7 @@ class MultiDiscreteProbe final : public Cloned<MultiDiscreteProbe, Probe> {
 class MultiBinaryProbe final : public Cloned<MultiBinaryProbe, Probe> {
  public:
   using Cloned::Cloned;
-  std::size_t action_size() const override { return kCues; }
-  bool has_choices() const override { return true; }
+  ActionSpace action_space() const override { return ActionSpace::multi_binary(kCues); }
 
  protected:
   double pay(const Action& action) const override {
@@ -132,8 +133,8 @@ class MultiBinaryProbe final : public Cloned<MultiBinaryProbe, Probe> {
 class BoxProbe final : public Cloned<BoxProbe, Probe> {
  public:
   using Cloned::Cloned;
-  std::size_t action_size() const override { return 2; }
-  std::size_t mask_size() const override { return 0; }
+  ActionSpace action_space() const override { return ActionSpace::box({2}, {{-1.0, -2.0}, {1.0, 3.0}}); }
+  bool has_mask() const override { return false; }
 
  protected:
   double pay(const Action& action) const override {

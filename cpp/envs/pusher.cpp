@@ -26,7 +26,7 @@ class Pusher final : public Cloned<Pusher, MujocoEnv> {
     expect_at_least(model(), kJoints, kJoints);
   }
 
-  std::vector<ObsPart> obs_parts() const override { return {{"", 2 * kJoints + 3 * 3}}; }
+  std::vector<ObsPart> obs_parts() const override { return {{"", {2 * kJoints + 3 * 3}}}; }
 
   Outcome step(const Action& action) override {
     simulate(action.values);

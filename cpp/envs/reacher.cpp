@@ -24,7 +24,7 @@ class Reacher final : public Cloned<Reacher, MujocoEnv> {
     expect_coordinates(model(), 4, 4);
   }
 
-  std::vector<ObsPart> obs_parts() const override { return {{"", 10}}; }
+  std::vector<ObsPart> obs_parts() const override { return {{"", {10}}}; }
 
   Outcome step(const Action& action) override {
     simulate(action.values);

@@ -1,4 +1,5 @@
-// RepeatPrevious-v0: name the symbol that was shown some steps ago; more is said in surefoot/envs/tasks/repeat_previous.py.
+// RepeatPrevious-v0: name the symbol that was shown some steps ago; more is said in
+// surefoot/envs/tasks/repeat_previous.py.
 #include <algorithm>
 #include <cmath>
 
@@ -18,9 +19,8 @@ class RepeatPrevious final : public Cloned<RepeatPrevious> {
         shown_(bounded_count(options, "episode_steps", 64, static_cast<int>(delay_) + 1, kMostSteps)),
         reward_(1.0 / static_cast<double>(shown_.size() - delay_)) {}
 
-  std::vector<ObsPart> obs_parts() const override { return {{"", num_symbols_ + 1}}; }
-  std::size_t action_size() const override { return 1; }
-  bool has_choices() const override { return true; }
+  std::vector<ObsPart> obs_parts() const override { return {{"", {num_symbols_ + 1}, {{0.0}, {1.0}}}}; }
+  ActionSpace action_space() const override { return ActionSpace::discrete(static_cast<std::int64_t>(num_symbols_)); }
 
   // All symbols at once: only a reset has the generator, and so a saved state holds the rest of the episode.
   void reset(Generator& random) override {

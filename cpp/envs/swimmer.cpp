@@ -19,7 +19,7 @@ class Swimmer final : public Cloned<Swimmer, MujocoEnv> {
     expect_at_least(model(), 2, 2);
   }
 
-  std::vector<ObsPart> obs_parts() const override { return {{"", qpos().size() + qvel().size() - skipped_}}; }
+  std::vector<ObsPart> obs_parts() const override { return {{"", {qpos().size() + qvel().size() - skipped_}}}; }
 
   Outcome step(const Action& action) override {
     const double before = qpos()[0];

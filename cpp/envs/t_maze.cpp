@@ -15,9 +15,8 @@ class TMaze final : public Cloned<TMaze> {
       : length_(bounded_count(options, "length", kDefaultLength, kLeastLength, kMostLength)),
         bump_penalty_(share(options, "bump_penalty", 0.0)) {}
 
-  std::vector<ObsPart> obs_parts() const override { return {{"", 2}}; }
-  std::size_t action_size() const override { return 1; }
-  bool has_choices() const override { return true; }
+  std::vector<ObsPart> obs_parts() const override { return {{"", {2}, {{-1.0, 0.0}, {1.0, 1.0}}}}; }
+  ActionSpace action_space() const override { return ActionSpace::discrete(3); }
 
   void reset(Generator& random) override {
     cue_ = random.uniform() < 0.5 ? 1.0 : -1.0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <stdexcept>
 
@@ -46,9 +47,9 @@ class BlockQueue {
 
 }  // namespace
 
-Action RowActions::of(std::size_t row, std::size_t size) const {
-  if (choices != nullptr) return {{}, {choices + row * size, size}};
-  return {{values + row * size, size}, {}};
+Action RowActions::of(std::size_t row, std::size_t action_size, std::size_t agents) const {
+  if (choices != nullptr) return {{}, {choices + row * action_size, agents * action_size}};
+  return {{values + row * action_size, agents * action_size}, {}};
 }
 
 Engine::Engine(std::unique_ptr<Rows> rows, std::size_t threads)
@@ -74,65 +75,90 @@ Engine::Use::Use(Engine& engine) : engine_(engine) {
   }
 }
 
-void Engine::each_row(const std::function<void(std::size_t)>& work) {
+void Engine::each_env(const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next = 0;
-  const std::size_t share = std::clamp(rows_->size() / (8 * pool_->size()), std::size_t{1}, kManyRows);
+  const std::size_t count = rows_->num_envs();
+  const std::size_t share = std::clamp(count / (8 * pool_->size()), std::size_t{1}, kManyRows);
   pool_->run(rows_->size() < kRowsWorthWaking ? 1 : pool_->size(), [&](std::size_t) {
-    for (std::size_t begin; (begin = next.fetch_add(share)) < rows_->size();) {
-      for (std::size_t row = begin; row < std::min(begin + share, rows_->size()); ++row) work(row);
+    for (std::size_t begin; (begin = next.fetch_add(share)) < count;) {
+      for (std::size_t env = begin; env < std::min(begin + share, count); ++env) work(env);
     }
   });
 }
 
-void Engine::observe(std::size_t row, const std::vector<double*>& parts) const {
-  const auto& layout = rows_->obs_parts();
-  if (parts.size() == 1) return rows_->observe(row, parts[0] + row * layout[0].size);
+void Engine::observe(std::size_t row, const std::vector<double*>& parts, bool is_end) const {
+  const auto look = [&](double* obs) { is_end ? rows_->observe_end(row, obs) : rows_->observe(row, obs); };
+  const auto& sizes = rows_->obs_sizes();
+  if (parts.size() == 1) return look(parts[0] + row * sizes[0]);
   std::vector<double> observed(rows_->obs_size());
-  rows_->observe(row, observed.data());
+  look(observed.data());
   const double* from = observed.data();
-  for (std::size_t part = 0; part < parts.size(); from += layout[part].size, ++part) {
-    std::copy_n(from, layout[part].size, parts[part] + row * layout[part].size);
+  for (std::size_t part = 0; part < parts.size(); from += sizes[part], ++part) {
+    std::copy_n(from, sizes[part], parts[part] + row * sizes[part]);
+  }
+}
+
+void Engine::show(std::size_t env, const StepSlot& slot) const {
+  const std::size_t agents = rows_->num_agents();
+  for (std::size_t row = env * agents; row < (env + 1) * agents; ++row) {
+    observe(row, slot.obs);
+    if (slot.mask != nullptr) rows_->mask(row, slot.mask + row * rows_->mask_size());
   }
 }
 
 void Engine::reset(std::span<const Generator::Words> seeds, const StepSlot& slot) {
-  each_row([&](std::size_t row) {
-    seeds.empty() ? rows_->reset(row) : rows_->reseed(row, seeds[row]);
-    observe(row, slot.obs);
-    if (slot.mask != nullptr) rows_->mask(row, slot.mask + row * rows_->mask_size());
+  each_env([&](std::size_t env) {
+    seeds.empty() ? rows_->reset(env) : rows_->reseed(env, seeds[env]);
+    show(env, slot);
   });
+}
+
+void Engine::step_env(std::size_t env, const RowActions& actions, const StepSlot& slot) {
+  const std::size_t agents = rows_->num_agents(), first = env * agents, num_metrics = rows_->metrics().size();
+  RowStep only;
+  std::vector<RowStep> several(agents > 1 ? agents : 0);
+  RowStep* steps = agents > 1 ? several.data() : &only;
+  std::vector<double> measured(num_metrics);
+  const bool is_over = rows_->step(env, actions.of(first, rows_->action_size(), agents), steps);
+  for (std::size_t agent = 0; agent < agents; ++agent) {
+    const std::size_t row = first + agent;
+    slot.reward[row] = steps[agent].reward;
+    slot.terminated[row] = steps[agent].terminated;
+    slot.truncated[row] = steps[agent].truncated;
+    if (slot.valid != nullptr) slot.valid[row] = steps[agent].valid;
+    if (slot.metrics != nullptr) {
+      std::fill(measured.begin(), measured.end(), std::numeric_limits<double>::quiet_NaN());
+      if (steps[agent].valid) rows_->measure(row, measured.data());
+      std::transform(measured.begin(), measured.end(), slot.metrics + row * num_metrics,
+                     [](double value) { return static_cast<float>(value); });
+    }
+    if (steps[agent].ended()) observe(row, slot.final_obs, true);
+  }
+  if (is_over) rows_->reset(env);
+  show(env, slot);
 }
 
 void Engine::step(const RowActions& actions, const StepSlot& slot) {
-  each_row([&](std::size_t row) {
-    const RowStep step = rows_->step(row, actions.of(row, rows_->action_size()));
-    slot.reward[row] = step.reward;
-    slot.terminated[row] = step.terminated;
-    slot.truncated[row] = step.truncated;
-    if (step.ended()) {
-      observe(row, slot.final_obs);
-      rows_->reset(row);
-    }
-    observe(row, slot.obs);
-    if (slot.mask != nullptr) rows_->mask(row, slot.mask + row * rows_->mask_size());
-  });
+  each_env([&](std::size_t env) { step_env(env, actions, slot); });
 }
 
-std::size_t Engine::rows_a_block() const {
-  // Enough blocks for all threads; then as large as pays for the policy, whose weights are read once a block.
-  const std::size_t share = (rows_->size() + pool_->size() - 1) / pool_->size();
-  return std::clamp(share / kStretches, std::min(share, kFewRows), kManyRows);
+std::size_t Engine::rows_per_block() const {
+  // Enough blocks for all threads; then as large as pays for the policy, whose weights are read once per block.
+  const std::size_t share = (rows_->size() + pool_->size() - 1) / pool_->size(), agents = rows_->num_agents();
+  const std::size_t rows = std::clamp(share / kStretches, std::min(share, kFewRows), kManyRows);
+  return (rows + agents - 1) / agents * agents;  // no env is in two blocks
 }
 
-RolloutResult Engine::collect(const Policy& policy, const RolloutMemory& memory, const RolloutKey& key,
+// tour: collect
+RolloutResult Engine::collect(const Policy& policy, const RolloutArrays& arrays, const RolloutKey& key,
                               const std::function<bool()>& keep_going) {
-  const std::size_t size = rows_a_block();
+  const std::size_t size = rows_per_block();
   std::vector<RolloutBlock> blocks;
   for (std::size_t begin = 0; begin < rows_->size(); begin += size) {
-    blocks.emplace_back(*rows_, policy, memory, key, begin, std::min(begin + size, rows_->size()));
+    blocks.emplace_back(*rows_, policy, arrays, key, begin, std::min(begin + size, rows_->size()));
   }
   BlockQueue queue(blocks);
-  const std::size_t stretch = std::clamp<std::size_t>(memory.num_steps / kStretches, 1, kLongestStretch);
+  const std::size_t stretch = std::clamp<std::size_t>(arrays.num_steps / kStretches, 1, kLongestStretch);
   std::atomic<bool> given_up = false;
   pool_->run(blocks.size(), [&](std::size_t thread) {
     while (RolloutBlock* block = given_up ? nullptr : queue.take()) {
@@ -149,12 +175,14 @@ RolloutResult Engine::collect(const Policy& policy, const RolloutMemory& memory,
   });
   return result;
 }
+// tour: end
 
 void Engine::replay(std::size_t num_steps, const RowActions& actions, const bool* ended) {
-  each_row([&](std::size_t row) {
+  if (rows_->num_agents() > 1) throw std::invalid_argument("only envs with one agent can be replayed");
+  each_env([&](std::size_t row) {
     for (std::size_t step = 0; step < num_steps; ++step) {
       const std::size_t place = step * rows_->size() + row;
-      rows_->advance(row, actions.of(place, rows_->action_size()));
+      rows_->advance(row, actions.of(place, rows_->action_size(), 1));
       if (ended[place]) rows_->reset(row);
     }
   });

@@ -38,7 +38,14 @@ Quiet::~Quiet() { _mjPRIVATE_setTlsLogHandler(previous_); }
 std::string error_of(void (*call)(const void*), const void* context) {
   const mjfLogHandler previous = _mjPRIVATE_setTlsLogHandler(&jump_on_errors);
   const bool gave_up = setjmp(way_out) != 0;
-  if (!gave_up) call(context);
+  if (!gave_up) {
+    try {
+      call(context);
+    } catch (...) {  // an env's own code may throw
+      _mjPRIVATE_setTlsLogHandler(previous);
+      throw;
+    }
+  }
   _mjPRIVATE_setTlsLogHandler(previous);
   if (!gave_up) return {};
   std::string error = last_error;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <new>
 #include <stdexcept>
 
@@ -14,17 +15,27 @@ constexpr int kState = mjSTATE_INTEGRATION;
 /// The arena is filled from both ends: a page begun at each.
 constexpr std::size_t kArenaEnds = 2 * 4096;
 
+std::shared_ptr<const mjModel> shared(mjModel* model) {
+  return {model, [](const mjModel* held) { mj_deleteModel(const_cast<mjModel*>(held)); }};
+}
+
+std::shared_ptr<const mjModel> copied(const mjModel* model) {
+  mjModel* copy = nullptr;
+  if (!error_of([&] { copy = mj_copyModel(nullptr, model); }).empty() || copy == nullptr) throw std::bad_alloc();
+  return shared(copy);
+}
+
 std::shared_ptr<const mjModel> load_model(const std::string& path) {
   const Quiet quiet;
   char error[1024] = "";
   mjModel* model = mj_loadXML(path.c_str(), nullptr, error, sizeof(error));
   if (model == nullptr) throw std::invalid_argument("cannot load " + path + ": " + error);
-  return {model, [](const mjModel* loaded) { mj_deleteModel(const_cast<mjModel*>(loaded)); }};
+  return shared(model);
 }
 
 std::string model_path(const Options& options, const std::string& xml_file) {
   // Asked for in this order, so that both are known whichever is used.
-  const std::filesystem::path assets = options.text("assets", "");
+  const std::filesystem::path assets = options.text(kAssets, "");
   const std::filesystem::path file = options.text("xml_file", xml_file);
   // As Gymnasium has it: what begins with a dot is the caller's own file.
   const bool own = file.is_absolute() || file.string().starts_with('.');
@@ -49,21 +60,54 @@ MujocoEnv::MujocoEnv(const Options& options, const std::string& xml_file, int fr
 
 MujocoEnv::MujocoEnv(const MujocoEnv& other)
     : Env(other),
-      model_(other.model_),
+      model_(other.has_own_model_ ? copied(other.model_.get()) : other.model_),
+      has_own_model_(other.has_own_model_),
       data_(make_data(model_.get())),
       frame_skip_(other.frame_skip_),
       init_qpos_(other.init_qpos_),
       init_qvel_(other.init_qvel_) {}
+
+ActionSpace MujocoEnv::action_space() const {
+  Bounds bounds{{}, {}};
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (int actuator = 0; actuator < model_->nu; ++actuator) {
+    const double low = model_->actuator_ctrlrange[2 * actuator], high = model_->actuator_ctrlrange[2 * actuator + 1];
+    const bool has_range = low != 0 || high != 0;  // else the model says none
+    bounds.low.push_back(has_range ? low : -infinity);
+    bounds.high.push_back(has_range ? high : infinity);
+  }
+  return ActionSpace::box({static_cast<std::size_t>(model_->nu)}, bounds);
+}
+
+mjModel& MujocoEnv::own_model() {
+  if (!has_own_model_) model_ = copied(model_.get());
+  has_own_model_ = true;
+  return const_cast<mjModel&>(*model_);
+}
+
+void MujocoEnv::refresh_model() {
+  mjModel& model = own_model();
+  const std::unique_ptr<mjData, FreeData> scratch(make_data(&model));
+  shielded([&] { mj_setConst(&model, scratch.get()); });
+}
 
 void MujocoEnv::reset(Generator& random) {
   shielded([this] { mj_resetData(model_.get(), data_.get()); });
   reset_model(random);
 }
 
-void MujocoEnv::simulate(std::span<const float> controls, bool with_forces) {
-  std::copy(controls.begin(), controls.end(), data_->ctrl);
+void MujocoEnv::reset_model(Generator&) { set_state(init_qpos_, init_qvel_); }
+
+void MujocoEnv::control(std::span<const float> action, mjData& data) {
+  std::copy(action.begin(), action.end(), data.ctrl);
+}
+
+void MujocoEnv::simulate(std::span<const float> action, bool with_forces) {
   shielded([&] {
-    for (int substep = 0; substep < frame_skip_; ++substep) mj_step(model_.get(), data_.get());
+    for (int substep = 0; substep < frame_skip_; ++substep) {
+      control(action, *data_);
+      mj_step(model_.get(), data_.get());
+    }
     if (with_forces) mj_rnePostConstraint(model_.get(), data_.get());
   });
 }
@@ -104,7 +148,8 @@ Footprint MujocoEnv::footprint() const {
   (void)error_of([&] { mj_step(model_.get(), tried.get()); });  // one that gives up shows it, too
   const auto fixed = sizeof(mjData) + static_cast<std::size_t>(tried->nbuffer);
   const auto arena = static_cast<std::size_t>(tried->narena), used = static_cast<std::size_t>(tried->maxuse_arena);
-  return {fixed + std::min(arena, used + kArenaEnds), fixed + arena};
+  const auto own = has_own_model_ ? static_cast<std::size_t>(mj_sizeModel(model_.get())) : 0;
+  return {own + fixed + std::min(arena, used + kArenaEnds), own + fixed + arena};
 }
 
 std::size_t MujocoEnv::state_size() const {

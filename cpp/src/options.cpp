@@ -55,7 +55,8 @@ std::pair<double, double> Options::range(const std::string& name, std::pair<doub
 
 void Options::refuse_unknown(const std::string& who) const {
   for (const auto& [name, value] : given_) {
-    if (!known_.contains(name)) throw std::invalid_argument(who + " has no native option '" + name + "'");
+    if (!known_.contains(name) && name != kAssets)
+      throw std::invalid_argument(who + " has no native option '" + name + "'");
   }
 }
 

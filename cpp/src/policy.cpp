@@ -83,6 +83,7 @@ static void for_chunks(std::size_t rows, Function function) {
   }
 }
 
+// tour: act
 void Policy::act(std::size_t rows, ObsLeaves obs, const CarriedState& state, const bool* mask, const NoiseKey& noise,
                  Workspace& workspace, const Acted& acted) const {
   require_weights(is_synced());
@@ -100,6 +101,7 @@ void Policy::act(std::size_t rows, ObsLeaves obs, const CarriedState& state, con
                acted.value + first);
   });
 }
+// tour: end
 
 void Policy::value(std::size_t rows, ObsLeaves obs, const CarriedState& state, Workspace& workspace,
                    float* value) const {

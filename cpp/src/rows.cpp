@@ -1,32 +1,76 @@
 #include "surefoot/rows.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <stdexcept>
 
 namespace surefoot {
 namespace {
 
-/// Names the row of what fails in it.
+/// Names the env of what fails in it.
 template <class Work>
-auto in_row(std::size_t row, const Work& work) {
+auto in_env(std::size_t env, const Work& work) {
   try {
     return work();
   } catch (const EnvFailure& failure) {
-    throw EnvFailure("env " + std::to_string(row) + ": " + failure.what());
+    throw EnvFailure("env " + std::to_string(env) + ": " + failure.what());
+  }
+}
+
+/// One bound for all elements or one each, and choices that are there.
+void check_spaces(const Env& env) {
+  const auto check = [](const Bounds& bounds, std::size_t size, const std::string& what) {
+    for (const auto* each : {&bounds.low, &bounds.high}) {
+      if (each->size() == 1 || each->size() == size) continue;
+      throw std::invalid_argument(what + " has " + std::to_string(each->size()) + " bounds for " +
+                                  std::to_string(size) + " elements; give one for all or one each");
+    }
+  };
+  for (const auto& part : env.obs_parts()) check(part.bounds, part.size(), "observation '" + part.key + "'");
+  const ActionSpace space = env.action_space();
+  check(space.bounds, space.size(), "the action space");
+  if (std::any_of(space.sizes.begin(), space.sizes.end(), [](auto size) { return size < 1; })) {
+    throw std::invalid_argument("an element of the action space has no choices");
+  }
+  if (env.has_mask() && !space.has_choices()) throw std::invalid_argument("actions of a box cannot be masked");
+  for (const auto& parameter : env.parameters()) {
+    if (parameter.values.size() == size_of(parameter.shape)) continue;
+    throw std::invalid_argument("parameter '" + parameter.name + "' has another number of values than its shape says");
   }
 }
 
 }  // namespace
 
-Rows::Rows(const std::string& id, const Options& options, std::size_t num_rows, const Endings& endings)
-    : generators_(num_rows), elapsed_(num_rows, 0), endings_(endings) {
-  envs_.reserve(num_rows);
-  envs_.push_back(make_env(id, options));
-  while (envs_.size() < num_rows) envs_.push_back(envs_.front()->clone());
-  const Env& first = *envs_.front();
-  obs_parts_ = first.obs_parts();
-  for (const auto& part : obs_parts_) obs_size_ += part.size;
-  action_size_ = first.action_size();
-  mask_size_ = first.mask_size();
+Rows::Rows(std::unique_ptr<Env> first, std::size_t num_envs, const Endings& endings)
+    : generators_(num_envs),
+      elapsed_(num_envs, 0),
+      endings_(endings),
+      num_agents_(first->num_agents()),
+      obs_parts_(first->obs_parts()),
+      action_space_(first->action_space()),
+      action_size_(action_space_.size()),
+      mask_size_(first->has_mask() ? action_space_.num_choices() : 0),
+      metrics_(first->metrics()),
+      parameters_(first->parameters()),
+      parameter_places_(1) {
+  check_spaces(*first);
+  if (num_agents_ == 0) throw std::invalid_argument("an env must have at least one agent");
+  envs_.reserve(num_envs);
+  envs_.push_back(std::move(first));
+  while (envs_.size() < num_envs) envs_.push_back(envs_.front()->clone());
+  for (const auto& part : obs_parts_) obs_sizes_.push_back(part.size());
+  for (const std::size_t size : obs_sizes_) obs_size_ += size;
+  std::vector<double> values;
+  for (const auto& parameter : parameters_) {
+    values.insert(values.end(), parameter.values.begin(), parameter.values.end());
+    parameter_places_.push_back(values.size());
+  }
+  for (std::size_t env = 0; env < num_envs; ++env) {
+    parameter_values_.insert(parameter_values_.end(), values.begin(), values.end());
+  }
+  if (num_agents_ == 1) return;
+  takes_part_.resize(size(), 1);
+  outcomes_.resize(size());
 }
 
 Footprint Rows::footprint() const {
@@ -35,20 +79,24 @@ Footprint Rows::footprint() const {
   return {env.filled + around, env.reserved + around};
 }
 
-void Rows::reseed(std::size_t row, const Generator::Words& words) {
-  generators_[row] = Generator(words);
-  reset(row);
+void Rows::reseed(std::size_t env, const Generator::Words& words) {
+  generators_[env] = Generator(words);
+  reset(env);
 }
 
-void Rows::reset(std::size_t row) {
-  in_row(row, [&] { envs_[row]->reset(generators_[row]); });
-  elapsed_[row] = 0;
+void Rows::reset(std::size_t env) {
+  in_env(env, [&] { envs_[env]->reset(generators_[env]); });
+  elapsed_[env] = 0;
+  if (num_agents_ > 1)
+    std::fill_n(takes_part_.begin() + static_cast<std::ptrdiff_t>(env * num_agents_), num_agents_, 1);
 }
 
-RowStep Rows::step(std::size_t row, const Action& action) {
-  const Outcome outcome = in_row(row, [&] { return envs_[row]->step(action); });
-  RowStep step{outcome.reward, outcome.terminated, false};
-  step.truncated = ++elapsed_[row] >= endings_.max_episode_steps && endings_.max_episode_steps > 0;
+bool Rows::is_at_limit(std::size_t env) const {
+  return elapsed_[env] >= endings_.max_episode_steps && endings_.max_episode_steps > 0;
+}
+
+RowStep Rows::counted(const Outcome& outcome, bool is_at_limit) const {
+  RowStep step{outcome.reward, outcome.terminated, is_at_limit, true};
   if (endings_.truncation_as_termination) {
     step.terminated |= step.truncated;
     step.truncated = false;
@@ -56,22 +104,86 @@ RowStep Rows::step(std::size_t row, const Action& action) {
   return step;
 }
 
-void Rows::advance(std::size_t row, const Action& action) {
-  in_row(row, [&] { envs_[row]->advance(action); });
+bool Rows::step(std::size_t env, const Action& actions, RowStep* steps) {
+  if (num_agents_ == 1) {
+    const Outcome outcome = in_env(env, [&] { return envs_[env]->step(actions); });
+    ++elapsed_[env];
+    *steps = counted(outcome, is_at_limit(env));
+    return steps->ended();
+  }
+  Outcome* outcomes = &outcomes_[env * num_agents_];
+  in_env(env, [&] { envs_[env]->step_agents(actions, outcomes); });
+  ++elapsed_[env];
+  const bool is_cut_off = is_at_limit(env);
+  bool is_over = true;
+  for (std::size_t agent = 0; agent < num_agents_; ++agent) {
+    auto& takes_part = takes_part_[env * num_agents_ + agent];
+    steps[agent] = takes_part ? counted(outcomes[agent], is_cut_off) : RowStep{0, false, false, false};
+    takes_part = takes_part && !steps[agent].ended();
+    is_over &= !takes_part;
+  }
+  return is_over;
 }
 
-void Rows::save(std::size_t row, double* state) const {
-  for (const std::uint64_t word : generators_[row].words()) *state++ = std::bit_cast<double>(word);
-  *state++ = static_cast<double>(elapsed_[row]);
-  envs_[row]->save(state);
+void Rows::advance(std::size_t env, const Action& actions) {
+  in_env(env, [&] { envs_[env]->advance(actions); });
 }
 
-void Rows::load(std::size_t row, const double* state) {
+void Rows::observe(std::size_t row, double* obs) const {
+  if (num_agents_ == 1) return envs_[row]->observe(obs);
+  takes_part_[row] ? observe_end(row, obs) : static_cast<void>(std::fill_n(obs, obs_size_, 0.0));
+}
+
+void Rows::observe_end(std::size_t row, double* obs) const {
+  envs_[row / num_agents_]->observe_agent(row % num_agents_, obs);
+}
+
+void Rows::mask(std::size_t row, bool* allowed) const {
+  if (num_agents_ == 1) return envs_[row]->mask(allowed);
+  if (!takes_part_[row]) return static_cast<void>(std::fill_n(allowed, mask_size_, true));
+  envs_[row / num_agents_]->mask_agent(row % num_agents_, allowed);
+}
+
+void Rows::measure(std::size_t row, double* values) const {
+  envs_[row / num_agents_]->measure_agent(row % num_agents_, values);
+}
+
+void Rows::set_parameter(std::size_t env, std::size_t index, std::span<const double> value) {
+  envs_[env]->set_parameter(index, value);
+  std::copy(value.begin(), value.end(), const_cast<double*>(parameter(env, index).data()));
+}
+
+std::span<const double> Rows::parameter(std::size_t env, std::size_t index) const {
+  const std::size_t begin = parameter_places_[index], end = parameter_places_[index + 1];
+  return {parameter_values_.data() + env * parameter_places_.back() + begin, end - begin};
+}
+
+std::size_t Rows::state_size() const {
+  return kCounted + (num_agents_ > 1 ? num_agents_ : 0) + parameter_places_.back() + envs_.front()->state_size();
+}
+
+void Rows::save(std::size_t env, double* state) const {
+  for (const std::uint64_t word : generators_[env].words()) *state++ = std::bit_cast<double>(word);
+  *state++ = static_cast<double>(elapsed_[env]);
+  if (num_agents_ > 1) state = std::copy_n(&takes_part_[env * num_agents_], num_agents_, state);
+  state = std::copy_n(parameter_values_.data() + env * parameter_places_.back(), parameter_places_.back(), state);
+  envs_[env]->save(state);
+}
+
+void Rows::load(std::size_t env, const double* state) {
   Generator::Words words;
   for (std::uint64_t& word : words) word = std::bit_cast<std::uint64_t>(*state++);
-  generators_[row] = Generator(words);
-  elapsed_[row] = static_cast<std::size_t>(*state++);
-  envs_[row]->load(state);
+  generators_[env] = Generator(words);
+  elapsed_[env] = static_cast<std::size_t>(*state++);
+  if (num_agents_ > 1) {
+    for (std::size_t agent = 0; agent < num_agents_; ++agent) takes_part_[env * num_agents_ + agent] = *state++ != 0;
+  }
+  for (std::size_t index = 0; index < parameters_.size(); ++index) {
+    const std::size_t size = parameter(env, index).size();
+    if (!std::equal(state, state + size, parameter(env, index).data())) set_parameter(env, index, {state, size});
+    state += size;
+  }
+  envs_[env]->load(state);
 }
 
 }  // namespace surefoot

@@ -88,7 +88,7 @@ struct Rollout {
       std::copy_n(obs.data() + num_steps * num_rows * size, num_rows * size, obs.data());
       std::copy_n(episode_start.get() + num_steps * num_rows, num_rows, episode_start.get());
     }
-    const RolloutMemory memory{num_steps,
+    const RolloutArrays arrays{num_steps,
                                num_rows,
                                {obs.data()},
                                nullptr,
@@ -108,7 +108,7 @@ struct Rollout {
                                pointers(stored_state),
                                state_steps};
     const RolloutKey key{5, first_step, 1, {std::vector<float>(size, -0.1f)}, {std::vector<float>(size, 0.1f)}, {true}};
-    result = engine.collect(policy, memory, key, [] { return true; });
+    result = engine.collect(policy, arrays, key, [] { return true; });
   }
 
   bool same_as(const Rollout& other) const {

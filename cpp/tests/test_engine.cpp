@@ -125,7 +125,8 @@ TEST(engine_resets_in_the_same_step_and_keeps_the_last_observation) {
     engine.step({nullptr, choices.data()}, slot.slot);
     const std::int64_t choice = step % 2;
     std::vector<double> obs(4);
-    if (apart.step(0, {{}, {&choice, 1}}).ended()) {
+    RowStep apart_step{};
+    if (apart.step(0, {{}, {&choice, 1}}, &apart_step)) {
       ++endings;
       apart.observe(0, obs.data());
       CHECK_EQUAL(obs, std::vector<double>(&slot.final_obs[13 * 4], &slot.final_obs[13 * 4] + 4));
@@ -182,8 +183,8 @@ class Breaks final : public Cloned<Breaks> {
  public:
   explicit Breaks(const Options& options) : throws_(options.flag("throws", false)) {}
 
-  std::vector<ObsPart> obs_parts() const override { return {{"", 4}}; }
-  std::size_t action_size() const override { return 1; }
+  std::vector<ObsPart> obs_parts() const override { return {{"", {4}}}; }
+  ActionSpace action_space() const override { return ActionSpace::discrete(2); }
   void reset(Generator& random) override { left_ = 20 + 100 * random.uniform(); }
   Outcome step(const Action&) override {
     left_ -= 1;

@@ -65,7 +65,7 @@ TEST(options_that_nobody_asked_for_are_named) {
 }
 
 TEST(envs_are_made_by_id) {
-  CHECK_EQUAL(make_env("CartPole-v1", Options())->action_size(), 1);
+  CHECK_EQUAL(make_env("CartPole-v1", Options())->action_space().size(), 1);
   CHECK_THROWS(make_env("CartPole-v7", Options()), std::invalid_argument);
   CHECK_THROWS(make_env("CartPole-v1", Options(Given{{"gravity", 1.0}})), std::invalid_argument);
   const auto ids = env_ids();

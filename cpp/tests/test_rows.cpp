@@ -21,7 +21,11 @@ Observed observe(const Rows& rows, std::size_t row) {
 }
 
 /// A push to the left or to the right.
-RowStep push(Rows& rows, std::size_t row, std::int64_t choice) { return rows.step(row, {{}, {&choice, 1}}); }
+RowStep push(Rows& rows, std::size_t row, std::int64_t choice) {
+  RowStep step{};
+  CHECK_EQUAL(rows.step(row, {{}, {&choice, 1}}, &step), step.ended());
+  return step;
+}
 
 /// Alternating pushes hold the pole up for a while.
 std::size_t steps_to_the_end(Rows& rows, std::size_t row, RowStep& last) {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WALKED = (
     "training/trainer.py",
     "rollout/stepwise.py",
@@ -22,7 +22,7 @@ WALKED = (
 
 def python_blocks(page: Path) -> list[str]:
     """Code blocks that stand for themselves: all but the quotes."""
-    text = re.sub(r"<!-- quote: .*? -->\n```python\n.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    text = re.sub(r"<!-- quote: .*? -->\n```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
 
 
@@ -39,11 +39,16 @@ def test_there_are_blocks_to_run() -> None:
     assert {page for page, _, _ in BLOCKS} >= {"README.md", "environments.md", "policies.md", "runs.md"}
 
 
-def test_quotes_equal_the_source() -> None:
+@pytest.mark.parametrize("page", [page for page in PAGES if "<!-- quote:" in page.read_text(encoding="utf-8")])
+def test_quotes_equal_the_source(page: Path) -> None:
     quote = runpy.run_path(str(ROOT / "docs" / "quote.py"))
-    tour = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
-    assert quote["refreshed"](tour) == tour, "run: python docs/quote.py"
-    assert tour.count("<!-- quote:") >= 6
+    text = page.read_text(encoding="utf-8")
+    assert quote["refreshed"](text) == text, "run: python docs/quote.py"
+
+
+def test_the_tours_quote_the_source() -> None:
+    for name in ("tour.md", "native_tour.md"):
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8").count("<!-- quote:") >= 5
 
 
 def test_the_tour_is_short() -> None:
@@ -61,7 +66,8 @@ def test_settings_page_is_current() -> None:
 
 def test_links_lead_somewhere() -> None:
     for page in PAGES:
-        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8")):
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for target in re.findall(r"\]\((?!http)([^)#]+)", text):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 

@@ -18,10 +18,12 @@ namespace surefoot {
 
 /// Where one step of all rows goes; `final_obs` is written where an episode ended.
 struct StepSlot {
-  std::vector<double*> obs, final_obs;  // one a part, [N, size]
+  std::vector<double*> obs, final_obs;  // one per part, [N, size]
   double* reward;
   bool *terminated, *truncated;
-  bool* mask;  // [N, mask_size] or null
+  bool* mask;                // [N, mask_size] or null
+  bool* valid = nullptr;     // [N] or null
+  float* metrics = nullptr;  // [N, M] or null
 };
 
 /// Actions of all rows, [N, action_size]; only the env's own kind is read.
@@ -29,7 +31,8 @@ struct RowActions {
   const float* values = nullptr;
   const std::int64_t* choices = nullptr;
 
-  Action of(std::size_t row, std::size_t size) const;
+  /// Of the env whose first row this is; `size` elements, of all its agents.
+  Action of(std::size_t row, std::size_t action_size, std::size_t agents) const;
 };
 
 /// Not safe to call from two threads at once, nor in a process that forked after it was made (`check_process`).
@@ -56,24 +59,26 @@ class Engine {
     Engine& engine_;
   };
 
-  /// Start every row anew: from a seed each, or without any, from where its generator is.
+  /// Start an episode in every env: from a seed each, or without any, from where its generator is.
   void reset(std::span<const Generator::Words> seeds, const StepSlot& slot);
   void step(const RowActions& actions, const StepSlot& slot);
 
   /// T steps of every row without a barrier between them. Threads take blocks of rows, a stretch of steps at a time;
   /// who took what cannot be seen in the result.
   /// The calling thread asks `keep_going` now and then; no means that the rollout is given up halfway.
-  RolloutResult collect(const Policy& policy, const RolloutMemory& memory, const RolloutKey& key,
+  RolloutResult collect(const Policy& policy, const RolloutArrays& arrays, const RolloutKey& key,
                         const std::function<bool()>& keep_going);
 
   /// The recorded actions [T, N, ...] and resets once more, with bare dynamics: how fast a rollout could be at best.
   void replay(std::size_t num_steps, const RowActions& actions, const bool* ended);
 
  private:
-  void observe(std::size_t row, const std::vector<double*>& parts) const;
-  /// Calls `work(row)` for all rows, on all threads if there are many.
-  void each_row(const std::function<void(std::size_t)>& work);
-  std::size_t rows_a_block() const;
+  void observe(std::size_t row, const std::vector<double*>& parts, bool is_end = false) const;
+  void show(std::size_t env, const StepSlot& slot) const;
+  void step_env(std::size_t env, const RowActions& actions, const StepSlot& slot);
+  /// Calls `work(env)` for all envs, on all threads if there are many.
+  void each_env(const std::function<void(std::size_t)>& work);
+  std::size_t rows_per_block() const;
 
   std::unique_ptr<Rows> rows_;
   std::unique_ptr<ThreadPool> pool_;

@@ -1,4 +1,4 @@
-// An environment of the core: reset, step, observe, save and load. One file an environment, in cpp/envs.
+// An environment of the core: its spaces, reset, step, observe, save and load. One file per environment.
 #pragma once
 
 #include <cstddef>
@@ -8,29 +8,26 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "surefoot/options.hpp"
 #include "surefoot/random.hpp"
+#include "surefoot/spaces.hpp"
 
 namespace surefoot {
 
-/// What a step takes: `values` for Box actions, `choices` for discrete ones; with the env's own offsets added.
+/// What a step takes: `values` for Box actions, `choices` for all others, from the space's `start`. Of an env with
+/// several agents, those of one agent after the other.
 struct Action {
   std::span<const float> values;
   std::span<const std::int64_t> choices;
 };
 
-/// What a step gave; time limits are counted outside.
+/// What a step gave an agent; time limits are counted outside.
 struct Outcome {
   double reward;
   bool terminated;
-};
-
-/// One part of the observation: the key of a Dict observation, or the only part, whose key is empty.
-struct ObsPart {
-  std::string key;
-  std::size_t size;
 };
 
 /// Bytes of one env: what it fills, and the addresses that it asks for.
@@ -55,9 +52,9 @@ class Env {
   virtual Footprint footprint() const { return {}; }
 
   virtual std::vector<ObsPart> obs_parts() const = 0;
-  virtual std::size_t action_size() const = 0;        // elements of an action
-  virtual bool has_choices() const { return false; }  // whether they are choices, not numbers
-  virtual std::size_t mask_size() const { return 0; }
+  virtual ActionSpace action_space() const = 0;
+  /// Whether actions are masked; a mask has an entry for each choice.
+  virtual bool has_mask() const { return false; }
 
   virtual void reset(Generator& random) = 0;
   virtual Outcome step(const Action& action) = 0;
@@ -65,12 +62,44 @@ class Env {
   virtual void observe(double* obs) const = 0;
   virtual void mask(bool* /*allowed*/) const {}
 
+  /// Numbers that are reported at every step; `measure` writes those of the last one, NaN where it has no value.
+  virtual std::vector<MetricSpec> metrics() const { return {}; }
+  virtual void measure(double* /*values*/) const {}
+
+  /// What can be set between rollouts. A value that makes no sense is a std::invalid_argument. Values are saved and
+  /// set again by those who run the env: `save` need not.
+  virtual std::vector<ParameterSpec> parameters() const { return {}; }
+  virtual void set_parameter(std::size_t /*index*/, std::span<const double> /*value*/) {}
+
+  /// Agents that act in the same step; each has an observation, an action and an outcome (`Several`).
+  virtual std::size_t num_agents() const { return 1; }
+  virtual void step_agents(const Action& actions, Outcome* outcomes) { *outcomes = step(actions); }
+  virtual void observe_agent(std::size_t /*agent*/, double* obs) const { observe(obs); }
+  virtual void mask_agent(std::size_t /*agent*/, bool* allowed) const { mask(allowed); }
+  virtual void measure_agent(std::size_t /*agent*/, double* values) const { measure(values); }
+
   /// Only the dynamics of a step, without what is made of it; for measuring how fast it could be at best.
   virtual void advance(const Action& action) { step(action); }
 
   virtual std::size_t state_size() const = 0;
   virtual void save(double* state) const = 0;
   virtual void load(const double* state) = 0;
+};
+
+/// Base of an env with several agents: `class Duel : public Cloned<Duel, Several<>>`. An agent that terminates is out
+/// of the game: its row is invalid, its actions mean nothing and nobody observes it until the env is reset, which is
+/// when the last one has terminated or the time limit is reached.
+template <class Parent = Env>
+class Several : public Parent {
+ public:
+  using Parent::Parent;
+  std::size_t num_agents() const override = 0;
+  void step_agents(const Action& actions, Outcome* outcomes) override = 0;
+  void observe_agent(std::size_t agent, double* obs) const override = 0;
+
+ private:
+  Outcome step(const Action&) final { throw std::logic_error("an env with several agents steps them together"); }
+  void observe(double*) const final { throw std::logic_error("an env with several agents is observed by each"); }
 };
 
 /// Gives an env its `clone` from its copy constructor, and its footprint from its size.
@@ -88,8 +117,9 @@ class Cloned : public Parent {
 using MakeEnv = std::function<std::unique_ptr<Env>(const Options&)>;
 
 /// Makes an env known under its id: `const Registered kCartPole{"CartPole-v1", make<CartPole>};` in the env's own file.
+/// The time limit, in steps of an episode, is for libraries of envs (0: none): Gymnasium knows those of its own ids.
 struct Registered {
-  Registered(const std::string& id, MakeEnv make);
+  Registered(const std::string& id, MakeEnv make, std::size_t max_episode_steps = 0);
 };
 
 template <class Kind>
@@ -102,5 +132,18 @@ std::vector<std::string> env_ids();
 
 /// Throws std::invalid_argument for an unknown id or option.
 std::unique_ptr<Env> make_env(const std::string& id, const Options& options);
+
+/// Raised whenever a library that was compiled before must not be used any more: with every change of what the headers
+/// that are installed declare.
+constexpr int kInterfaceVersion = 1;
+
+/// What a library of environments exports as `surefoot_library`. Only the two versions are read before they are known.
+struct Library {
+  int interface_version, mujoco_version;
+  std::vector<std::pair<std::string, std::size_t>> (*envs)();  // ids and time limits
+  std::unique_ptr<Env> (*make)(const std::string& id, const Options& options);
+};
+
+extern "C" const Library* surefoot_library();
 
 }  // namespace surefoot

@@ -10,6 +10,9 @@
 
 namespace surefoot {
 
+/// The folder of models, which whoever makes an env gives it: an option that an env need not know.
+constexpr const char* kAssets = "assets";
+
 using Option = std::variant<bool, double, std::string, std::vector<double>>;
 
 /// An environment asks for the options it knows, each with its default; what nobody asked for is unknown.

@@ -11,8 +11,8 @@
 
 namespace surefoot {
 
-/// The rollout's own memory, time-major: T steps of N rows; observations, masks and starts have one step more.
-struct RolloutMemory {
+/// The rollout's own arrays, time-major: T steps of N rows; observations, masks and starts have one step more.
+struct RolloutArrays {
   std::size_t num_steps, num_rows;
   std::vector<float*> obs;                         // one a part, [T+1, N, size]
   bool* mask;                                      // [T+1, N, mask_size] or null
@@ -27,6 +27,8 @@ struct RolloutMemory {
   std::vector<float*> state{};                     // one a part of the policy's, [N, size]: what rows remember
   std::vector<float*> stored_state{};              // one a part, [C, N, size]: what they did before `state_steps`
   std::vector<std::size_t> state_steps{};          // [C] ascending
+  bool* valid{};                                   // [T, N]; only of envs with several agents
+  float* metrics{};                                // [T, N, M]; only of envs with metrics
 };
 
 /// What makes a rollout the one it is.
@@ -63,19 +65,20 @@ struct PartMoments {
 };
 
 struct RolloutResult {
-  std::vector<FinishedEpisode> episodes;  // by step, then row
-  std::vector<PartMoments> moments;       // one a part; empty where not wanted
-  std::size_t out_of_bounds = 0;
+  std::vector<FinishedEpisode> episodes;         // by step, then row
+  std::vector<PartMoments> moments;              // one a part; empty where not wanted
+  std::size_t num_steps = 0, out_of_bounds = 0;  // in valid steps
   std::optional<NonFinite> problem;
 };
 
-/// Rows `begin` to `end`: normalize, infer, sample, step, store, reset in the same step, keep final observations.
+/// Rows `begin` to `end`, of whole envs: normalize, infer, sample, step, store, reset in the same step, keep final
+/// observations.
 class RolloutBlock {
  public:
-  RolloutBlock(Rows& rows, const Policy& policy, const RolloutMemory& memory, const RolloutKey& key, std::size_t begin,
+  RolloutBlock(Rows& rows, const Policy& policy, const RolloutArrays& arrays, const RolloutKey& key, std::size_t begin,
                std::size_t end);
 
-  bool is_done() const { return step_ == memory_.num_steps || problem_.has_value(); }
+  bool is_done() const { return step_ == arrays_.num_steps || problem_.has_value(); }
   /// Some more steps; with the last one, the values of what the steps left open.
   void advance(std::size_t num_steps, Workspace& workspace);
 
@@ -86,19 +89,27 @@ class RolloutBlock {
   std::size_t count() const { return end_ - begin_; }
   void store_state();
   void act(Workspace& workspace);
-  void step_row(std::size_t row, const Action& action);
+  void step_env(std::size_t env, const Action& actions);
+  void record(std::size_t row, const RowStep& step);
+  void measure(std::size_t row, const RowStep& step);
   void store_obs(std::size_t row, std::size_t step);
   void keep_final_obs(std::size_t row);
   void value_final_obs(Workspace& workspace);
   void watch_obs();
+  void count_out_of_bounds(std::size_t part);
+  void find_moments(std::size_t part);
+  bool is_valid(std::size_t step, std::size_t row) const;
+  template <class Work>
+  void each_valid(std::size_t step, std::size_t size, const Work& work) const;
   void report(std::size_t row, Where where, std::size_t part, std::size_t index, double value);
 
   Rows& rows_;
   const Policy& policy_;
-  const RolloutMemory& memory_;
+  const RolloutArrays& arrays_;
   const RolloutKey& key_;
   std::size_t begin_, end_, step_ = 0;
-  std::vector<double> observed_;
+  std::vector<double> observed_, measured_;
+  std::vector<RowStep> steps_;  // of an env's agents
   std::vector<float> env_action_;
   std::vector<std::int64_t> env_choice_;
   std::vector<const float*> leaves_;
@@ -108,7 +119,8 @@ class RolloutBlock {
   std::vector<std::pair<std::size_t, std::size_t>> open_ends_;  // (step, row) of truncated episodes
   std::vector<std::vector<float>> final_obs_, final_state_;     // one a part, [open ends, size]
   std::vector<std::vector<double>> mean_, variance_;            // one a part, [rows, size]
-  std::size_t out_of_bounds_ = 0;
+  std::vector<double> counts_;                                  // [rows] valid steps
+  std::size_t num_steps_ = 0, out_of_bounds_ = 0;
   std::optional<NonFinite> problem_;
 };
 

@@ -1,5 +1,10 @@
 """`surefoot envs`"""
 
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
 from surefoot.cli.arguments import parse
 
 
@@ -8,10 +13,13 @@ def main(arguments: list[str]) -> int:
     return parse(list_envs, "envs", arguments)
 
 
-def list_envs(filter: str = "") -> int:
+def list_envs(library: Annotated[Path | None, tyro.conf.Positional] = None, /, filter: str = "") -> int:
     """List the environments that can be trained; * marks those with a preset, n those that the native engine knows.
 
+    Libraries that were built in the current folder are listed first (surefoot native build).
+
     Args:
+        library: only those of a library, ./my_env.so
         filter: only ids that contain this text
     """
     import gymnasium as gym
@@ -19,12 +27,40 @@ def list_envs(filter: str = "") -> int:
     from surefoot.envs.tasks.registration import register_envs
     from surefoot.presets import preset_names
 
+    if library is not None:
+        print("\n".join(_library_ids(library)))
+        return 0
+    for line in _built_here():
+        if filter.lower() in line.lower():
+            print(line)
     register_envs()
     presets, native = set(preset_names()), _native_ids()
     for name in sorted(gym.registry):
         if filter.lower() in name.lower():
             print(f"{'*' if name in presets else ' '}{'n' if name in native else ' '} {name}")
     return 0
+
+
+def _library_ids(path: Path) -> list[str]:
+    from surefoot.envs.library import library_envs
+
+    shown = path if path.is_absolute() else f"./{path}"
+    return [f" n {shown}:{name}" for name in library_envs(path)]
+
+
+def _built_here() -> list[str]:
+    """Of libraries with environments; other files with such names are left alone."""
+    from surefoot.core.errors import NativeError
+
+    lines = []
+    for path in sorted(Path().glob("*.so")):
+        if b"surefoot_library" not in path.read_bytes():
+            continue
+        try:
+            lines += _library_ids(path)
+        except NativeError as error:
+            lines.append(f"   ./{path} ({error})")
+    return lines
 
 
 def _native_ids() -> set[str]:

@@ -16,6 +16,7 @@ COMMANDS = {
     "doctor": "say what is wrong with a run, and what to try",
     "report": "write an HTML page about one or several runs",
     "verify": "prove the native path equal to the readable one",
+    "native": "write or build an environment of your own in C++",
     "bench": "measure speed and memory: train, rollout, scaling, peers",
     "envs": "list environments",
     "presets": "list presets, or show one",

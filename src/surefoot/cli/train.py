@@ -29,7 +29,8 @@ def main(arguments: list[str]) -> int:
         """Train a preset or any Gymnasium environment; without a target, the default preset.
 
         Args:
-            target: a preset ('surefoot presets'), a Gymnasium id ('surefoot envs'), pettingzoo:MODULE or envpool:TASK
+            target: a preset ('surefoot presets'), a Gymnasium id ('surefoot envs'), pettingzoo:MODULE, envpool:TASK
+                or a library of your own, ./my_env.so
             config: a YAML file with settings, on top of the preset's
             steps: environment steps in all (train.steps), such as 200000 or 2e5
             seed: seed of everything (train.seed)
@@ -55,9 +56,12 @@ def target_settings(target: str | None, has_config: bool) -> Raw:
         return load_preset(target)
     import gymnasium as gym
 
+    from surefoot.envs.library import is_library
     from surefoot.envs.tasks.registration import register_envs
 
     register_envs()
+    if is_library(target):
+        return {"env": {"id": target}}
     if ":" not in target and target not in gym.registry:
         known = [*preset_names(), *gym.registry]
         raise ConfigError([f"'{target}' is neither a preset nor a Gymnasium id{nearest(target, known)}"])

@@ -25,7 +25,8 @@ def main(arguments: list[str]) -> int:
         """Prove the native path equal to the readable one, component by component; exit code 1 if any differs.
 
         Args:
-            target: a preset ('surefoot presets'), a Gymnasium id ('surefoot envs'), pettingzoo:MODULE or envpool:TASK
+            target: a preset ('surefoot presets'), a Gymnasium id ('surefoot envs'), pettingzoo:MODULE, envpool:TASK
+                or a library of your own, ./my_env.so
             config: a YAML file with settings, on top of the preset's
             seed: seed of everything (train.seed)
             json: print JSON for machines

@@ -64,7 +64,9 @@ Sinks = Annotated[Parts, BeforeValidator(PartsOf("surefoot.telemetry.sinks"))]
 class EnvConfig(Section):
     """Which environment."""
 
-    id: str = Field("CartPole-v1", description="Gymnasium id, module:id, pettingzoo:MODULE or envpool:TASK")
+    id: str = Field(
+        "CartPole-v1", description="Gymnasium id, module:id, pettingzoo:MODULE, envpool:TASK or ./my_env.so"
+    )
     kwargs: dict[str, Any] = Field({}, description="arguments of the environment's constructor")
     max_episode_steps: Count | None = Field(None, description="time limit that replaces the environment's own")
     truncation_as_termination: bool = Field(

@@ -18,6 +18,7 @@ from surefoot.envs.adapters.pettingzoo_env import is_parallel_env
 from surefoot.envs.adapters.pettingzoo_factory import pettingzoo_factory
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import Engine, engines
+from surefoot.envs.library import LibraryFactory, is_library, library_factory
 from surefoot.envs.protocol import VecEnv
 from surefoot.envs.tasks.registration import register_envs
 
@@ -48,7 +49,7 @@ def make_vec_env(
         return GymnasiumVectorEnv(source, seed, config.truncation_as_termination, config.metrics)
     if isinstance(source, str) and steps_itself:
         return EnvPoolEnvs(source.removeprefix(ENVPOOL), config, num_envs, seed)
-    factories = [lambda: source] if _exists(source) else [_factory(source, config)] * num_envs
+    factories = [lambda: source] if _exists(source) else [env_factory(source, config)] * num_envs
     return _engine(Blueprint(factories, seed, config.truncation_as_termination, config.metrics), rollout)
 
 
@@ -59,6 +60,8 @@ def _engine(blueprint: Blueprint, rollout: RolloutConfig) -> Engine:
     try:
         return engines["native"](blueprint, rollout)
     except NativeError as error:
+        if isinstance(blueprint.factories[0], LibraryFactory):
+            raise  # somebody's C++: its Python twin, if any, is not what was asked for
         reason = str(error)
     # Not while the error is handled: Python then raises KeyError, not TypeError, for an argument that is given twice.
     engine = engines["local"](blueprint, rollout)
@@ -70,9 +73,12 @@ def _exists(source: Any) -> bool:
     return isinstance(source, gym.Env) or (is_parallel_env(source) and not isinstance(source, type))
 
 
-def _factory(source: Any, config: EnvConfig) -> Factory:
+def env_factory(source: Any, config: EnvConfig) -> Factory:
+    """What makes one env of a source: an id of any kind, or a factory itself."""
     if not isinstance(source, str):
         return source  # type: ignore[no-any-return]
+    if is_library(source):
+        return library_factory(source, config.kwargs, config.max_episode_steps)
     if source.startswith(PETTINGZOO):
         return pettingzoo_factory(source.removeprefix(PETTINGZOO), config)
     return gymnasium_factory(source, config)

@@ -29,16 +29,25 @@ Arrays = dict[str, NDArray[Any]]
 """By name, for passes that take and fill many."""
 
 
+def template_folder() -> Path:
+    """Where the files are that a native environment begins with."""
+    return Path(__file__).parent / "template"
+
+
 class Core(Protocol):
     """What the compiled module has; mypy compares it with the stub."""
+
+    @property
+    def __file__(self) -> str | None: ...
 
     @property
     def Engine(self) -> "type[_core.Engine]": ...  # noqa: N802
     @property
     def Policy(self) -> "type[_core.Policy]": ...  # noqa: N802
     def env_ids(self) -> Sequence[str]: ...
+    def library_envs(self, library: str) -> Sequence[tuple[str, int]]: ...
     def footprint(
-        self, env_id: str, options: Mapping[str, bool | float | str | Sequence[float]]
+        self, env_id: str, options: Mapping[str, bool | float | str | Sequence[float]], library: str = ""
     ) -> tuple[int, int]: ...
     def mujoco_versions(self) -> tuple[int, int]: ...
     def instruction_sets(self) -> Sequence[str]: ...

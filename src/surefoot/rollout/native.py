@@ -48,6 +48,7 @@ class NativeCollector:
         self._obs = [leaf.numpy().reshape(*leaf.shape[:2], -1) for _, leaf in tree_items(self.rows.buffer.obs)]
         self._arrays = self._buffer_arrays()
 
+    # tour: collect
     def collect(self, policy: Policy) -> Rollout:
         """T steps of every row, then V of what the steps left open; no Python until all of it is done."""
         rows = self.rows
@@ -69,9 +70,13 @@ class NativeCollector:
         if result.problem is not None:
             raise self._error(result.problem)
         rows.remember(0, memory)  # a native env has one group
-        finished = Episodes(result.total_rewards, result.lengths)
-        stats = rows.episodes.adopt(finished, rows.buffer.reward.numel(), result.out_of_bounds)
+        buffer, finished = rows.buffer, Episodes(result.total_rewards, result.lengths)
+        ended = buffer.terminated | buffer.truncated
+        finished = rows.episodes.with_metrics(finished, buffer.tensors.get("metrics"), ended, buffer.valid)
+        stats = rows.episodes.adopt(finished, result.num_steps, result.out_of_bounds)
         return rows.finish(stats, self._moments(result))
+
+    # tour: end
 
     def _collect_stepwise(self, policy: Policy) -> Rollout:
         if not self._has_told:

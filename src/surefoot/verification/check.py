@@ -50,7 +50,10 @@ def verify(
     findings = Findings()
     with one_torch_thread():
         plan = _plan(subject)
-        if isinstance(plan, NativePlan):
+        if isinstance(plan, NativePlan) and maker(subject) is None:
+            findings.skip("native path", "against the readable", "there is no Python twin beside the library")
+            _verify_library(findings, subject)
+        elif isinstance(plan, NativePlan):
             _verify_native(findings, subject, plan)
         else:
             findings.skip("native path", "against the readable", plan)
@@ -91,6 +94,14 @@ def _compare_paths(findings: Findings, subject: Subject, plan: NativePlan) -> in
     what = f"endings, limit {config.env.max_episode_steps} steps"
     findings.fine("flags", what, f"{terminated} terminated, {truncated} truncated")
     return truncated
+
+
+def _verify_library(findings: Findings, subject: Subject) -> None:
+    """A native env without a reference: everything that can be asked of it alone."""
+    sized = subject.sized(env__max_episode_steps=subject.time_limit(TIME_LIMITS[0]))
+    check_protocol(findings, sized, "native")
+    compare_threads(findings, sized)
+    compare_rows(findings, sized)
 
 
 def _verify_stepwise(findings: Findings, subject: Subject) -> None:

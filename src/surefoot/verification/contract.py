@@ -12,7 +12,8 @@ from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.specs import ArraySpec
 from surefoot.core.tree import tree_items
 from surefoot.envs import native
-from surefoot.envs.make import gymnasium_factory
+from surefoot.envs.adapters.pettingzoo_env import is_parallel_env
+from surefoot.envs.make import env_factory
 from surefoot.envs.protocol import Slot, VecEnv, new_slot, step_all
 from surefoot.verification.differences import magnitude
 from surefoot.verification.numpy_rounding import float64_tolerance
@@ -29,6 +30,8 @@ def compare_engines(findings: Findings, subject: Subject, ours: str, reference: 
     with subject.opened(ours) as fast, subject.opened(reference) as slow:
         generator = np.random.default_rng(subject.config.train.seed)
         slots = [new_slot(env.num_rows, env.obs_spec, env.mask_size) for env in (fast, slow)]
+        spaces = [(env.obs_spec, env.action_spec, env.mask_size) for env in (fast, slow)]
+        findings.count(NAME, "spaces", int(spaces[0] != spaces[1]), 1, "differ")
         for env, slot in zip((fast, slow), slots, strict=True):
             env.reset(slot)
         _compare_slots(findings, slots[0], slots[1], f"resets, {ours}, {reference}")
@@ -45,8 +48,11 @@ def compare_alone(findings: Findings, config: Config) -> None:
     limit = config.env.max_episode_steps
     kwargs = config.env.kwargs | ({} if limit is None else {"max_episode_steps": limit})
     seed, alike = derived_seed(config.train.seed, 0, Stream.EVALUATION), Alike(findings, config.env.id)
+    single = [env_factory(config.env.id, config.env)() for _ in range(ENVS_ALONE)]
+    if is_parallel_env(single[0]):
+        findings.skip(NAME, "envs alone, in float64", "Gymnasium has no envs with several agents")
+        return
     many = native.make(config.env.id, ENVS_ALONE, **kwargs)
-    single = [gymnasium_factory(config.env.id, config.env)() for _ in range(ENVS_ALONE)]
     generator = np.random.default_rng(config.train.seed)
     many.action_space.seed(config.train.seed)
     obs, _ = many.reset(seed=seed)

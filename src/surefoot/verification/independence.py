@@ -7,7 +7,7 @@ from surefoot.compose import build_collector
 from surefoot.verification.differences import digest
 from surefoot.verification.legs import tensors_of
 from surefoot.verification.report import Findings
-from surefoot.verification.subject import ROWS, Subject
+from surefoot.verification.subject import Subject
 
 THREADS = (1, 2, 4, 7)
 MORE_ROWS = 64
@@ -28,7 +28,7 @@ def compare_rows(findings: Findings, subject: Subject) -> None:
     few, many = _collected(_short(subject)), _collected(_short(subject, rollout__num_envs=MORE_ROWS))
     what = f"alone and among {MORE_ROWS} rows"
     for name, tensor in few.items():
-        rows = many[name][:ROWS] if name == "last_value" else many[name][:, :ROWS]
+        rows = many[name][: len(tensor)] if name == "last_value" else many[name][:, : tensor.shape[1]]
         findings.bits("row independence", what, _flat(tensor), _flat(rows))
 
 

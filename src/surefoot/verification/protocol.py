@@ -14,9 +14,9 @@ from surefoot.core.errors import EnvError, SurefootError
 from surefoot.core.layers import build_config
 from surefoot.core.tree import tree_items
 from surefoot.envs.adapters.pettingzoo_env import is_parallel_env
-from surefoot.envs.adapters.pettingzoo_factory import pettingzoo_factory
 from surefoot.envs.engines import Engine
-from surefoot.envs.make import ENVPOOL, PETTINGZOO, gymnasium_factory
+from surefoot.envs.library import is_library, library_factory
+from surefoot.envs.make import ENVPOOL, env_factory
 from surefoot.envs.protocol import new_slot, step_all
 from surefoot.envs.protocol.steps import check_step
 from surefoot.verification.aliasing import agents_in_one_array, copying
@@ -75,9 +75,9 @@ def maker(subject: Subject) -> Callable[[], Any] | None:
         return source if callable(source) and not subject.is_fixed else lambda: source
     if config.id.startswith(ENVPOOL):
         return None
-    if config.id.startswith(PETTINGZOO):
-        return pettingzoo_factory(config.id.removeprefix(PETTINGZOO), config)
-    return gymnasium_factory(config.id, config)
+    if is_library(config.id) and not library_factory(config.id).has_twin:
+        return None
+    return env_factory(config.id, config)
 
 
 def _check_spaces(findings: Findings, subject: Subject) -> None:
@@ -149,7 +149,7 @@ def _check_seeding(findings: Findings, subject: Subject, engine: str, legs: list
 def _check_aliasing(findings: Findings, subject: Subject, engine: str, legs: list[Leg]) -> None:
     what, make = "copied or not", maker(subject)
     if make is None:
-        findings.skip(ALIASING, what, "EnvPool steps its envs itself")
+        findings.skip(ALIASING, what, "these envs have no single env in Python")
         return
     if isinstance(subject.source, VectorEnv) or subject.is_fixed:
         copied: Any = copying(make())
@@ -184,6 +184,9 @@ class _Copies:
 
 def _check_engines(findings: Findings, subject: Subject, legs: list[Leg]) -> None:
     what = "local and processes"
+    if is_library(subject.config.env.id) and maker(subject) is None:
+        findings.skip(AGREE, what, "there is no Python twin beside the library")
+        return
     with subject.opened("local") as env:
         steps_itself = not isinstance(env, Engine)
     if subject.is_fixed or steps_itself:

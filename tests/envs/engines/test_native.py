@@ -110,7 +110,7 @@ def test_time_limits_count_as_terminations_if_asked():
 @pytest.mark.parametrize(
     ("source", "config", "reason"),
     [
-        ("Blackjack-v1", {}, "there is no native 'Blackjack-v1'"),
+        ("Blackjack-v1", {}, "'Blackjack-v1' has no native implementation"),
         (CounterEnv, {}, "not envs or factories of your own"),
         ("CartPole-v1", {"kwargs": {"render_mode": "rgb_array"}}, "has no native option 'render_mode'"),
     ],

@@ -1,0 +1,21 @@
+// Environments that somebody else compiled, in a library of their own.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "surefoot/env.hpp"
+
+namespace surefoot {
+
+/// Ids and time limits; those of the core itself if the path is empty. Throws std::invalid_argument, with the remedy,
+/// for a file that is not a library of environments, or one that was compiled for another version of the interface or
+/// of MuJoCo.
+std::vector<std::pair<std::string, std::size_t>> library_envs(const std::string& library);
+
+/// An env of a library, or of the core.
+std::unique_ptr<Env> make_env_from(const std::string& library, const std::string& id, const Options& options);
+
+}  // namespace surefoot

@@ -1,0 +1,211 @@
+// Envs with several agents: rows that are out of the game, metrics and parameters.
+#include <cmath>
+#include <stdexcept>
+
+#include "check.hpp"
+#include "small_policy.hpp"
+#include "surefoot/engine.hpp"
+
+namespace surefoot {
+namespace {
+
+constexpr std::int64_t kRest = 0, kCharge = 1, kStrike = 2;
+constexpr const char* kDuel = "pettingzoo:surefoot.envs.tasks.duel";
+
+struct Duels {
+  Rows rows;
+  RowStep steps[2] = {};
+
+  explicit Duels(std::size_t num_envs = 1, const Endings& endings = {}) : rows(kDuel, Options(), num_envs, endings) {
+    for (std::size_t env = 0; env < num_envs; ++env) rows.reseed(env, {env, 2, 3, 5});
+  }
+
+  bool act(std::int64_t left, std::int64_t right, std::size_t env = 0) {
+    const std::int64_t choices[] = {left, right};
+    return rows.step(env, {{}, {choices, 2}}, steps);
+  }
+
+  std::vector<double> observed(std::size_t row) const {
+    std::vector<double> obs(rows.obs_size());
+    rows.observe(row, obs.data());
+    return obs;
+  }
+
+  /// The left one strikes until the right one is out.
+  void finish_right() {
+    for (int turn = 0; steps[1].valid && !steps[1].terminated; ++turn) {
+      CHECK(!act(turn % 2 == 0 ? kCharge : kStrike, kRest));
+      if (turn == 0) CHECK(steps[1].valid);
+    }
+  }
+};
+
+TEST(an_agent_that_terminates_is_out_of_the_game_while_others_play_on) {
+  Duels duels;
+  double weak[] = {0.0, 2.5};
+  duels.rows.set_parameter(0, 1, weak);
+  duels.rows.reset(0);
+  CHECK_EQUAL(duels.rows.size(), 2);
+  duels.steps[1] = {0, false, false, true};
+  duels.finish_right();
+  CHECK(duels.steps[0].valid && !duels.steps[0].ended());
+  std::vector<double> last(3);
+  duels.rows.observe_end(1, last.data());
+  CHECK(last[1] > 0.0);  // the other's health
+  CHECK_EQUAL(duels.observed(1), std::vector<double>(3, 0.0));
+  bool allowed[3] = {};
+  duels.rows.mask(1, allowed);
+  CHECK(allowed[kRest] && allowed[kCharge] && allowed[kStrike]);
+  std::size_t alone = 1;
+  for (; !duels.act(kCharge, kStrike); ++alone) {
+    CHECK(duels.steps[0].valid && !duels.steps[1].valid);
+    CHECK_EQUAL(duels.steps[1].reward, 0.0);
+  }
+  CHECK(alone > 1);
+  CHECK(duels.steps[0].terminated && !duels.steps[1].terminated);
+  duels.rows.reset(0);
+  CHECK(duels.observed(1)[0] > 0.0);
+  duels.act(kRest, kRest);
+  CHECK(duels.steps[0].valid && duels.steps[1].valid);
+}
+
+TEST(a_time_limit_truncates_the_agents_that_are_left) {
+  Duels duels(1, {4, false});
+  for (int step = 0; step < 3; ++step) CHECK(!duels.act(kRest, kRest));
+  CHECK(duels.act(kRest, kRest));
+  for (const RowStep& step : duels.steps) CHECK(step.truncated && !step.terminated && step.valid);
+}
+
+TEST(rows_with_agents_and_parameters_continue_from_their_state) {
+  Duels duels, copy;
+  const double damage = 3.0, handicap[] = {0.0, 2.0};
+  duels.rows.set_parameter(0, 0, {&damage, 1});
+  duels.rows.set_parameter(0, 1, handicap);
+  duels.rows.reset(0);
+  duels.steps[1] = {0, false, false, true};
+  duels.finish_right();
+  std::vector<double> state(duels.rows.state_size());
+  duels.rows.save(0, state.data());
+  copy.rows.load(0, state.data());
+  CHECK_EQUAL(copy.rows.parameter(0, 0)[0], 3.0);
+  CHECK_EQUAL(copy.rows.parameter(0, 1)[1], 2.0);
+  for (int step = 0; step < 60; ++step) {
+    CHECK_EQUAL(duels.act(step % 3, step % 2), copy.act(step % 3, step % 2));
+    for (std::size_t row = 0; row < 2; ++row) {
+      CHECK_EQUAL(duels.steps[row].valid, copy.steps[row].valid);
+      CHECK_EQUAL(duels.steps[row].reward, copy.steps[row].reward);
+      CHECK_EQUAL(duels.observed(row), copy.observed(row));
+    }
+    if (duels.steps[0].ended() || duels.steps[1].ended()) {
+      duels.rows.reset(0);
+      copy.rows.reset(0);
+    }
+  }
+}
+
+TEST(a_parameter_that_makes_no_sense_is_refused_and_forgotten) {
+  Duels duels;
+  const double negative = -1.0;
+  CHECK_THROWS(duels.rows.set_parameter(0, 0, {&negative, 1}), std::invalid_argument);
+  CHECK_EQUAL(duels.rows.parameter(0, 0)[0], 1.0);
+}
+
+/// A policy of Duel's shapes.
+struct DuelPolicy {
+  Policy policy;
+
+  DuelPolicy() : policy(plan()) {
+    MadeUp made_up;
+    made_up.add_linear("trunk", 8, 3);
+    made_up.add_linear("head", 3, 8);
+    made_up.add_linear("value", 1, 8);
+    policy.sync(made_up.tensors());
+  }
+
+  static PolicyPlan plan() {
+    PolicyPlan plan = SmallPolicy::plan({});
+    plan.obs[0].size = 3;
+    plan.head.sizes = {3};
+    return plan;
+  }
+};
+
+struct DuelRollout {
+  std::vector<float> obs, log_prob, value, reward, final_value, last_value, metrics;
+  std::vector<std::int64_t> choice, running_length;
+  std::vector<double> running_reward;
+  std::vector<unsigned char> mask, terminated, truncated, start, valid;
+  RolloutResult result;
+
+  DuelRollout(std::size_t threads, std::size_t num_envs, std::size_t steps) {
+    const std::size_t rows = 2 * num_envs, places = steps * rows;
+    Engine engine(std::make_unique<Rows>(kDuel, Options(), num_envs, Endings{24, false}), threads);
+    obs.resize((steps + 1) * rows * 3);
+    for (auto* each : {&log_prob, &value, &reward, &final_value}) each->resize(places);
+    last_value.resize(rows);
+    metrics.resize(places * 2);
+    choice.resize(places);
+    running_length.resize(rows);
+    running_reward.resize(rows);
+    mask.resize((steps + 1) * rows * 3);
+    for (auto* each : {&terminated, &truncated, &valid}) each->resize(places);
+    start.resize(places + rows);
+    const auto flags = [](std::vector<unsigned char>& bytes) { return reinterpret_cast<bool*>(bytes.data()); };
+    std::vector<double> first(rows * 3);
+    StepSlot slot{};
+    slot.obs = {first.data()};
+    slot.mask = flags(mask);
+    std::vector<Generator::Words> seeds;
+    for (std::uint64_t env = 0; env < num_envs; ++env) seeds.push_back({env, 2 * env + 1, 3, 5});
+    engine.reset(seeds, slot);
+    std::copy(first.begin(), first.end(), obs.begin());
+    RolloutArrays arrays{steps,
+                         rows,
+                         {obs.data()},
+                         flags(mask),
+                         nullptr,
+                         choice.data(),
+                         log_prob.data(),
+                         value.data(),
+                         reward.data(),
+                         final_value.data(),
+                         flags(terminated),
+                         flags(truncated),
+                         flags(start),
+                         last_value.data(),
+                         running_reward.data(),
+                         running_length.data()};
+    arrays.valid = flags(valid);
+    arrays.metrics = metrics.data();
+    const DuelPolicy policy;
+    const RolloutKey key{5, 0, 1, {{}}, {{}}, {true}};
+    result = engine.collect(policy.policy, arrays, key, [] { return true; });
+  }
+};
+
+TEST(rollouts_of_agents_are_alike_on_any_number_of_threads) {
+  const std::size_t envs = 21, steps = 60, rows = 2 * envs;
+  const DuelRollout reference(1, envs, steps);
+  std::size_t valid = 0, alone = 0;
+  for (std::size_t place = 0; place < steps * rows; ++place) {
+    valid += reference.valid[place];
+    alone += !reference.valid[place];
+    const bool ended = reference.terminated[place] || reference.truncated[place];
+    CHECK_EQUAL(reference.start[place + rows] != 0, ended || !reference.valid[place]);
+    CHECK_EQUAL(std::isnan(reference.metrics[2 * place]), !reference.valid[place]);
+  }
+  CHECK(alone > 0);
+  CHECK_EQUAL(reference.result.num_steps, valid);
+  CHECK_EQUAL(reference.result.moments[0].count, static_cast<double>(valid));
+  for (const std::size_t threads : {2, 4, 7}) {
+    const DuelRollout other(threads, envs, steps);
+    CHECK(same_bytes(other.obs, reference.obs) && same_bytes(other.reward, reference.reward));
+    CHECK(same_bytes(other.valid, reference.valid) && same_bytes(other.metrics, reference.metrics));
+    CHECK(same_bytes(other.final_value, reference.final_value) && same_bytes(other.start, reference.start));
+    CHECK(same_bytes(other.result.moments[0].mean, reference.result.moments[0].mean));
+    CHECK_EQUAL(other.result.episodes.size(), reference.result.episodes.size());
+  }
+}
+
+}  // namespace
+}  // namespace surefoot

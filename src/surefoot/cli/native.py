@@ -1,0 +1,66 @@
+"""`surefoot native new NAME`, `surefoot native build FILE`"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from surefoot.cli.arguments import parse
+from surefoot.core.errors import ConfigError
+from surefoot.core.registry import nearest
+
+TEMPLATE = "my_env"
+
+
+def main(arguments: list[str]) -> int:
+    """Dispatch to `new` or `build`."""
+    commands: dict[str, Callable[..., int]] = {"new": new, "build": build}
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print("usage: surefoot native new NAME\n       surefoot native build FILE [--output FILE]")
+        print("\nWrite or build an environment of your own in C++ (docs/extend/native_env.md).")
+        return 0 if arguments else 2
+    if arguments[0] not in commands:
+        raise ConfigError([f"there is no command 'native {arguments[0]}'{nearest(arguments[0], commands)}: new, build"])
+    return parse(commands[arguments[0]], f"native {arguments[0]}", arguments[1:])
+
+
+def new(name: Annotated[str, tyro.conf.Positional], /) -> int:
+    """Write a small environment in C++, its Python twin and a test of both to the current folder.
+
+    Args:
+        name: name of the files, in lower case, such as my_env
+    """
+    from surefoot.native import template_folder
+
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise ConfigError([f"'{name}' is not a name in lower case with letters, digits and _, such as my_env"])
+    class_name = "".join(word.capitalize() for word in name.split("_"))
+    written = {
+        Path(source.name.replace(TEMPLATE, name)): source.read_text(encoding="utf-8")
+        for source in sorted(template_folder().glob(f"*{TEMPLATE}.*"))
+    }
+    existing = [str(path) for path in written if path.exists()]
+    if existing:
+        raise ConfigError([f"{', '.join(existing)} already exists here; choose another name"])
+    for path, text in written.items():
+        path.write_text(text.replace("MyEnv", class_name).replace(TEMPLATE, name), encoding="utf-8")
+        print(f"wrote {path}")
+    print(f"next: surefoot native build {name}.cpp")
+    return 0
+
+
+def build(source: Annotated[Path, tyro.conf.Positional], /, output: Path | None = None) -> int:
+    """Compile environments in C++ into a library that train, verify and envs take by its path.
+
+    Args:
+        source: a C++ file
+        output: the library to write; the source's name with .so if not given
+    """
+    from surefoot.native.building import build as compile_library
+
+    path = compile_library(source, output)
+    shown = str(path) if path.is_absolute() else f"./{path}"
+    print(f"built {shown}; try: surefoot verify {shown}, surefoot train {shown}")
+    return 0
