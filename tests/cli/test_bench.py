@@ -35,7 +35,7 @@ def test_train() -> None:
     for rate in ("steps_per_s", "rollout_steps_per_s", "rollout_ms", "learn_ms"):
         assert 0 < subject[rate]["low"] <= subject[rate]["median"] <= subject[rate]["high"]
     assert subject["peak_memory_bytes"] > 50 * 10**6
-    assert record["config"]["rollout"]["engine"] == "processes"
+    assert record["config"]["rollout"]["engine"]["kind"] == "processes"
     assert "--iterations 3" in record["command"]
 
 
