@@ -54,7 +54,7 @@ def test_from_an_id_without_a_preset():
 def test_from_a_preset():
     agent = PPO("muscle-512", hidden=4, num_envs=1, num_steps=8, batch_size=8)
     assert agent.config.env.id == "Humanoid-v5"
-    assert agent.config.policy.action_bounds == "rescale"
+    assert agent.config.policy.distribution.action_bounds == "rescale"
     assert agent.config.policy.hidden == (4,), "settings win over the preset"
 
 
@@ -303,7 +303,7 @@ def test_an_own_env_that_does_not_goes_on_with_new_episodes(tmp_path, caplog):
     agent.save(path)
     loaded = PPO.load(path, CounterEnv)
     assert_same(state_of(loaded)["policy"], state_of(agent)["policy"])
-    assert_same(state_of(loaded)["optimizer"], state_of(agent)["optimizer"])
+    assert_same(state_of(loaded)["gradient"], state_of(agent)["gradient"])
     assert "resumed at step 32 with new episodes" in caplog.text
     assert steps_of(loaded.learn(32)) == 64
 

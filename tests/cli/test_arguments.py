@@ -38,7 +38,8 @@ def test_words_that_yaml_takes_for_booleans():
 
 
 def test_negative_numbers_are_values():
-    assert config_of("--policy.log_std", "-1.5").policy.log_std == -1.5
+    assert config_of("--policy.distribution.log_std", "-1.5").policy.distribution.log_std == -1.5
+    assert config_of("--policy.log_std", "-1.5").policy.distribution.log_std == -1.5
 
 
 def test_numbers_as_people_write_them():

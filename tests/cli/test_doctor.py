@@ -75,10 +75,10 @@ ILL = {
     "kl_high": (wild, "train/approx_kl", "lower optimizer.lr from 0.1 to about 0.03", "high"),
     "clip_fraction_high": (wild, "train/clip_fraction", "set ppo.target_kl to 0.02", "medium"),
     "entropy_collapse": (rash, "train/entropy_loss", "raise ppo.entropy_coef from 0 to 0.01", "medium"),
-    "std_at_floor": (narrow, "train/std", "raise policy.std_floor from 0.04 to 0.2", "medium"),
+    "std_at_floor": (narrow, "train/std", "raise policy.distribution.std_floor from 0.04 to 0.2", "medium"),
     "value_not_learning": (noise_to_learn, "train/explained_variance", "set normalize.returns or", "medium"),
     "step_skipped": (one_bad_step, "train/skipped_steps", "lower optimizer.lr from 0.0003 to about 3e-05", "high"),
-    "worker_restarted": (crashing_worker, "rollout/worker_restarts", "rollout.step_timeout_s from 60", "medium"),
+    "worker_restarted": (crashing_worker, "rollout/worker_restarts", "rollout.engine.step_timeout_s from 60", "medium"),
     "throughput_drop": (tiring, "time/fps", "it is the environment", "medium"),
 }
 

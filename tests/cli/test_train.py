@@ -143,7 +143,7 @@ def test_preset_then_file_then_command_line(tmp_path):
     settings = (*TINY, "--ppo.gae_lambda", 0.6, "--train.seed", 5)
     train("CartPole-v1", tmp_path / "run", "--config", file, *settings, "--seed", 6)
     config = build_config(yaml.safe_load((tmp_path / "run" / "config.yaml").read_text()))
-    assert config.optimizer.lr_schedule == preset["optimizer"]["lr_schedule"] == "linear"
+    assert config.schedules["lr"].kind == preset["schedules"]["lr"] == "linear"
     assert config.ppo.gamma == 0.9
     assert config.optimizer.lr == 0.002
     assert config.ppo.gae_lambda == 0.6
@@ -156,7 +156,7 @@ def test_without_a_target_the_default_preset_is_trained(tmp_path):
     config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
     preset = load_preset("cheetah-minute")
     assert config["env"]["id"] == preset["env"]["id"] == "HalfCheetah-v5"
-    assert config["optimizer"]["lr_schedule"] == preset["optimizer"]["lr_schedule"] == "linear"
+    assert config["schedules"]["lr"]["kind"] == preset["schedules"]["lr"] == "linear"
     assert config["normalize"]["reward"] is preset["normalize"]["reward"] is True
 
 

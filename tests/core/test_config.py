@@ -39,7 +39,7 @@ def test_everything_wrong_is_reported_at_once():
         "optimizer.betas.1: field required",
         "policy.hidden.1: input should be a valid integer",
         "policy.activation: input should be 'tanh', 'relu'",
-        "policy.log_std_groups: '3-9' is no slice; write 'start:stop' such as '0:3'",
+        "policy.distribution.log_std_groups: '3-9' is not a slice; write 'start:stop' such as '0:3'",
         "train.steps: input should be greater than or equal to 1 (got 0)",
         "train.seed: input should be greater than or equal to 0 (got -1)",
         "polcy: unknown section; did you mean 'policy'?",
@@ -87,7 +87,9 @@ def test_nothing_is_suggested_for_a_name_unlike_any():
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, "nan", ".nan", "inf", "-inf"])
-@pytest.mark.parametrize("key", ["ppo.gamma", "ppo.clip", "optimizer.lr", "policy.log_std", "ppo.max_grad_norm"])
+@pytest.mark.parametrize(
+    "key", ["ppo.gamma", "ppo.clip", "optimizer.lr", "policy.distribution.log_std", "ppo.max_grad_norm"]
+)
 def test_nan_and_infinity_are_refused(key, bad):
     (problem,) = problems_of({key: bad})
     assert problem.startswith(f"{key}: ")
@@ -156,7 +158,7 @@ def test_settings_by_name():
         "ppo": {"gamma": 0.9, "clip": 0.1},
         "optimizer": {"lr": 1e-3},
         "rollout": {"num_envs": 4},
-        "policy": {"std": "fixed"},
+        "policy": {"distribution": {"std": "fixed"}},
     }
 
 

@@ -11,7 +11,6 @@ import time
 import numpy as np
 import pytest
 import torch
-from surefoot.rollout.one_torch_thread import OneTorchThread
 
 from surefoot.compose import Specs, build_collector, build_env, build_policy, build_trainer, describe_rollouts
 from surefoot.core.config import Config
@@ -180,24 +179,25 @@ def test_a_run_says_that_it_is_native():
 
 def test_torch_has_one_thread_while_all_cores_step_and_its_own_afterwards():
     seen = []
+    config = configured()
+    env = build_env(config)
+    trainer = build_trainer(config, env, build_policy(config, Specs(env.obs_spec, env.action_spec)))
+    collect = trainer.collector.collect
 
-    class Watching:
-        rows = None
+    def watching(policy):
+        seen.append(torch.get_num_threads())
+        return collect(policy)
 
-        def collect(self, policy):
-            seen.append(torch.get_num_threads())
-
+    trainer.collector.collect = watching
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
-        OneTorchThread(Watching()).collect(None)
+        trainer.iterate()
         assert seen == [1]
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
-    collector, _ = make(configured())
-    assert isinstance(collector, OneTorchThread)
-    assert isinstance(collector._collector, NativeCollector)
+    assert isinstance(trainer.collector, NativeCollector)
     assert isinstance(make(configured(engine="local"))[0], StepwiseCollector)
 
 

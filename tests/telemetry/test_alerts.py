@@ -54,9 +54,11 @@ def test_a_higher_kl_that_was_asked_for_is_no_alert() -> None:
     assert limits(Config()).bad == 0.05
     assert limits(build_config({}, {"ppo.target_kl": 0.02})).bad == 0.05
     assert limits(build_config({}, {"ppo.target_kl": 0.1})).bad == 0.2
-    assert limits(build_config({}, {"optimizer.desired_kl": 0.1})).bad == 0.05, "not used by this schedule"
-    adaptive = {"optimizer.desired_kl": 0.1, "optimizer.lr_schedule": "kl_adaptive"}
+    adaptive = {"schedules.lr": {"kind": "kl_adaptive", "desired_kl": 0.1}}
     assert limits(build_config({}, adaptive)).bad == 0.2
+    assert limits(build_config(adaptive, {"schedules.lr.kind": "linear"})).bad == 0.05, "not used by this schedule"
+    old = {"optimizer.desired_kl": 0.1, "optimizer.lr_schedule": "kl_adaptive"}
+    assert limits(build_config({}, old)).bad == 0.2
 
 
 def test_the_floor_is_that_of_the_config() -> None:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from surefoot.core.errors import CheckpointError, CheckpointMismatchError
-from surefoot.training.checkpoint import check_shapes, read_checkpoint, write_checkpoint
+from surefoot.core.state import check_shapes
+from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from tests.training.states import assert_same
 
 TORCH_DTYPES = [

@@ -20,7 +20,9 @@ VERSIONS = range(1, FORMAT_VERSION + 1)
 
 
 def test_every_version_has_a_fixture():
-    assert sorted(path.name for path in FIXTURES.iterdir()) == [f"v{version}.safetensors" for version in VERSIONS]
+    assert sorted(path.name for path in FIXTURES.glob("*.safetensors")) == [
+        f"v{version}.safetensors" for version in VERSIONS
+    ]
 
 
 def test_every_old_version_has_a_migration():

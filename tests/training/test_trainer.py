@@ -1,11 +1,11 @@
 """The loop, its hooks, and when things are due."""
 
 import pytest
-from surefoot.training.restore import restore_trainer, trainer_state
 
 from surefoot.api import PPO
 from surefoot.core.records import IterationReport
-from surefoot.training.hooks import Every
+from surefoot.core.state import load_states, states
+from surefoot.training.hooks import Every, Hook, HookGroup
 from surefoot.training.trainer import Trainer
 from tests.training.states import assert_same
 
@@ -20,10 +20,11 @@ def small_trainer(**settings) -> Trainer:
     return PPO("CartPole-v1", num_envs=2, num_steps=10, batch_size=10, epochs=1, hidden=4, **settings)._started()
 
 
-class Note:
+class Note(Hook):
     """Writes down who was called and with what."""
 
     def __init__(self, name: str, notes: list) -> None:
+        super().__init__()
         self.name, self.notes = name, notes
 
     def after_iteration(self, report: IterationReport) -> None:
@@ -34,7 +35,8 @@ class Note:
 def test_hooks_are_called_in_order_and_see_what_those_before_them_added(trainer):
     notes: list = []
     trainer.set_total(40)
-    trainer.train([Note("first", notes), Note("second", notes)])
+    trainer.hooks = HookGroup({name: Note(name, notes) for name in ("first", "second")})
+    trainer.train()
     assert notes == [
         ("first", 20, {}),
         ("second", 20, {"first": 1.0}),
@@ -64,9 +66,10 @@ def test_whole_iterations_until_the_steps_are_used_up(trainer, total, iterations
 def test_a_request_to_stop_is_heard_between_iterations(trainer):
     notes: list = []
     trainer.set_total(1000)
-    trainer.train([Note("hook", notes)], should_stop=lambda: len(notes) == 3)
+    trainer.hooks = HookGroup({"hook": Note("hook", notes)})
+    trainer.train(should_stop=lambda: len(notes) == 3)
     assert trainer.progress.step == 60
-    trainer.train([Note("hook", notes)], should_stop=lambda: True)
+    trainer.train(should_stop=lambda: True)
     assert len(notes) == 3
 
 
@@ -78,12 +81,13 @@ def test_a_state_brought_to_another_trainer_goes_on_alike(engine):
     trainer.set_total(100)
     trainer.train(should_stop=lambda: trainer.progress.step == 60)
     twin.set_total(100)
-    assert restore_trainer(twin, trainer_state(trainer))
-    assert_same(trainer_state(twin), trainer_state(trainer))
+    load_states(twin.parts(), states(trainer.parts()))
+    assert twin.collector.rows.is_exact
+    assert_same(states(twin.parts()), states(trainer.parts()))
     for one in (trainer, twin):
         one.train()
     assert trainer.progress.step == 100
-    assert_same(trainer_state(twin), trainer_state(trainer))
+    assert_same(states(twin.parts()), states(trainer.parts()))
 
 
 def due(every: Every, steps: list[int]) -> list[int]:

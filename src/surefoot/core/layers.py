@@ -85,8 +85,10 @@ def _combined(before: Any, value: Any, path: tuple[str, ...]) -> Any:
 
 
 def _combined_part(before: Any, value: Any, part: PartOf) -> Any:
-    """A bare kind replaces a part; a mapping changes entries, and another kind keeps those that it has too."""
+    """A bare kind replaces a part that has a kind; a mapping changes entries, another kind keeps those it has too."""
     earlier = as_mapping(before)
+    if isinstance(value, str) and isinstance(earlier, Mapping) and "kind" not in earlier:
+        value = as_mapping(value)
     if not isinstance(value, Mapping) or not isinstance(earlier, Mapping):
         return value
     kind = value.get("kind", earlier.get("kind", part.default))

@@ -39,7 +39,10 @@ def test_many_differences_are_called_by_the_run(tmp_path):
 
 
 def test_keys_that_end_alike_are_called_in_full(tmp_path):
-    first, second = {"policy.encoder": {"layers": [8]}}, {"policy.encoder": {"layers": [4]}}
+    first, second = (
+        {"policy.encoder": {"kind": "mlp", "layers": [8]}},
+        {"policy.encoder": {"kind": "mlp", "layers": [4]}},
+    )
     first["env.kwargs"], second["env.kwargs"] = {"layers": 1}, {"layers": 2}
     labels = [group.label for group in groups(tmp_path, first, second)]
     assert labels == [
