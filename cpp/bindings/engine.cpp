@@ -216,9 +216,10 @@ void check_fit(const Rows& rows, const Policy& policy, const RolloutArrays& arra
 }
 
 RolloutResult collect(Engine& engine, const Policy& policy, const std::vector<nb::object>& obs, const nb::dict& given,
-                      std::uint64_t seed, std::uint64_t first_step, std::uint32_t stream, PartBounds low,
-                      PartBounds high, std::vector<bool> with_moments, const std::vector<nb::object>& carried,
-                      const std::vector<nb::object>& stored_state, const std::vector<std::size_t>& state_steps) {
+                      std::uint64_t seed, std::uint64_t first_step, std::uint64_t first_row, std::uint32_t stream,
+                      PartBounds low, PartBounds high, std::vector<bool> with_moments,
+                      const std::vector<nb::object>& carried, const std::vector<nb::object>& stored_state,
+                      const std::vector<std::size_t>& state_steps) {
   const std::size_t parts = engine.rows().obs_parts().size();
   if (obs.size() != parts || low.size() != parts || high.size() != parts || with_moments.size() != parts) {
     throw nb::value_error("obs, low, high and with_moments must have one entry for each part of the observation");
@@ -233,7 +234,7 @@ RolloutResult collect(Engine& engine, const Policy& policy, const std::vector<nb
   RolloutArrays arrays = arrays_of(engine, policy, given, obs);
   check_fit(engine.rows(), policy, arrays);
   add_state(arrays, policy, {carried, stored_state, state_steps});
-  const RolloutKey key{seed, first_step, stream, std::move(low), std::move(high), std::move(with_moments)};
+  const RolloutKey key{seed, first_step, first_row, stream, std::move(low), std::move(high), std::move(with_moments)};
   const Exclusive exclusive(engine);
   RolloutResult result;
   {
@@ -414,8 +415,8 @@ void bind_engine(nanobind::module_& module) {
       .def("step", &step, nb::arg("actions"), nb::arg("obs"), nb::arg("final_obs"), nb::arg("outcome"),
            nb::arg("action_mask").none())
       .def("collect", &collect, nb::arg("policy"), nb::arg("obs"), nb::arg("arrays"), nb::arg("seed"),
-           nb::arg("first_step"), nb::arg("stream"), nb::arg("low"), nb::arg("high"), nb::arg("with_moments"),
-           nb::arg("memory") = nb::make_tuple(), nb::arg("stored_state") = nb::make_tuple(),
+           nb::arg("first_step"), nb::arg("first_row"), nb::arg("stream"), nb::arg("low"), nb::arg("high"),
+           nb::arg("with_moments"), nb::arg("memory") = nb::make_tuple(), nb::arg("stored_state") = nb::make_tuple(),
            nb::arg("state_steps") = nb::make_tuple())
       .def("replay", &replay, nb::arg("actions"), nb::arg("ended"))
       .def("save", &save, nb::sig("def save(self) -> numpy.typing.NDArray[numpy.float64]"))

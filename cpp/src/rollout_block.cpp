@@ -87,7 +87,7 @@ void RolloutBlock::act(Workspace& workspace) {
                     arrays_.choice == nullptr ? nullptr : arrays_.choice + place * size, arrays_.log_prob + place,
                     arrays_.value + place, state_};
   policy_.act(count(), leaves_, {state_, arrays_.episode_start + place}, mask,
-              {key_.seed, key_.first_step + step_, begin_, key_.stream}, workspace, acted);
+              {key_.seed, key_.first_step + step_, key_.first_row + begin_, key_.stream}, workspace, acted);
   if (env_choice_.empty()) {
     policy_.head().to_env(count(), acted.action, env_action_.data());
     return;

@@ -107,7 +107,8 @@ struct Rollout {
                                pointers(state),
                                pointers(stored_state),
                                state_steps};
-    const RolloutKey key{5, first_step, 1, {std::vector<float>(size, -0.1f)}, {std::vector<float>(size, 0.1f)}, {true}};
+    const RolloutKey key{5,     first_step, 0, 1, {std::vector<float>(size, -0.1f)}, {std::vector<float>(size, 0.1f)},
+                         {true}};
     result = engine.collect(policy, arrays, key, [] { return true; });
   }
 

@@ -178,7 +178,7 @@ struct DuelRollout {
     arrays.valid = flags(valid);
     arrays.metrics = metrics.data();
     const DuelPolicy policy;
-    const RolloutKey key{5, 0, 1, {{}}, {{}}, {true}};
+    const RolloutKey key{5, 0, 0, 1, {{}}, {{}}, {true}};
     result = engine.collect(policy.policy, arrays, key, [] { return true; });
   }
 };

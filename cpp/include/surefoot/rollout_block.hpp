@@ -34,6 +34,7 @@ struct RolloutArrays {
 /// What makes a rollout the one it is.
 struct RolloutKey {
   std::uint64_t seed, first_step;
+  std::uint64_t first_row;  // the number of row 0 among all rows of a run, wherever they are stepped
   std::uint32_t stream;
   std::vector<std::vector<float>> low, high;  // bounds of each part, [size]; empty: none
   std::vector<bool> with_moments;             // parts whose mean and variance are wanted

@@ -20,6 +20,8 @@ class Blueprint:
     truncation_as_termination: bool = False
     metrics: Mapping[str, str] = field(default_factory=dict)
     """Keys of infos that count as metrics, beside those that the envs declare."""
+    first_env: int = 0
+    """The number of the first env among all envs of a run, wherever they are stepped: seeds follow from it (S13)."""
 
     @property
     def num_envs(self) -> int:
@@ -30,10 +32,11 @@ class Blueprint:
         """Some of the envs, numbered and seeded as they are in the whole; what the first is decides on the adapter."""
         calls = calls or Calls()
         calls.begin(0)
-        first = construct(self.factories[envs.start], envs.start)
+        number = self.first_env + envs.start
+        first = construct(self.factories[envs.start], number)
         factories = [lambda: first, *self.factories[envs.start + 1 : envs.stop]]
-        kind = PettingZooEnvs if is_parallel_env(first) else GymnasiumEnvs
-        return kind(factories, self.seed, self.truncation_as_termination, envs.start, calls, self.metrics)
+        made = (factories, self.seed, self.truncation_as_termination, number, calls, self.metrics)
+        return PettingZooEnvs(*made) if is_parallel_env(first) else GymnasiumEnvs(*made, is_first=envs.start == 0)
 
 
 def shares(whole: range, parts: int) -> list[range]:

@@ -1,4 +1,4 @@
-"""The execution context: with which threads, on which device and at which place among processes a run computes."""
+"""The execution context: with how many threads a run computes in each phase, and together with whom."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,13 +31,8 @@ class Execution:
     """Of torch while learning."""
     collecting_threads: int = 1
     """Of torch while collecting: one where environments keep the cores busy."""
-    device: str = "cpu"
-    rank: int = 0
-    world_size: int = 1
-    first_row: int = 0
-    """The number that row 0 has among all processes: noise and seeds follow from it (S13)."""
     reduce: Callable[[Tensor], Tensor] = _alone
-    """Sums a tensor over all processes."""
+    """Sums a gradient over all processes that learn together."""
 
     @contextmanager
     def collecting(self) -> Iterator[None]:

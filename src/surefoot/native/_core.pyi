@@ -233,6 +233,7 @@ class Engine:
         arrays: dict,
         seed: int,
         first_step: int,
+        first_row: int,
         stream: int,
         low: Sequence[Sequence[float]],
         high: Sequence[Sequence[float]],

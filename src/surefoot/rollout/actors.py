@@ -95,7 +95,9 @@ class Actors:
         for name in sorted({str(name) for name in acting if name}):
             here = torch.from_numpy(np.flatnonzero(acting == name))
             actor, where = self._others[name], here + rows.start
-            drawn = uniforms(self._seed, [step], where.numpy(), actor.policy.head.noise_size, Stream.ACTION)[0]
+            drawn = uniforms(
+                self._seed, [step], self._env.first_row + where.numpy(), actor.policy.head.noise_size, Stream.ACTION
+            )[0]
             part = (
                 tree_map(lambda leaf, here=here: leaf[here], obs),
                 start[here],

@@ -63,7 +63,7 @@ class NativeCollector:
             self._policy,
             self._obs,
             self._arrays | running,
-            *(rows.seed, rows.first_step, int(Stream.ACTION)),
+            *(rows.seed, rows.first_step, rows.env.first_row, int(Stream.ACTION)),
             *(self._low, self._high, self._normalized),
             **self._memory_arrays(memory),
         )

@@ -82,7 +82,7 @@ class Rows:
     def noise(self, policy: Policy) -> Tensor:
         """The noise of the rollout `[T, N, ...]`: a function of seed, step and row alone (S13)."""
         steps = np.arange(self.first_step, self.step)
-        rows = np.arange(self.env.num_rows)
+        rows = self.env.first_row + np.arange(self.env.num_rows)
         drawn = uniforms(self.seed, steps, rows, policy.head.noise_size, Stream.ACTION)
         return policy.head.noise(torch.from_numpy(drawn))
 

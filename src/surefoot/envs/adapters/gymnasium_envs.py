@@ -28,8 +28,10 @@ class GymnasiumEnvs(Shard):
         first_env: int = 0,
         calls: Calls | None = None,
         metrics: Mapping[str, str] | None = None,
+        is_first: bool | None = None,
     ) -> None:
         super().__init__(calls)
+        self._is_first = first_env == 0 if is_first is None else is_first
         self._first_env = first_env
         self._envs: list[GymEnv] = []
         for make in factories:
@@ -109,7 +111,7 @@ class GymnasiumEnvs(Shard):
 
     def _has_masks(self) -> bool:
         """Only the very first env is asked, by a reset: all others begin alike, however they are spread."""
-        return self._own_masks or (self._first_env == 0 and "action_mask" in self._reset_env(0, self._seeds[0])[1])
+        return self._own_masks or (self._is_first and "action_mask" in self._reset_env(0, self._seeds[0])[1])
 
     def _derive_seeds(self, step: int) -> list[int]:
         first, count = self._first_env, len(self._envs)

@@ -51,6 +51,7 @@ class Engine(Parametrized, VecEnv):
     mask_size: int
     final_obs: ArrayTree
     metrics: dict[str, str]
+    first_row: int = 0
     restarts: int = 0
     name: ClassVar[str]
     takes_any_env: ClassVar[bool] = True
@@ -68,7 +69,8 @@ class Engine(Parametrized, VecEnv):
         """The rows of each group."""
         return self._groups
 
-    def _lay_out(self, groups: Sequence[range], specs: RowSpecs) -> None:
+    def _lay_out(self, groups: Sequence[range], specs: RowSpecs, first_env: int) -> None:
+        self.first_row = first_env * specs.rows_per_env
         self.obs_spec, self.action_spec, self.mask_size = specs.obs, specs.action, specs.mask_size
         self.metrics = specs.declared.metrics
         self._declare_parameters(specs.declared.parameters, specs.rows_per_env)

@@ -21,7 +21,7 @@ class LocalEngine(Engine):
     def __init__(self, blueprint: Blueprint, config: RolloutConfig) -> None:
         self._envs = env_groups(blueprint.num_envs, config, overlaps=False)
         self._shards = [blueprint.make(envs) for envs in self._envs]
-        self._lay_out(self._envs, RowSpecs.of(self._shards[0], len(self._envs[0])))
+        self._lay_out(self._envs, RowSpecs.of(self._shards[0], len(self._envs[0])), blueprint.first_env)
         of_groups = [
             (f"env {envs.start}", shard.declared) for envs, shard in zip(self._envs, self._shards, strict=True)
         ]

@@ -38,7 +38,8 @@ class NativeEngine(Engine):
         self._seed = blueprint.seed
         obs, action, declared = core_obs_spec(core), core_action_spec(core), core_declared(core)
         specs = RowSpecs(obs, action, core.mask_size, core.num_agents, declared)
-        self._lay_out([range(blueprint.num_envs)], specs)
+        self._first_env = blueprint.first_env
+        self._lay_out([range(blueprint.num_envs)], specs, self._first_env)
         self.final_obs = new_slot(self.num_rows, self.obs_spec, 0).obs
         self._seeds = self._derive_seeds(0)
         parts = [(self.num_rows, size) for size in core.obs_sizes]
@@ -122,7 +123,8 @@ class NativeEngine(Engine):
         self._core = None
 
     def _derive_seeds(self, step: int) -> list[int]:
-        return [derived_seed(self._seed, env, Stream.ENV_SEED, step) for env in range(self.core.num_envs)]
+        envs = range(self._first_env, self._first_env + self.core.num_envs)
+        return [derived_seed(self._seed, env, Stream.ENV_SEED, step) for env in envs]
 
 
 def _copy(parts: list[NDArray[np.float64]], target: ArrayTree) -> None:

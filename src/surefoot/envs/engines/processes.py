@@ -82,7 +82,7 @@ class ProcessEngine(Engine):
             self._specs = asked[0]
             of_workers = [(f"worker {index}", specs.declared) for index, specs in enumerate(asked)]
             self._specs.declared.refuse_differences(of_workers)
-            self._lay_out(groups, self._specs)
+            self._lay_out(groups, self._specs, self._blueprint.first_env)
             self._block = Block(self._block_file, self._specs, self.num_rows)
             self.final_obs = self._block.final_obs
             for worker in self._workers:

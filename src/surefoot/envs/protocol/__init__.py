@@ -48,6 +48,8 @@ class VecEnv(Protocol):
     """
 
     num_rows: int
+    first_row: int
+    """The number of row 0 among all rows of a run, wherever they are stepped: noise follows from it (S13)."""
     restarts: int
     """How often envs had to be replaced because they raised, died or hung."""
     obs_spec: ObsSpec

@@ -40,6 +40,7 @@ class Shard(Parametrized):
     mask_size: int
     final_obs: ArrayTree
     """An engine may replace it with memory of its own."""
+    first_row = 0
     restarts = 0
 
     def __init__(self, calls: Calls | None = None) -> None:
