@@ -72,7 +72,7 @@ def test_env_that_cannot_save_is_told_the_weaker_promise() -> None:
     report = verify(env=own_envs.UnsavableEnv)
     assert report.ok
     assert verdicts(report)["resume"] == {"not applicable"}
-    assert "same weights" in note(report, "resume")
+    assert "keeps its weights" in note(report, "resume")
 
 
 @pytest.mark.usefixtures("with_processes")
@@ -110,7 +110,7 @@ def test_native_env_with_a_policy_of_ones_own() -> None:
     ("env", "name", "told"),
     [
         (own_envs.UnseededEnv, "seeding", "differ"),
-        (own_envs.SelfResettingEnv, "final observations", "equal the first of the next episode"),
+        (own_envs.SelfResettingEnv, "final observations", "equal the first observation of the next episode"),
         (own_envs.DoubleEnv, "protocol", "float64; its space has float32"),
         (own_envs.CrookedEnv, "protocol", "shape"),
         (own_envs.ForgetfulEnv, "resume", "differ"),
@@ -156,7 +156,7 @@ def test_seed_that_nothing_depends_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("surefoot.verification.subject.perturbed", lambda policy, seed: policy)
     report = verify(env=own_envs.DeafEnv, policy=fixed)
     assert report.differing == ("seeding",)
-    assert "the same with another seed" in note(report, "seeding")
+    assert "does not change with the seed" in note(report, "seeding")
 
 
 def _uniforms(seed: int, *rest: Any) -> NDArray[np.float32]:

@@ -170,17 +170,16 @@ def test_wrong_weight_layout(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_noise_of_the_wrong_step(monkeypatch: pytest.MonkeyPatch) -> None:
     begin = Rows.begin
 
-    def one_late(self: Rows, policy: Policy) -> Any:
-        state = begin(self, policy)
+    def one_late(self: Rows) -> None:
+        begin(self)
         self.first_step, self.step = self.first_step + 1, self.step + 1
-        return state
 
     def only_native(collector: NativeCollector, rollout: Rollout) -> None:
         collector.rows.first_step -= 1
         collector.rows.step -= 1
 
     spoil_rollouts(monkeypatch, only_native)
-    monkeypatch.setattr(Rows, "begin", lambda self, policy: (one_late if _is_native(self) else begin)(self, policy))
+    monkeypatch.setattr(Rows, "begin", lambda self: (one_late if _is_native(self) else begin)(self))
     assert "actions" in found(CARTPOLE).differing
 
 
@@ -200,10 +199,10 @@ def test_rollout_that_depends_on_threads(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_state_that_is_not_saved(monkeypatch: pytest.MonkeyPatch) -> None:
     load = Rows.load_state
 
-    def forgetful(self: Rows, state: dict[str, Any], policy: Policy) -> bool:
+    def forgetful(self: Rows, state: dict[str, Any]) -> None:
         forgotten = deepcopy(state)
         forgotten["opening"]["obs"] = torch.zeros_like(forgotten["opening"]["obs"])
-        return load(self, forgotten, policy)
+        load(self, forgotten)
 
     monkeypatch.setattr(Rows, "load_state", forgetful)
     assert found(CARTPOLE).differing == ("resume",)
