@@ -9,10 +9,10 @@ def main(arguments: list[str]) -> int:
 
 
 def list_envs(filter: str = "") -> int:
-    """List the environments that can be trained; * marks those with a preset, n those that the native engine knows.
+    """List the available environments; * marks those with a preset, n those with a native implementation.
 
     Args:
-        filter: only ids that contain this text
+        filter: list only ids that contain this text
     """
     import gymnasium as gym
 
@@ -28,7 +28,7 @@ def list_envs(filter: str = "") -> int:
 
 
 def _native_ids() -> set[str]:
-    """None where the core is not there: those ids can be trained by other engines all the same."""
+    """Ids with a native implementation; empty if the core is missing, because other engines still work."""
     from surefoot.core.errors import NativeError
     from surefoot.envs.native import native_ids
 
