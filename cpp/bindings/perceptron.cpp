@@ -17,7 +17,7 @@ Activation activation_of(const std::string& name) {
   for (const auto& [known, activation] : kActivations) {
     if (name == known && slope_shows(activation)) return activation;
   }
-  throw nb::value_error(("activation: the core does not learn through '" + name + "'").c_str());
+  throw nb::value_error(("activation: the core has no gradient for '" + name + "'").c_str());
 }
 
 std::size_t length(nb::handle array, const std::string& name, std::size_t axis, std::size_t axes) {
@@ -32,7 +32,7 @@ std::size_t length(nb::handle array, const std::string& name, std::size_t axis, 
 std::string item(const char* name, std::size_t index) { return std::string(name) + "[" + std::to_string(index) + "]"; }
 
 void check_count(const char* name, const Arrays& arrays, std::size_t count) {
-  if (arrays.size() != count) throw nb::value_error((std::string(name) + " must have one array a layer").c_str());
+  if (arrays.size() != count) throw nb::value_error((std::string(name) + " must have one array per layer").c_str());
 }
 
 /// The layers, each as wide as the one before it gives.
@@ -102,8 +102,8 @@ void backward(const std::string& activation, nb::object inputs, const Arrays& we
 void bind_perceptron(nanobind::module_& module) {
   using namespace nanobind::literals;
   module.def("perceptron_forward", &surefoot::forward, "activation"_a, "inputs"_a, "weights"_a, "biases"_a, "outputs"_a,
-             "threads"_a, "What every layer of a multilayer perceptron gives, after its nonlinearity.");
+             "threads"_a, "Outputs of every layer of a multilayer perceptron, after its activation.");
   module.def("perceptron_backward", &surefoot::backward, "activation"_a, "inputs"_a, "weights"_a, "outputs"_a,
              "grad_output"_a, "grad_weights"_a, "grad_biases"_a, "grad_inputs"_a.none(), "threads"_a,
-             "Gradients of weights, biases and, unless None, inputs from those of the last layer's outputs.");
+             "Gradients of weights, biases and, unless None, inputs, given the gradient of the last layer's outputs.");
 }

@@ -103,7 +103,7 @@ nb::tuple act(const Policy& policy, const std::vector<nb::object>& obs, nb::hand
   const auto states = states_of<float>(policy, leaves.rows, state, episode_start);
   const bool* allowed = nullptr;
   if (!mask.is_none()) {
-    if (policy.mask_size() == 0) throw nb::value_error("mask: the policy's actions are not choices");
+    if (policy.mask_size() == 0) throw nb::value_error("mask: the policy's action space does not support masks");
     allowed = checked<const bool>(mask, "mask", {leaves.rows, policy.mask_size()});
   }
   const Fresh<float> log_prob({leaves.rows}), value({leaves.rows});
@@ -135,7 +135,8 @@ nb::object value(const Policy& policy, const std::vector<nb::object>& obs, const
 }
 
 nb::object to_env(const Policy& policy, nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu> action) {
-  if (policy.is_discrete()) throw nb::value_error("action: choices need no mapping but the env's start");
+  if (policy.is_discrete())
+    throw nb::value_error("action: discrete actions need no conversion other than the env's start");
   const Shape shape{action.shape(0), policy.action_size()};
   if (action.shape(1) != shape[1]) {
     throw nb::value_error(("action must have " + std::to_string(shape[1]) + " columns").c_str());
@@ -168,7 +169,7 @@ nb::object uniform_array(const NoiseKey& key, std::size_t rows, std::size_t coun
 const Kernels& kernels_of(const std::string& name) {
   if (name.empty()) return kernels();
   if (const Kernels* found = find_kernels(name)) return *found;
-  throw nb::value_error(("instructions: this machine has no '" + name + "'").c_str());
+  throw nb::value_error(("instructions: this machine does not support '" + name + "'").c_str());
 }
 
 template <class Role>
@@ -201,15 +202,16 @@ void bind_policy(nanobind::module_& module) {
   using namespace surefoot;
 
   constexpr auto kAction = static_cast<std::uint32_t>(Stream::kAction);
-  nb::class_<Policy>(module, "Policy", "A policy as the core runs it.")
+  nb::class_<Policy>(module, "Policy", "A policy that the core runs.")
       .def(
           "__init__",
           [](Policy* policy, const nb::dict& plan, const std::string& instructions) {
             new (policy) Policy(policy_plan(plan), kernels_of(instructions));
           },
-          "plan"_a, "instructions"_a = "", "From a plan; `instructions` names others than the best kernels.")
+          "plan"_a, "instructions"_a = "",
+          "Build from a plan; `instructions` selects other kernels than the best ones.")
       .def("sync", &take_weights, "tensors"_a,
-           "Take new weights by name; all that does not fit is named, and nothing changes.")
+           "Load new weights by name; if some do not fit, the error lists them and nothing changes.")
       .def(
           "act",
           [](const Policy& policy, const std::vector<nb::object>& obs, nb::object mask,
@@ -219,29 +221,31 @@ void bind_policy(nanobind::module_& module) {
           },
           "obs"_a, "mask"_a = nb::none(), nb::kw_only(), "state"_a = nb::make_tuple(), "episode_start"_a = nb::none(),
           "seed"_a, "step"_a, "first_row"_a = 0, "stream"_a = kAction,
-          "Raw actions, log-probs and values of rows; `state` is what they remember, one array a part, and is changed.")
+          "Raw actions, log-probs and values of rows; `state` is the recurrent state, one array per part, updated in "
+          "place.")
       .def("value", &value, "obs"_a, nb::kw_only(), "state"_a = nb::make_tuple(), "episode_start"_a = nb::none(),
-           "V of rows, raw units; `state` stays as it is.")
-      .def("to_env", &to_env, "action"_a, "Raw Box actions to what the env takes.")
+           "Values of rows in raw units; `state` is unchanged.")
+      .def("to_env", &to_env, "action"_a, "Convert raw Box actions to env actions.")
       .def(
           "noise",
           [](const Policy& policy, std::size_t rows, std::uint64_t seed, std::uint64_t step, std::uint64_t first_row,
              std::uint32_t stream) { return noise(policy, rows, {seed, step, first_row, stream}); },
           "rows"_a, nb::kw_only(), "seed"_a, "step"_a, "first_row"_a = 0, "stream"_a = kAction,
-          "What `act` samples these rows from.")
+          "The uniforms from which `act` samples these rows.")
       .def_prop_ro("is_discrete", &Policy::is_discrete)
       .def_prop_ro("is_synced", &Policy::is_synced)
       .def_prop_ro("action_size", &Policy::action_size)
       .def_prop_ro("noise_size", [](const Policy& policy) { return policy.head().noise_size(); })
       .def_prop_ro("mask_size", &Policy::mask_size)
-      .def_prop_ro("state_sizes", &Policy::state_sizes, "Numbers a row of each part of the state; none without memory.")
+      .def_prop_ro("state_sizes", &Policy::state_sizes,
+                   "Numbers per row of each part of the recurrent state; empty without memory.")
       .def_prop_ro("instructions", [](const Policy& policy) { return policy.kernels().name; });
-  module.def("part_kinds", &part_kinds, "The kinds of distributions, memories and critics that the core knows.");
-  module.def("instruction_sets", &instruction_sets, "What this machine can run, the best last.");
+  module.def("part_kinds", &part_kinds, "The kinds of distributions, memories and critics that the core supports.");
+  module.def("instruction_sets", &instruction_sets, "Instruction sets that this machine supports, the best last.");
   module.def(
       "uniforms",
       [](std::uint64_t seed, std::uint64_t step, std::uint64_t first_row, std::size_t rows, std::size_t count,
          std::uint32_t stream) { return uniform_array({seed, step, first_row, stream}, rows, count); },
       "seed"_a, "step"_a, "first_row"_a, "rows"_a, "count"_a, "stream"_a = kAction,
-      "Uniforms [rows, count] as surefoot.core.philox gives them.");
+      "Uniforms [rows, count], equal to those of surefoot.core.philox.");
 }

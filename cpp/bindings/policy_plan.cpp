@@ -57,7 +57,7 @@ class Entries {
     for (const auto& [candidate, value] : known) {
       if (word == candidate) return value;
     }
-    throw nb::value_error((path_ + name + ": the core does not know '" + word + "'").c_str());
+    throw nb::value_error((path_ + name + ": the core does not support '" + word + "'").c_str());
   }
 
  private:

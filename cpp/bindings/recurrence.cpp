@@ -41,7 +41,7 @@ class Arrays {
     if (sizes.size() == 0) throw nb::value_error("batch_sizes must have at least one step");
     for (std::size_t step = 0; step < sizes.size(); ++step) {
       if (sizes.data()[step] < 1 || (step > 0 && sizes.data()[step] > sizes.data()[step - 1])) {
-        throw nb::value_error("batch_sizes must be positive and never grow");
+        throw nb::value_error("batch_sizes must be positive and not increase");
       }
     }
     return {sizes.data(), sizes.data() + sizes.size()};
@@ -132,11 +132,11 @@ void bind_recurrence(nanobind::module_& module) {
   using namespace nanobind::literals;
   using namespace surefoot;
   module.def("lstm_forward", &lstm_forward_of, "arrays"_a, "threads"_a,
-             "States of an LSTM layer over packed sequences, and what backward needs.");
+             "States of an LSTM layer over packed sequences, and the intermediate results for backward.");
   module.def("lstm_backward", &lstm_backward_of, "arrays"_a, "threads"_a,
-             "Gradients of `lstm_forward`'s gates and first states; the weights' are a product of what it gives.");
+             "Gradients of `lstm_forward`'s gates and initial states, from which the weights' gradients follow.");
   module.def("gru_forward", &gru_forward_of, "arrays"_a, "threads"_a,
-             "States of a GRU layer over packed sequences, and what backward needs.");
+             "States of a GRU layer over packed sequences, and the intermediate results for backward.");
   module.def("gru_backward", &gru_backward_of, "arrays"_a, "threads"_a,
-             "Gradients of `gru_forward`'s gates and first states; the weights' are a product of what it gives.");
+             "Gradients of `gru_forward`'s gates and initial states, from which the weights' gradients follow.");
 }

@@ -23,7 +23,7 @@ Threads::~Threads() {
 
 void bind_threads(nb::module_& module) {
   using surefoot::Threads;
-  nb::class_<Threads>(module, "Threads", "Threads that a learner's passes share; asleep a moment after the last one.")
-      .def(nb::init<std::size_t>(), nb::arg("count"), "So many in all, whoever calls a pass among them.")
+  nb::class_<Threads>(module, "Threads", "A thread pool for learning; its threads sleep shortly after the last pass.")
+      .def(nb::init<std::size_t>(), nb::arg("count"), "Total number of threads, including the calling one.")
       .def_prop_ro("count", [](Threads& threads) { return threads.pool().size(); });
 }

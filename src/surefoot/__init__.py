@@ -1,6 +1,6 @@
 """Surefoot trains reinforcement-learning agents with PPO: correct, fast and without surprises.
 
-What users build on is exported here; docs/extend has one page per base class.
+The public API is exported here; docs/extend has one page per base class.
 """
 
 from importlib import import_module

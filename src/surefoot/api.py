@@ -1,4 +1,4 @@
-"""PPO: the Python surface, with the names people know."""
+"""PPO: the Python API, with familiar names."""
 
 import signal
 from collections.abc import Iterator, Sequence
@@ -37,15 +37,15 @@ from surefoot.training.trainer import Trainer
 
 Pathlike = str | Path
 EXPORT_ROWS = 2
-"""Envs that an exported policy is tried on, side by side."""
+"""Number of parallel envs for checking an exported policy."""
 
 
 class PPO:
     """An agent: `PPO("HalfCheetah-v5", seed=1).learn(1_000_000)`.
 
-    `env` is a preset, a Gymnasium id, an env, a factory of envs or a Gymnasium vector env; any config key can be given
-    by name (`gamma=0.98`), as `section.key`, or as a whole section (`ppo={"gamma": 0.98}`). `encoder` and `policy` take
-    your own modules: an encoder is a module or a function from the observation's spec to one, a policy a `Policy`.
+    `env` is a preset, a Gymnasium id, an env, a factory of envs or a Gymnasium vector env. Any setting can be passed by
+    name (`gamma=0.98`), as `section.key`, or as a whole section (`ppo={"gamma": 0.98}`). `encoder` and `policy` accept
+    custom modules: an encoder is a module or a function of the observation spec that returns one, a policy a `Policy`.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class PPO:
     def learn(
         self, steps: int | None = None, *, run_dir: Pathlike | None = None, hooks: Sequence[HookLike] = ()
     ) -> "PPO":
-        """Train for so many more steps (the config's if not said); with `run_dir`, all that a run leaves goes there."""
+        """Train for `steps` more steps (default: train.steps); with `run_dir`, write a complete run directory."""
         trainer = self._started()
         total = trainer.progress.step + (self._default_steps if steps is None else steps)
         self.config = build_config(self.config.model_dump(mode="json"), {"train.steps": total})
@@ -108,7 +108,7 @@ class PPO:
         deterministic: bool = True,
         action_mask: NDArray[np.bool_] | None = None,
     ) -> tuple[Any, State]:
-        """The action for an observation, or actions for a batch of them, ready for the env; and the next state."""
+        """Env actions for one observation or a batch of observations, and the next recurrent state."""
         batch, is_single = as_batch(obs, self.specs.obs)
         rows = len(tree_first(batch))
         state, start = as_state(state, self.policy, rows), as_starts(episode_start, rows)
@@ -125,17 +125,17 @@ class PPO:
     def evaluate(
         self, episodes: int = 10, *, seed: int = 0, deterministic: bool = True, env: EnvSource | None = None
     ) -> Evaluation:
-        """Mean reward, spread and confidence interval over whole episodes from fixed seeds."""
+        """Mean reward, standard deviation and confidence interval over complete episodes with fixed seeds."""
         with self._envs_like_ours("evaluate", env, seed, min(episodes, EVALUATION_ROWS)) as vec_env:
             return evaluate(self.policy, vec_env, episodes, seed, deterministic)
 
     def export_onnx(self, path: Pathlike, *, env: EnvSource | None = None, tolerance: float = TOLERANCE) -> Exported:
-        """Write an ONNX file, and a script that runs it, once it acts as the policy does over an episode."""
+        """Write an ONNX file and a script that runs it, after checking that both match the policy over an episode."""
         with self._envs_like_ours("export_onnx", env, self.config.train.seed, EXPORT_ROWS) as vec_env:
             return export_onnx(self.policy, vec_env, self.config, Path(path), tolerance)
 
     def save(self, path: Pathlike) -> None:
-        """Write a checkpoint: enough to act, and to go on learning."""
+        """Write a checkpoint from which the agent can act and continue training."""
         if self._trainer is None and self._saved is not None:
             write_checkpoint(Path(path), self._saved)
         else:
@@ -150,27 +150,29 @@ class PPO:
         policy: Policy | None = None,
         encoder: nn.Module | EncoderFactory | None = None,
     ) -> "PPO":
-        """An agent from a checkpoint, ready to act; own modules, and own envs to learn on, have to be given again."""
+        """Load an agent from a checkpoint; pass custom modules, and custom envs for further training, again."""
         state = read_checkpoint(Path(path))
         config, specs = saved_setup(state, Path(path))
         source, layer = (None, {}) if env is None else _source_settings(env)
-        if isinstance(env, str):  # of a preset, only the env: the rest is decided
+        if isinstance(env, str):  # of a preset, only the env: the checkpoint has the other settings
             layer = {"env": layer["env"]}
         own = policy or build_policy(config, specs, _factory(encoder))
         check_shapes(own, state["policy"], "policy")
         own.load_state_dict(state["policy"])
         now = build_config(config.model_dump(mode="json"), layer)
-        if now.env.id != config.env.id:  # where the old envs were means nothing to others
+        if now.env.id != config.env.id:  # the state of the old envs does not apply to others
             state["collector"]["envs"] = None
         agent = cls.__new__(cls)
         agent._begin(now, specs, own, source, None, state)
         return agent
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PPO":
-        """An agent that goes on from here by itself, with envs of its own: those of an engine cannot be copied."""
+        """An independent copy with new envs: the envs of an engine cannot be copied."""
         source = self._source
         if source is not None and fixed_envs(source) is not None:
-            raise EnvError("an agent with an env that exists cannot be copied; save it, then PPO.load(path, env=...)")
+            raise EnvError(
+                "an agent that was given an env instance cannot be copied; save it, then PPO.load(path, env=...)"
+            )
         saved = self._saved if self._trainer is None else self._run(None).state()
         other = type(self).__new__(type(self))
         memo[id(self)] = other
@@ -180,7 +182,7 @@ class PPO:
         return other
 
     def close(self) -> None:
-        """Close the envs; predicting and saving still work, and learning makes new ones."""
+        """Close the envs; `predict` and `save` still work, and `learn` creates new envs."""
         try:
             if self._trainer is not None:
                 self._saved, self._trainer = self._run(None).state(), None
@@ -190,7 +192,7 @@ class PPO:
                 self._env = None
 
     def _started(self) -> Trainer:
-        """The trainer, built on first use: acting needs none."""
+        """The trainer, built on first use: `predict` does not need it."""
         if self._trainer is None:
             self._env = self._env or build_env(self.config, self._source)
             self._check_spaces(self._env)
@@ -201,10 +203,12 @@ class PPO:
 
     @contextmanager
     def _envs_like_ours(self, caller: str, env: EnvSource | None, seed: int, rows: int) -> Iterator[VecEnv]:
-        """Other envs than those that are learned on, or the ones that are given."""
+        """The given env, or new envs like those used for training."""
         source = self._source if env is None else env
         if source is not None and env is None and fixed_envs(source) is not None:
-            raise EnvError(f"this agent's env cannot be made again; pass one: {caller}(env=...)")
+            raise EnvError(
+                f"this agent was given an env instance, which cannot be created again; pass an env: {caller}(env=...)"
+            )
         vec_env = build_env(self.config, source, seed, rows)
         try:
             self._check_spaces(vec_env)
@@ -215,7 +219,10 @@ class PPO:
 
     def _check_spaces(self, env: VecEnv) -> None:
         if Specs(env.obs_spec, env.action_spec) != self.specs:
-            raise EnvError("this env has other observation or action spaces than the agent was trained with")
+            raise EnvError(
+                "the observation or action space of this env differs from those the agent was trained with; pass an env"
+                " with the same spaces"
+            )
 
     def _run(self, directory: RunDirectory | None, hooks: Sequence[HookLike] = ()) -> Run:
         run = Run(self._started(), self.config, self.specs, self._source, directory, hooks)
@@ -228,7 +235,7 @@ class PPO:
             _, exit_code = run.train()
         finally:
             self._hook_states = run.state()["hooks"]
-        # The iteration is finished and saved; now the interruption goes where the caller expects it.
+        # The iteration is finished and saved; now raise the interruption that the caller expects.
         if exit_code == 128 + signal.SIGINT:
             raise KeyboardInterrupt
         if exit_code:
@@ -242,7 +249,7 @@ class PPO:
 
 
 def _source_settings(env: EnvSource) -> tuple[EnvSource | None, Raw]:
-    """What to make envs from (None: the config says), and the settings that follow from it."""
+    """The source of envs (None: the config), and the settings that follow from it."""
     if isinstance(env, str):
         return None, load_preset(env) if env in preset_names() else {"env": {"id": env}}
     rows, spec = fixed_envs(env), getattr(env, "spec", None)
@@ -251,7 +258,7 @@ def _source_settings(env: EnvSource) -> tuple[EnvSource | None, Raw]:
 
 
 def _factory(encoder: nn.Module | EncoderFactory | None) -> EncoderFactory | None:
-    """Actor and critic each get an encoder of their own, so a module is copied."""
+    """Actor and critic have separate encoders, so a module is copied."""
     if isinstance(encoder, nn.Module):
         module = encoder
         return lambda spec: deepcopy(module)

@@ -39,22 +39,25 @@ from surefoot.training.trainer import Trainer
 _log = logging.getLogger("surefoot")
 
 EVALUATION_ROWS = 8
-"""Envs that an evaluation steps side by side."""
+"""Number of parallel envs in an evaluation."""
 FIXED_ON_RESUME = ("env", "policy", "normalize", "train.seed")
-"""What a resumed run cannot change: it decides what the saved numbers mean."""
+"""Settings that a resumed run cannot change: they determine what the saved state means."""
 
 
 @dataclass(frozen=True)
 class Specs:
-    """What a policy is built for."""
+    """The observation and action specs of a policy."""
 
     obs: ObsSpec
     action: ArraySpec
 
 
 def build_policy(config: Config, specs: Specs, encoder: EncoderFactory | None = None) -> Policy:
-    """The configured policy; its weights depend on the seed alone, and torch's own generator is left as it was."""
-    with torch.random.fork_rng(devices=[]), one_torch_thread():  # orthogonal weights round by the number of threads
+    """The configured policy; its weights depend only on the seed, and PyTorch's global generator is unchanged."""
+    with (
+        torch.random.fork_rng(devices=[]),
+        one_torch_thread(),
+    ):  # the rounding of orthogonal weights depends on the number of threads
         torch.manual_seed(derived_seed(config.train.seed, 0, Stream.WEIGHTS))
         try:
             return ActorCritic(specs.obs, specs.action, config.policy, config.normalize, encoder)
@@ -62,11 +65,11 @@ def build_policy(config: Config, specs: Specs, encoder: EncoderFactory | None = 
             if "allocate memory" not in str(error):
                 raise
             sizes = "policy.hidden, policy.memory.hidden_size and the encoders' sizes"
-            raise ConfigError([f"the policy does not fit into memory; make it smaller ({sizes})"]) from error
+            raise ConfigError([f"the policy does not fit into memory; reduce {sizes}"]) from error
 
 
 def build_env(config: Config, source: EnvSource | None = None, seed: int | None = None, rows: int = 0) -> VecEnv:
-    """The training envs, or others like them with another seed and number."""
+    """The training envs, or equal envs with a different seed and number."""
     return make_vec_env(
         config.env.id if source is None else source,
         config.env,
@@ -77,7 +80,7 @@ def build_env(config: Config, source: EnvSource | None = None, seed: int | None 
 
 
 def build_trainer(config: Config, env: VecEnv, policy: Policy) -> Trainer:
-    """Everything that learns, around an env and a policy."""
+    """The trainer for an env and a policy."""
     check_sinks(config.log)
     check_best_metric(config.train.best_metric, env.metrics)
     seed, ppo = config.train.seed, config.ppo
@@ -97,7 +100,7 @@ def build_trainer(config: Config, env: VecEnv, policy: Policy) -> Trainer:
 
 
 def build_collector(config: Config, env: VecEnv, policy: Policy) -> Collector:
-    """Whole rollouts in the core if it knows both the envs and the policy, else step by step."""
+    """The native collector if both the envs and the policy have native implementations, else the stepwise one."""
     num_steps, seed = config.rollout.num_steps, config.train.seed
     chunks = Chunks(num_steps, config.rollout.sequence_length, config.ppo.burn_in)
     plan = plan_policy(policy)
@@ -107,17 +110,17 @@ def build_collector(config: Config, env: VecEnv, policy: Policy) -> Collector:
 
 
 def describe_rollouts(env: VecEnv, policy: Policy) -> tuple[str, bool]:
-    """Who collects, in a line that says why it is not the core if it is not, and whether it is the core."""
+    """A line that names the collector, and the reason if it is not the native one; and whether it is native."""
     plan = plan_policy(policy)
     if isinstance(env, NativeEngine) and not isinstance(plan, str):
         return f"native on {env.threads} threads", True
     reason = plan if isinstance(env, NativeEngine) else getattr(env, "why_not_native", "")
-    name = type(env).name if isinstance(env, Engine) else "a vector env of its own"
+    name = type(env).name if isinstance(env, Engine) else "vector env"
     return f"step by step, {name}" + f" ({reason})" * bool(reason), False
 
 
 def evaluator(config: Config, policy: Policy, source: EnvSource | None) -> Callable[[], Evaluation] | None:
-    """Evaluates the policy on envs of its own; None if the source is an env that cannot be made again."""
+    """Evaluates the policy on separate envs; None if the source is an env instance, which cannot be created again."""
     episodes = config.train.eval_episodes
     if episodes == 0 or (source is not None and fixed_envs(source) is not None):
         return None
@@ -137,18 +140,18 @@ def saved_setup(state: Mapping[str, Any], path: Path) -> tuple[Config, Specs]:
     """The config and specs inside a checkpoint."""
     missing = [part for part in ("config", "obs_spec", "action_spec", "policy") if part not in state]
     if missing:
-        raise CheckpointError(f"{path} lacks {', '.join(missing)}: it is no policy")
+        raise CheckpointError(f"{path} is not a policy checkpoint: it has no {', '.join(missing)}")
     try:
         obs, action = spec_from_json(state["obs_spec"]), spec_from_json(state["action_spec"])
         config = build_config(state["config"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"{path} is damaged: it does not describe a policy") from error
+        raise CheckpointError(f"{path} is damaged: its config or specs cannot be read") from error
     assert isinstance(action, ArraySpec)
     return config, Specs(obs, action)
 
 
 def resumed_config(saved: Config, changes: Raw) -> Config:
-    """The config to go on with: what may change is applied, the rest is refused, all at once."""
+    """The config of a resumed run: allowed changes are applied; all others are rejected in one error."""
     wanted = build_config(saved.model_dump(mode="json"), changes)
     problems = []
     for fixed in FIXED_ON_RESUME:
@@ -157,8 +160,8 @@ def resumed_config(saved: Config, changes: Raw) -> Config:
         for key in [only] if only else list(type(old).model_fields):
             if getattr(old, key) != getattr(new, key):
                 problems.append(
-                    f"{section}.{key}: cannot change on resume (the run has {getattr(old, key)!r}, asked for"
-                    f" {getattr(new, key)!r}); start a new run for that"
+                    f"{section}.{key}: cannot change on resume (the run has {getattr(old, key)!r}, requested"
+                    f" {getattr(new, key)!r}); start a new run to change it"
                 )
     if problems:
         raise ConfigError(problems)

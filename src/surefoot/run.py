@@ -1,4 +1,4 @@
-"""A run: a trainer with everything that watches it, from its first step to its last checkpoint."""
+"""A run: a trainer with its hooks, sinks and checkpoints."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ _log = logging.getLogger("surefoot")
 
 
 class Run:
-    """A trainer with everything that watches it, optionally in a run directory."""
+    """A trainer with its hooks, sinks and checkpoints, optionally in a run directory."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Run:
         self.trainer, self.config, self.specs = trainer, config, specs
         self.directory, self.stop_reason = directory, ""
         self.hooks = HookGroup(named_hooks(config, hooks))
-        self._hook_states: dict[str, Any] = {}  # of hooks that are not attached now, too
+        self._hook_states: dict[str, Any] = {}  # includes hooks that are not attached now
         self._saving: SaveCheckpoints | None = None
         evaluation = evaluator(config, trainer.policy, source)
         self.evaluation = None if evaluation is None else self._keep_best(evaluation)
@@ -69,7 +69,7 @@ class Run:
 
     @property
     def actors(self) -> Actors:
-        """Who acts in which row."""
+        """The policies that act in each row."""
         return self.trainer.collector.rows.actors
 
     @property
@@ -92,7 +92,7 @@ class Run:
             self._saving.is_asked = True
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continue from a checkpoint, and say so if that cannot be bit for bit."""
+        """Continue from a checkpoint, with a warning if that is not bit for bit."""
         load_states(self.trainer.parts(), state)
         self.load_hooks(state["hooks"])
         if self.evaluation is not None:
@@ -100,18 +100,18 @@ class Run:
         if not self.trainer.collector.rows.is_exact:
             _log.warning(
                 "resumed at step %d with new episodes: these environments cannot restore their state, or it was saved"
-                " by another engine or for another number of them; the run continues from the same weights, optimizer"
+                " with another engine or number of environments; the run continues from the same weights, optimizer"
                 " and statistics, but not bit for bit",
                 self.trainer.progress.step,
             )
 
     def load_hooks(self, saved: Mapping[str, Any]) -> None:
-        """States of hooks by name; those of hooks that are not attached are kept for later."""
+        """Load the states of hooks by name; states of hooks that are not attached are kept for later checkpoints."""
         self._hook_states = dict(saved)
         self.hooks.load_state(saved)
 
     def train(self) -> tuple[Evaluation | None, int]:
-        """Train to the end or to a signal, then save; the last evaluation, and the exit code."""
+        """Train until the end or a signal, then save; returns the last evaluation and the exit code."""
         trainer, start = self.trainer, self.trainer.progress.step
         self._log_beginning(start)
         if self.directory is not None:
@@ -138,7 +138,7 @@ class Run:
         return (None if self.evaluation is None else self.evaluation.last), stop.exit_code
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint of this run holds: what is needed to continue, and what is needed to act."""
+        """The content of a checkpoint: everything needed to continue the run and to act."""
         return {
             "config": self.config.model_dump(mode="json"),
             "obs_spec": spec_to_json(self.specs.obs),
@@ -149,7 +149,7 @@ class Run:
         }
 
     def _attached(self, sinks: SinkGroup, start: int) -> HookGroup:
-        """Our own hooks around the user's: rolling back comes first, saving last."""
+        """The built-in hooks around the user's: rollback comes first, saving last."""
         train, folder = self.config.train, None if self.directory is None else self.directory.path
         attached: dict[str, Hook] = {"surefoot.rollback": RollBack(self.trainer, self.config, folder)}
         attached |= self.hooks.named
@@ -166,9 +166,9 @@ class Run:
         return HookGroup(attached)
 
     def _resumable(self, error: SurefootError) -> SurefootError:
-        """The envs or a hook ended the run, but nothing was lost."""
+        """The error of an env or a hook, with the command that resumes the saved run."""
         step, path = self.trainer.progress.step, self.directory and self.directory.path
-        return type(error)(f"{error}; saved at step {step}; 'surefoot resume {path}' continues from there")
+        return type(error)(f"{error}; saved at step {step}; 'surefoot resume {path}' continues the run")
 
     def _log_beginning(self, start: int) -> None:
         config = self.config
@@ -177,12 +177,12 @@ class Run:
             *(VERSION, torch.__version__, config.env.id, config.train.seed, start, config.train.steps),
         )
         line, is_native = describe_rollouts(self.envs, self.policy)
-        # Somebody who asked for the core by name should hear of it even where nothing listens to the log.
+        # A user who selected the native engine sees the warning even without a log handler.
         surprising = config.rollout.engine.kind == "native" and not is_native
         _log.log(logging.WARNING if surprising else logging.INFO, "rollouts: %s", line)
         rows, num_steps = self.trainer.collector.rows, config.rollout.num_steps
         needed = readable(rollout_bytes(num_steps, rows.env, self.policy, rows.buffer.chunks))
-        _log.info("a rollout of %d steps of %d rows takes %s of memory", num_steps, rows.env.num_rows, needed)
+        _log.info("a rollout of %d steps with %d rows takes %s of memory", num_steps, rows.env.num_rows, needed)
         if self.directory is not None and not rows.can_save_envs():
             _log.info(
                 "these environments cannot save their state: a resumed run continues from the same weights, optimizer,"

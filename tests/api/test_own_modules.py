@@ -114,7 +114,9 @@ def test_an_encoder_of_a_dict():
 
 
 def test_an_encoder_that_gives_no_features_is_refused():
-    with pytest.raises(PolicyError, match=r"an encoder must give features \[batch, size\]; Flatten does not"):
+    with pytest.raises(
+        PolicyError, match=r"an encoder must return features of shape \[batch, size\]; Flatten does not"
+    ):
         PPO("CartPole-v1", encoder=nn.Flatten(0), **TINY)
 
 

@@ -98,7 +98,7 @@ def test_from_a_vector_env(mode):
 
 
 def test_from_nothing_that_exists():
-    with pytest.raises(EnvError, match="there is no environment 'CartPol-v1'; did you mean 'CartPole-v1'"):
+    with pytest.raises(EnvError, match="unknown environment 'CartPol-v1'; did you mean 'CartPole-v1'"):
         PPO("CartPol-v1")
 
 
@@ -201,9 +201,9 @@ def test_a_second_part_goes_on_in_the_same_directory(tmp_path):
 def test_a_directory_with_another_run_is_refused(tmp_path):
     tiny(tensorboard=False).learn(64, run_dir=tmp_path)
     before = (tmp_path / "config.yaml").read_text(), saved_steps(tmp_path)
-    with pytest.raises(RunDirectoryError, match="already holds a run that is at step 64"):
+    with pytest.raises(RunDirectoryError, match="already contains a run at step 64"):
         tiny(seed=5).learn(32, run_dir=tmp_path)
-    with pytest.raises(RunDirectoryError, match="already holds a run"):
+    with pytest.raises(RunDirectoryError, match="already contains a run"):
         tiny(seed=5).learn(32).learn(32, run_dir=tmp_path)
     assert ((tmp_path / "config.yaml").read_text(), saved_steps(tmp_path)) == before
     agent = PPO.load(RunDirectory(tmp_path).saved()[0])
@@ -315,7 +315,7 @@ def test_a_loaded_agent_acts_without_envs(tmp_path):
     loaded = PPO.load(path)
     obs = np.random.default_rng(0).normal(size=(20, 4))
     assert np.array_equal(loaded.predict(obs)[0], agent.predict(obs)[0])
-    with pytest.raises(EnvError, match="there is no environment 'make_cart_pole'"):
+    with pytest.raises(EnvError, match="unknown environment 'make_cart_pole'"):
         loaded.learn(32)
     assert steps_of(PPO.load(path, make_cart_pole).learn(32)) == 96
 
@@ -350,11 +350,11 @@ def test_an_env_with_other_spaces_is_refused(tmp_path):
     path = tmp_path / "model.safetensors"
     tiny().save(path)
     loaded = PPO.load(path, "Pendulum-v1")
-    with pytest.raises(EnvError, match="other observation or action spaces"):
+    with pytest.raises(EnvError, match="observation or action space of this env differs"):
         loaded.learn(32)
-    with pytest.raises(EnvError, match="other observation or action spaces"):
+    with pytest.raises(EnvError, match="observation or action space of this env differs"):
         loaded.evaluate(1)
-    with pytest.raises(EnvError, match="other observation or action spaces"):
+    with pytest.raises(EnvError, match="observation or action space of this env differs"):
         tiny().evaluate(1, env="Pendulum-v1")
 
 

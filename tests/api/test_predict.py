@@ -134,13 +134,13 @@ def test_other_dtypes_are_accepted():
 @pytest.mark.parametrize("shape", [(), (3,), (5,), (2, 5), (2, 2, 4), (4, 2)])
 def test_other_shapes_are_refused(shape):
     agent = PPO("CartPole-v1", **TINY)
-    with pytest.raises(EnvError, match=r"has shape .*; the policy takes \(4,\), or a batch of it"):
+    with pytest.raises(EnvError, match=r"has shape .*; the policy expects \(4,\), or a batch of it"):
         agent.predict(np.zeros(shape))
 
 
 def test_a_missing_part_is_named():
     agent = agent_for("dict")
-    with pytest.raises(EnvError, match="the observation lacks luck"):
+    with pytest.raises(EnvError, match="the observation has no luck"):
         agent.predict({"where": np.zeros(3, dtype=np.float32)})
 
 
@@ -187,9 +187,11 @@ def test_memory_is_carried_and_forgotten(kind):
 def test_a_state_of_other_rows_is_refused():
     agent = PPO("CartPole-v1", memory="gru")
     _, state = agent.predict(np.zeros((3, 4)))
-    with pytest.raises(PolicyError, match="not one of 2 rows of this policy; pass what predict gave last"):
+    with pytest.raises(
+        PolicyError, match="does not fit 2 rows of this policy; pass the state that predict returned last"
+    ):
         agent.predict(np.zeros((2, 4)), state)
-    with pytest.raises(PolicyError, match="pass what predict gave last"):
+    with pytest.raises(PolicyError, match="pass the state that predict returned last"):
         agent.predict(np.zeros((2, 4)), ())
 
 
@@ -198,7 +200,7 @@ def test_a_state_of_other_rows_is_refused():
     [3, [None], [np.zeros((2, 1, 64))], [np.zeros((2, 1, 64), np.float32)] * 3, [np.zeros((2, 64), np.float32)]],
 )
 def test_what_is_no_state_is_refused(state):
-    with pytest.raises(PolicyError, match="pass what predict gave last"):
+    with pytest.raises(PolicyError, match="pass the state that predict returned last"):
         PPO("CartPole-v1", memory="gru").predict(np.zeros((2, 4)), state)
 
 
@@ -211,15 +213,15 @@ def test_a_state_may_be_of_numpy():
 
 @pytest.mark.parametrize("start", [[True, False, True], np.ones((2, 1), bool), []])
 def test_starts_of_other_rows_are_refused(start):
-    with pytest.raises(PolicyError, match="episode_start must be one flag, or one for each of the 2 rows"):
+    with pytest.raises(PolicyError, match=r"episode_start must be one flag, or one per row \(2\), not shape"):
         agent_for().predict(np.zeros((2, 5), np.float32), episode_start=start)
 
 
 def test_a_mask_of_other_choices_is_refused():
-    with pytest.raises(PolicyError, match=r"must have 4 flags for each of the 2 rows, not shape \(2, 3\)"):
+    with pytest.raises(PolicyError, match=r"must have 4 flags per row for 2 rows, not shape \(2, 3\)"):
         agent_for(kind=MaskMethodEnv).predict(np.zeros((2, 5), np.float32), action_mask=np.ones((2, 3), bool))
 
 
 def test_no_observations_are_refused():
-    with pytest.raises(EnvError, match="no observations in this batch"):
+    with pytest.raises(EnvError, match="the batch of observations is empty"):
         PPO("CartPole-v1", **TINY).predict(np.zeros((0, 4)))

@@ -45,7 +45,7 @@ def started(which: Plan) -> Iterator[SubjectProcess]:
 
 
 def test_errors_in_one_line() -> None:
-    assert describe(ConfigError(["a: wrong", "b: wrong"])) == "2 settings are wrong: - a: wrong - b: wrong"
+    assert describe(ConfigError(["a: wrong", "b: wrong"])) == "2 invalid settings: - a: wrong - b: wrong"
     assert describe(KeyError("missing")) == "KeyError: 'missing'"
 
 

@@ -81,7 +81,7 @@ def test_what_is_no_setting_stays_in_order():
 
 
 def test_yaml_that_cannot_be_read_is_named():
-    with pytest.raises(ConfigError, match=r"env\.kwargs: cannot read the value '\{a: '"):
+    with pytest.raises(ConfigError, match=r"env\.kwargs: cannot parse the value '\{a: '"):
         split_settings(["--env.kwargs", "{a: "])
 
 

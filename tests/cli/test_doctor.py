@@ -79,7 +79,7 @@ ILL = {
     "value_not_learning": (noise_to_learn, "train/explained_variance", "set normalize.returns or", "medium"),
     "step_skipped": (one_bad_step, "train/skipped_steps", "lower optimizer.lr from 0.0003 to about 3e-05", "high"),
     "worker_restarted": (crashing_worker, "rollout/worker_restarts", "rollout.engine.step_timeout_s from 60", "medium"),
-    "throughput_drop": (tiring, "time/fps", "it is the environment", "medium"),
+    "throughput_drop": (tiring, "time/fps", "the environment is the cause", "medium"),
 }
 
 
@@ -144,7 +144,7 @@ def test_a_healthy_run_has_no_alert(tmp_path, capsys):
     assert "WARNING" not in (tmp_path / "log.txt").read_text()
     assert main(["doctor", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
-    assert "healthy: nothing wrong was found" in shown
+    assert "healthy: no problems found" in shown
     assert "kl high" in shown, "what was checked"
     code, found = examined(tmp_path, capsys)
     assert (code, found["is_healthy"], found["findings"]) == (0, True, [])
@@ -177,7 +177,7 @@ def test_an_env_that_never_ends_and_leaves_its_bounds(tmp_path, capsys):
     code, found = examined(tmp_path, capsys)
     by_name = {finding["name"]: finding for finding in found["findings"]}
     assert code == 1
-    assert "set env.max_episode_steps, such as 1000" in by_name["no_episode_ends"]["remedies"]
+    assert "set env.max_episode_steps, for example to 1000" in by_name["no_episode_ends"]["remedies"]
     bounds = by_name["obs_out_of_bounds"]
     assert bounds["evidence"][0]["value"] == max(column(tmp_path, "rollout/obs_out_of_bounds"))
     assert bounds["severity"] == "low"
@@ -185,4 +185,4 @@ def test_an_env_that_never_ends_and_leaves_its_bounds(tmp_path, capsys):
 
 def test_what_is_no_run_is_refused(tmp_path, capsys):
     assert main(["doctor", str(tmp_path / "nothing")]) == 2
-    assert "there is no folder" in capsys.readouterr().err
+    assert "does not exist; pass the run directory" in capsys.readouterr().err

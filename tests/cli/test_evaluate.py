@@ -81,13 +81,13 @@ def test_another_env_with_the_same_spaces(run):
 
 def test_an_env_with_other_spaces_is_refused(run):
     message = surefoot("evaluate", run, "--env", "Pendulum-v1").refused()
-    assert "other observation or action spaces" in message
+    assert "observation or action space of this env differs" in message
 
 
 def test_what_cannot_be_evaluated(run, tmp_path):
     assert "--episodes: must be at least 1 (got 0)" in surefoot("evaluate", run, "--episodes", 0).refused()
     assert "does not exist" in surefoot("evaluate", tmp_path / "nothing").refused()
-    assert "holds no checkpoint yet" in surefoot("evaluate", tmp_path).refused()
+    assert "has no checkpoint yet" in surefoot("evaluate", tmp_path).refused()
     assert "did you mean 'CartPole-v1'" in surefoot("evaluate", run, "--env", "CartPol-v1").refused()
     assert surefoot("evaluate").code == 2
 

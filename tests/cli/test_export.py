@@ -32,7 +32,7 @@ def test_a_run_becomes_a_file_and_a_script_that_act_alike(run, tmp_path):
     assert lines[1].startswith(f"model     {model}  (")
     assert lines[2].startswith("checked   ")
     assert " steps of CartPole-v1: within " in lines[2]
-    assert lines[3] == f"script    {tmp_path / 'policy_run.py'}  (numpy and onnxruntime alone)"
+    assert lines[3] == f"script    {tmp_path / 'policy_run.py'}  (needs only numpy and onnxruntime)"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["policy.onnx", "policy_run.py"]
 
     agent, env = PPO.load(run / "best.safetensors"), gym.make("CartPole-v1")
@@ -50,11 +50,11 @@ def test_a_run_becomes_a_file_and_a_script_that_act_alike(run, tmp_path):
 
 def test_what_cannot_be_exported(run, tmp_path):
     assert "ends in .onnx" in surefoot("export", run, "--onnx", tmp_path / "policy").refused()
-    assert "holds no checkpoint yet" in surefoot("export", tmp_path, "--onnx", tmp_path / "a.onnx").refused()
+    assert "has no checkpoint yet" in surefoot("export", tmp_path, "--onnx", tmp_path / "a.onnx").refused()
     message = surefoot("export", run, "--onnx", tmp_path / "a.onnx", "--tolerance", "-1").refused()  # nothing is
     assert "more than -1; nothing was written" in message
     other = surefoot("export", run, "--onnx", tmp_path / "a.onnx", "--env", "Pendulum-v1").refused()
-    assert "other observation or action spaces" in other
+    assert "observation or action space of this env differs" in other
     assert surefoot("export", run).code == 2
     assert not list(tmp_path.iterdir())
 
@@ -63,4 +63,4 @@ def test_modules_that_a_file_does_not_hold_have_to_be_given_from_python(tmp_path
     encoder = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
     PPO("CartPole-v1", encoder=encoder, num_envs=2, num_steps=8, batch_size=16).save(tmp_path / "own.safetensors")
     message = surefoot("export", tmp_path / "own.safetensors", "--onnx", tmp_path / "own.onnx").refused()
-    assert "own.safetensors has modules of your own; export it from Python: PPO.load(..., encoder=...)" in message
+    assert "own.safetensors has custom modules; export it from Python: PPO.load(..., encoder=...)" in message

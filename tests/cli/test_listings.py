@@ -82,7 +82,7 @@ def test_a_preset_is_shown_as_it_is(capsys):
 
 def test_an_unknown_preset_suggests_the_nearest(capsys):
     assert main(["presets", "Cartpole-v1"]) == 2
-    assert "there is no preset 'Cartpole-v1'; did you mean 'CartPole-v1'?" in capsys.readouterr().err
+    assert "unknown preset 'Cartpole-v1'; did you mean 'CartPole-v1'?" in capsys.readouterr().err
 
 
 def test_the_default_is_a_preset():
@@ -102,7 +102,7 @@ def test_every_preset_is_a_valid_config(name):
 def test_every_preset_trains(name):
     tiny = {"num_envs": 2, "num_steps": 8, "batch_size": 8, "epochs": 1, "eval_episodes": 0}
     if name in NEEDS_BOX2D and not HAS_BOX2D:
-        with pytest.raises(EnvError, match=r"could not be made: .*pip install"):
+        with pytest.raises(EnvError, match=r"could not be created: .*pip install"):
             PPO(name, **tiny)
         return
     agent = PPO(name, **tiny)

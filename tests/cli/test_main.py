@@ -39,7 +39,7 @@ def test_version(capsys):
 def test_an_unknown_command_suggests_the_nearest(capsys, typed, meant):
     assert main([typed]) == 2
     shown = capsys.readouterr()
-    assert shown.err == f"error: there is no command '{typed}'; did you mean '{meant}'? (see surefoot --help)\n"
+    assert shown.err == f"error: unknown command '{typed}'; did you mean '{meant}'? (see surefoot --help)\n"
     assert shown.out == ""
 
 

@@ -55,16 +55,16 @@ def test_a_report_is_renewed_and_nothing_else_is_overwritten(runs, tmp_path):
     for _ in range(2):
         surefoot("report", runs[0], "--output", page).succeeded()
     page.write_text("my notes")
-    assert "exists and is no report" in surefoot("report", runs[0], "--output", page).refused()
+    assert "exists and is not a report" in surefoot("report", runs[0], "--output", page).refused()
     assert page.read_text() == "my notes"
 
 
 def test_what_cannot_be_reported(runs, tmp_path):
-    assert "at least one run" in surefoot("report").refused()
-    assert "there is no folder" in surefoot("report", tmp_path / "nothing").refused()
+    assert "pass at least one" in surefoot("report").refused()
+    assert "does not exist; pass the run directory" in surefoot("report", tmp_path / "nothing").refused()
     assert "no config.yaml" in surefoot("report", tmp_path).refused()
     assert "no config.yaml" in surefoot("report", runs[0], tmp_path).refused()
-    assert "is a folder" in surefoot("report", runs[0], "--output", tmp_path).refused()
+    assert "is a directory" in surefoot("report", runs[0], "--output", tmp_path).refused()
     (tmp_path / "file").write_text("")
     assert "cannot write" in surefoot("report", runs[0], "--output", tmp_path / "file" / "page.html").refused()
 

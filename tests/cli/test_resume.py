@@ -143,7 +143,7 @@ def test_envs_that_cannot_save_their_state_go_on_with_new_episodes(tmp_path):
 
 def test_what_is_no_run_is_refused(tmp_path):
     message = surefoot("resume", tmp_path).refused()
-    assert f"{tmp_path} is not a run directory: it has no config.yaml" in message
+    assert f"{tmp_path} is not a run directory (it has no config.yaml)" in message
     assert list(tmp_path.iterdir()) == []
     assert "is not a run directory" in surefoot("resume", tmp_path / "nowhere").refused()
     assert surefoot("resume").code == 2

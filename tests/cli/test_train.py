@@ -115,7 +115,7 @@ def test_a_directory_that_holds_a_run_is_refused(trained):
     run, _ = trained
     before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
     message = surefoot("train", "CartPole-v1", "--run-dir", run, *TINY).refused()
-    assert f"{run} already holds a run; 'surefoot resume {run}' goes on with it" in message
+    assert f"{run} already contains a run; continue it with 'surefoot resume {run}'" in message
     assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
 
 
@@ -166,7 +166,7 @@ def test_without_a_target_the_default_preset_is_trained(tmp_path):
 )
 def test_an_unknown_target_suggests_the_nearest(tmp_path, typed, meant):
     message = surefoot("train", typed, "--run-dir", tmp_path / "run").refused()
-    assert message == f"error: '{typed}' is neither a preset nor a Gymnasium id; did you mean '{meant}'?\n"
+    assert message == f"error: '{typed}' is neither a preset nor a registered Gymnasium id; did you mean '{meant}'?\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -176,7 +176,7 @@ def test_an_env_that_cannot_be_made_is_refused(tmp_path):
     message = surefoot(
         "train", "--env.id", "CartPole-v1", "--env.kwargs", "{gravity: 3}", *TINY, "--run-dir", tmp_path / "x"
     )
-    assert "refuses env.kwargs {'gravity': 3}" in message.refused()
+    assert "does not accept env.kwargs {'gravity': 3}" in message.refused()
 
 
 def test_a_discrete_observation_and_no_preset(tmp_path):

@@ -39,7 +39,7 @@ def test_everything_wrong_is_reported_at_once():
         "optimizer.betas.1: field required",
         "policy.hidden.1: input should be a valid integer",
         "policy.activation: input should be 'tanh', 'relu'",
-        "policy.distribution.log_std_groups: '3-9' is not a slice; write 'start:stop' such as '0:3'",
+        "policy.distribution.log_std_groups: '3-9' is not a slice; use 'start:stop' such as '0:3'",
         "train.steps: input should be greater than or equal to 1 (got 0)",
         "train.seed: input should be greater than or equal to 0 (got -1)",
         "polcy: unknown section; did you mean 'policy'?",
@@ -53,7 +53,7 @@ def test_everything_wrong_is_reported_at_once():
 
 def test_many_problems_are_counted_and_one_is_said_plainly():
     many = ConfigError(["a: wrong", "b: wrong"])
-    assert str(many) == "2 settings are wrong:\n  - a: wrong\n  - b: wrong"
+    assert str(many) == "2 invalid settings:\n  - a: wrong\n  - b: wrong"
     assert str(ConfigError(["a: wrong"])) == "a: wrong"
 
 
@@ -111,7 +111,7 @@ def test_names_that_are_no_text_are_reported_too():
 def test_a_batch_that_does_not_divide_names_the_nearest_that_does():
     (problem,) = problems_of({"rollout": {"num_envs": 6, "num_steps": 50}, "ppo": {"batch_size": 64}})
     assert problem.startswith("ppo.batch_size: 64 does not divide the rollout of 300 steps")
-    assert problem.endswith("nearest that does: 60")
+    assert problem.endswith("the nearest divisor is 60")
 
 
 def test_a_bad_key_is_not_also_blamed_for_not_dividing():
@@ -195,7 +195,7 @@ def test_an_encoder_by_its_kind_alone():
 
 def test_conv_layers_agree_in_number():
     (problem,) = problems_of({"policy": {"encoder": {"channels": [8, 8, 8]}}})
-    assert problem.startswith("policy.encoder: channels, kernels and strides need the same number of entries")
+    assert problem.startswith("policy.encoder: channels, kernels and strides must have the same number of entries")
 
 
 def test_a_config_is_frozen():
@@ -236,8 +236,8 @@ def test_layers_replace_whole_keys_and_keep_the_others():
     [
         (b"ppo: [", "is not valid YAML"),
         (b"\xff\xfe\x00", "is not valid YAML"),
-        (b"- ppo", "must hold sections such as 'ppo:', not a list"),
-        (b"ppo", "must hold sections such as 'ppo:', not a str"),
+        (b"- ppo", "must contain sections such as 'ppo:', not a list"),
+        (b"ppo", "must contain sections such as 'ppo:', not a str"),
     ],
 )
 def test_bad_files_are_named(tmp_path, content, message):

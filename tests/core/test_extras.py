@@ -32,7 +32,7 @@ def test_no_message_asks_a_package_index_for_surefoot() -> None:
 
 
 def test_the_command_keeps_an_editable_install_editable(monkeypatch, tmp_path) -> None:
-    command = "run `pip install --constraint constraints.txt {}'.[onnx]'` in Surefoot's source folder"
+    command = "run `pip install --constraint constraints.txt {}'.[onnx]'` in Surefoot's source directory"
     assert Path(surefoot.__file__).is_relative_to(ROOT)
     assert install_hint("onnx") == command.format("--editable ")
     monkeypatch.setattr(extras, "_SOURCE", tmp_path)

@@ -54,9 +54,7 @@ def test_unknown_names_get_the_nearest_and_all_there_are(package):
 
     with pytest.raises(ConfigError) as caught:
         animals["hrose"]
-    assert (
-        str(caught.value) == "there is no animal 'hrose'; did you mean 'horse'? (known: horse, zebra; or module:Name)"
-    )
+    assert str(caught.value) == "unknown animal 'hrose'; did you mean 'horse'? (known: horse, zebra; or module:Name)"
 
 
 def test_classes_can_be_registered_from_outside(package):

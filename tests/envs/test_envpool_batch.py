@@ -251,11 +251,11 @@ def test_it_cannot_say_what_state_it_is_in():
         (
             "CartPole-v1",
             {"gravity_of_the_moon": 1},
-            "'envpool:CartPole-v1' refuses env.kwargs {'gravity_of_the_moon': 1}: ",
+            "'envpool:CartPole-v1' does not accept env.kwargs {'gravity_of_the_moon': 1}: ",
         ),
-        ("CartPole-v1", {"batch_size": 1}, "env.kwargs: Surefoot itself tells EnvPool its batch_size; leave it out"),
-        ("Go9x9-v1", {}, "EnvPool's 'Go9x9-v1' is for 2 players; take a task for one"),
-        ("VizdoomCustom-v1", {}, "'envpool:VizdoomCustom-v1' could not be made: "),
+        ("CartPole-v1", {"batch_size": 1}, "env.kwargs: Surefoot sets batch_size of EnvPool itself; remove it"),
+        ("Go9x9-v1", {}, "EnvPool's 'Go9x9-v1' has 2 players; choose a single-player task"),
+        ("VizdoomCustom-v1", {}, "'envpool:VizdoomCustom-v1' could not be created: "),
     ],
 )
 def test_tasks_and_arguments_that_are_refused(task, kwargs, message):

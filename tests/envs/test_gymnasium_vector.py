@@ -201,7 +201,9 @@ def test_termination_needs_no_final_observation(endings):
 def test_a_vector_env_that_does_not_say_how_it_resets_is_refused():
     vector = SyncVectorEnv(factories(2))
     vector.metadata = {}
-    with pytest.raises(EnvError, match=r"SyncVectorEnv does not say how it resets; set metadata\['autoreset_mode'\]"):
+    with pytest.raises(
+        EnvError, match=r"SyncVectorEnv does not declare its autoreset mode; set metadata\['autoreset_mode'\]"
+    ):
         GymnasiumVectorEnv(vector, seed=3)
 
 
@@ -227,7 +229,9 @@ def test_what_a_vector_env_raises_is_typed():
             raise RuntimeError("the motor is hot")
 
     env = adapted(2, AutoresetMode.NEXT_STEP, BrokenEnv)
-    with pytest.raises(EnvError, match="the vector env raised in step: RuntimeError: the motor is hot") as caught:
+    with pytest.raises(
+        EnvError, match="the vector env raised an exception in step: RuntimeError: the motor is hot"
+    ) as caught:
         env.step(np.zeros(2, dtype=np.int64), opened(env))
     assert isinstance(caught.value.__cause__, RuntimeError)
 

@@ -90,7 +90,9 @@ def test_a_pool_is_made_from_its_id():
     "source", [SyncVectorEnv([CounterEnv]), "envpool:CartPole-v1", CounterEnv(), TeamEnv()], ids=lambda s: str(type(s))
 )
 def test_what_cannot_be_moved_to_workers_is_refused(source):
-    with pytest.raises(ConfigError, match=r"rollout\.engine: .* must be 'auto' or 'local' \(got 'processes'\)"):
+    with pytest.raises(
+        ConfigError, match=r"rollout\.engine: must be 'auto' or 'local', because .* \(got 'processes'\)"
+    ):
         make_vec_env(source, EnvConfig(), 1, 0, RolloutConfig(engine="processes"))
 
 
@@ -121,19 +123,19 @@ def test_truncation_as_termination_reaches_the_engine(is_vector):
     ],
 )
 def test_an_unknown_id_is_refused_with_the_nearest(unknown, nearest):
-    with pytest.raises(EnvError, match=rf"^there is no environment '{unknown}'; did you mean '{nearest}'\?"):
+    with pytest.raises(EnvError, match=rf"^unknown environment '{unknown}'; did you mean '{nearest}'\?"):
         make_vec_env(unknown, EnvConfig(), 1, seed=0)
     assert nearest in gym.registry
 
 
 def test_an_id_like_no_other_is_refused_without_one():
-    with pytest.raises(EnvError, match=r"^there is no environment 'xyzzy' \('surefoot envs' lists them\)$"):
+    with pytest.raises(EnvError, match=r"^unknown environment 'xyzzy' \('surefoot envs' lists the known ones\)$"):
         make_vec_env("xyzzy", EnvConfig(), 1, seed=0)
 
 
 @pytest.mark.parametrize("env_id", ["no_such_module:Task-v0", "tests.envs.tasks:Task-v0"])
 def test_an_unknown_module_or_task_in_it_is_refused(env_id):
-    with pytest.raises(EnvError, match=rf"^environment '{env_id}' could not be made: .*(no_such_module|Task)"):
+    with pytest.raises(EnvError, match=rf"^environment '{env_id}' could not be created: .*(no_such_module|Task)"):
         make_vec_env(env_id, EnvConfig(), 1, seed=0)
 
 
@@ -142,13 +144,13 @@ def test_an_unknown_module_or_task_in_it_is_refused(env_id):
 def test_arguments_the_env_does_not_take_are_refused(kwargs, engine):
     config = EnvConfig(kwargs=kwargs, max_episode_steps=3)
     name = next(iter(kwargs))
-    with pytest.raises(EnvError, match=rf"^environment 'CartPole-v1' refuses env\.kwargs .*'{name}'"):
+    with pytest.raises(EnvError, match=rf"^environment 'CartPole-v1' does not accept env\.kwargs .*'{name}'"):
         make_vec_env("CartPole-v1", config, 1, 0, RolloutConfig(engine=engine))
 
 
 def test_an_argument_s_bad_value_is_typed():
     config = EnvConfig(kwargs={"xml_file": "/no/such/model.xml"})
-    with pytest.raises(EnvError, match=r"could not be made: .*/no/such/model\.xml"):
+    with pytest.raises(EnvError, match=r"could not be created: .*/no/such/model\.xml"):
         make_vec_env("HalfCheetah-v5", config, 1, seed=0)
 
 

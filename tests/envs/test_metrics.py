@@ -83,8 +83,8 @@ def test_a_slot_without_columns_gets_none():
 @pytest.mark.parametrize(
     ("declared", "message"),
     [
-        (["score"], "not a dict of names and summaries"),
-        ({"": "last"}, "declares the metric ''; a name starts with a letter"),
+        (["score"], "must be a dict from names to summaries"),
+        ({"": "last"}, "declares the metric ''; names start with a letter"),
         ({"-score": "last"}, "declares the metric '-score'"),
         ({"a b": "last"}, "declares the metric 'a b'"),
         ({3: "last"}, "declares the metric 3"),
@@ -162,7 +162,7 @@ def test_vector_envs_report_the_same_numbers_in_every_mode(kind, mode):
 def test_vector_envs_without_metrics_declare_none_but_a_setting_can():
     plain = GymnasiumVectorEnv(SyncVectorEnv(factories(2, CounterEnv)), seed=3)
     assert plain.metrics == {}
-    with pytest.raises(EnvError, match="there is no parameter 'wind'; these envs declare none"):
+    with pytest.raises(EnvError, match="unknown parameter 'wind'; these envs declare none"):
         plain.set_parameters({"wind": 1})
     chosen = make_vec_env(gym.make_vec("HalfCheetah-v5", num_envs=2), EnvConfig(metrics={"reward_ctrl": "sum"}), 2, 1)
     (_, first), *_ = _cheetah_steps(chosen)

@@ -126,7 +126,7 @@ def test_arguments_that_gymnasium_refuses_are_typed_errors(env_id, kwargs, messa
 
 def test_a_time_limit_that_is_given_twice():
     config = EnvConfig(kwargs={"max_episode_steps": 5}, max_episode_steps=5)
-    with pytest.raises(EnvError, match=r"refuses env\.kwargs .*max_episode_steps"):
+    with pytest.raises(EnvError, match=r"does not accept env\.kwargs .*max_episode_steps"):
         make_vec_env("Pendulum-v1", config, 2, 0, RolloutConfig(engine="native"))
 
 

@@ -84,6 +84,6 @@ def test_vector_envs_may_give_a_list():
 
 def test_an_error_names_the_row():
     with pytest.raises(
-        EnvError, match=r"env 1 \(seed \d+\) gave an observation of shape \(2,\); its space says \(5,\)"
+        EnvError, match=r"env 1 \(seed \d+\) returned an observation of shape \(2,\); its space has shape \(5,\)"
     ):
         opened(relayed(lambda obs: [obs[0], obs[1][:2], obs[2]]))

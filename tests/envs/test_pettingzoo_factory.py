@@ -29,16 +29,16 @@ def test_it_travels_to_other_processes():
 @pytest.mark.parametrize(
     ("module", "message"),
     [
-        ("mpe2.simple_spred_v3", "there is no module 'mpe2.simple_spred_v3'; did you mean 'mpe2.simple_spread_v3'?"),
-        ("mpe2.nothing_like_it", "there is no module 'mpe2.nothing_like_it'"),
+        ("mpe2.simple_spred_v3", "no module named 'mpe2.simple_spred_v3'; did you mean 'mpe2.simple_spread_v3'?"),
+        ("mpe2.nothing_like_it", "no module named 'mpe2.nothing_like_it'"),
         (
             "mpe3.simple_spread_v3",
-            "there is no module 'mpe3'; install the package 'mpe3' (for PettingZoo and MPE2, run",
+            "no module named 'mpe3'; install the package 'mpe3' (for PettingZoo and MPE2, run",
         ),
-        ("mpe2.simple_spread_v3.more", "there is no module 'mpe2.simple_spread_v3.more'"),
-        ("mpe2", "module 'mpe2' has no parallel_env(); give one that has, such as 'mpe2.simple_spread_v3'"),
+        ("mpe2.simple_spread_v3.more", "no module named 'mpe2.simple_spread_v3.more'"),
+        ("mpe2", "module 'mpe2' has no parallel_env(); use one that has, such as 'mpe2.simple_spread_v3'"),
         ("pettingzoo.mpe.simple_v3", "'pettingzoo:pettingzoo.mpe.simple_v3' could not be imported: MPE has been moved"),
-        ("pettingzoo.butterfly.pistonball_v6", "needs the package 'pymunk', which is missing"),
+        ("pettingzoo.butterfly.pistonball_v6", "requires the package 'pymunk', which is not installed"),
         ("", "could not be imported"),
         (".relative", "could not be imported"),
     ],
@@ -64,6 +64,6 @@ def test_without_pettingzoo_the_extra_is_named(monkeypatch):
 def test_arguments_that_an_env_does_not_take():
     factory = pettingzoo_factory("mpe2.simple_spread_v3", EnvConfig(kwargs={"number": 3}))
     with pytest.raises(
-        EnvError, match=r"'pettingzoo:mpe2.simple_spread_v3' refuses the arguments .*'number': 3.*number"
+        EnvError, match=r"'pettingzoo:mpe2.simple_spread_v3' does not accept the arguments .*'number': 3.*number"
     ):
         factory()

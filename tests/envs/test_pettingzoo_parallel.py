@@ -317,7 +317,7 @@ class RaisingEnv(TeamEnv):
 
 
 def test_an_env_that_raises_in_its_constructor():
-    with pytest.raises(EnvError, match="env 5 could not be made: RuntimeError: the constructor is broken") as caught:
+    with pytest.raises(EnvError, match="env 5 could not be created: RuntimeError: the constructor is broken") as caught:
         PettingZooEnvs([TeamEnv, partial(RaisingEnv, "constructor")], seed=0, first_env=4)
     assert isinstance(caught.value.__cause__, RuntimeError)
 
@@ -326,7 +326,9 @@ def test_an_env_that_raises_in_its_constructor():
 def test_an_env_that_raises(where):
     env = PettingZooEnvs([TeamEnv, partial(RaisingEnv, where)], seed=0, first_env=4)
     seed = derived_seed(0, 5, Stream.ENV_SEED)
-    with pytest.raises(EnvError, match=rf"env 5 \(seed {seed}\) raised in {where}: RuntimeError") as caught:
+    with pytest.raises(
+        EnvError, match=rf"env 5 \(seed {seed}\) raised an exception in {where}: RuntimeError"
+    ) as caught:
         run(env, 12)
     assert isinstance(caught.value.__cause__, RuntimeError)
 
@@ -343,8 +345,8 @@ def spoiled(script: list[Script] | None = None, **methods: Any) -> PettingZooEnv
         ({"reset": lambda self, seed=None, options=None: {}}, r"env 0 \(seed \d+\): reset must return \(observations"),
         ({"step": lambda self, actions: ({}, {}, {}, {})}, r"env 0 \(seed \d+\): step must return \(observations, rew"),
         ({"step": lambda self, actions: ([], {}, {}, {}, {})}, "step must return .* dicts by agent"),
-        ({"_who": lambda self, letters: ["zoe"]}, "lists agent 'zoe', who is not in its possible_agents"),
-        ({"_who": lambda self, letters: []}, "has no agents after reset; list those that take part in env.agents"),
+        ({"_who": lambda self, letters: ["zoe"]}, "lists agent 'zoe', which is not in its possible_agents"),
+        ({"_who": lambda self, letters: []}, "has no agents after reset; list the active agents in env.agents"),
         ({"_observe": lambda self, agent: np.zeros(5)}, r"env 0, agent 'ann' \(seed \d+\) gave .* shape \(5,\)"),
         (
             {"step": lambda self, actions: ({}, {"bob": "much"}, {}, {}, {})},
@@ -363,7 +365,7 @@ def test_envs_that_break_the_contract(methods, message):
 def test_a_truncation_without_a_last_observation_is_refused_with_the_remedy():
     for line in ("al", "aX"):
         with pytest.raises(
-            EnvError, match=r"agent 'bob' .* cut off without a last obs.* env\.truncation_as_termination: true"
+            EnvError, match=r"agent 'bob' .* truncated without a final obs.* env\.truncation_as_termination: true"
         ):
             run(teams(1, [{"ann": "aaL", "bob": line}]), 1)
 
@@ -378,18 +380,20 @@ def test_not_finite_numbers_of_living_agents_are_refused():
 def test_a_mask_that_is_missing_or_of_the_wrong_size():
     env = teams(1, masks="info")
     env._envs[0].env._infos = dict
-    with pytest.raises(EnvError, match=r"env 0, agent 'ann' \(seed \d+\) gave no 'action_mask'"):
+    with pytest.raises(EnvError, match=r"env 0, agent 'ann' \(seed \d+\) returned no 'action_mask'"):
         run(env, 1)
     env = teams(1, masks="obs")
     env._envs[0].env.mask = lambda agent: np.ones(3)
-    with pytest.raises(EnvError, match=r"agent 'ann' .* gave an action mask of 3 entries; its action space has 4"):
+    with pytest.raises(
+        EnvError, match=r"agent 'ann' .* returned an action mask with 3 entries; its action space requires 4"
+    ):
         run(env, 1)
 
 
 def test_an_observation_without_the_dict_that_its_space_promises():
     env = teams(1, masks="obs")
     env._envs[0].env._observations = lambda: {"ann": np.zeros(6, np.float32)}
-    with pytest.raises(EnvError, match=r"agent 'ann' .* gave an observation of shape"):
+    with pytest.raises(EnvError, match=r"agent 'ann' .* returned an observation of shape"):
         run(env, 1)
 
 
@@ -416,7 +420,7 @@ def test_envs_with_different_agents_are_refused():
 
 
 def test_an_env_that_does_not_say_who_its_agents_can_be():
-    with pytest.raises(EnvError, match=r"env 0 .*; list them all in env\.possible_agents"):
+    with pytest.raises(EnvError, match=r"env 0 .*; list all of them in env\.possible_agents"):
         PettingZooEnvs([partial(TeamEnv, 0, [{}])], seed=0)
 
 

@@ -145,5 +145,5 @@ def test_an_env_with_other_wrappers_is_refused():
     env.reset(seed=0)
     saved = save_env(env)
     assert saved is not None
-    with pytest.raises(EnvError, match="other wrappers"):
+    with pytest.raises(EnvError, match="different wrappers"):
         load_env(env.unwrapped, saved)

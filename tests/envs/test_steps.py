@@ -119,7 +119,9 @@ def test_masks_leave_each_choice_something():
     mask = opened(env).action_mask.copy()
     check_masks(env, mask, 4)
     mask[1] = [True, True, True, False, False]
-    with pytest.raises(EnvError, match=r"env 1 \(seed \d+\) gave an action mask that forbids every action .*step 4"):
+    with pytest.raises(
+        EnvError, match=r"env 1 \(seed \d+\) returned an action mask that forbids every action .*step 4"
+    ):
         check_masks(env, mask, 4)
 
 

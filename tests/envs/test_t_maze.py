@@ -84,7 +84,7 @@ def test_a_penalty_that_is_none_is_refused(penalty):
 
 def test_a_user_reads_what_is_wrong_whatever_the_engine():
     config = EnvConfig(id="TMaze-v0", kwargs={"length": 5})
-    with pytest.raises(EnvError, match="'TMaze-v0' could not be made: length must be a whole number from 10 to 100"):
+    with pytest.raises(EnvError, match="'TMaze-v0' could not be created: length must be a whole number from 10 to 100"):
         make_vec_env("TMaze-v0", config, 2, 1)
 
 

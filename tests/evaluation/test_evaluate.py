@@ -100,14 +100,14 @@ def test_masks_are_respected():
 def test_an_env_that_never_ends_is_refused(monkeypatch):
     monkeypatch.setattr(module, "PATIENCE", 200)
     env = rows_of(ENDLESS)
-    with pytest.raises(EnvError, match=r"not ended in 200 steps; set env\.max_episode_steps"):
+    with pytest.raises(EnvError, match=r"no episode ended within 200 steps; set env\.max_episode_steps"):
         evaluate(KnownPolicy(env.action_spec), env, episodes=1, seed=0)
 
 
 def test_a_row_that_never_ends_is_noticed_beside_rows_that_do(monkeypatch):
     monkeypatch.setattr(module, "PATIENCE", 200)
     env = rows_of(3, ENDLESS)
-    with pytest.raises(EnvError, match="not ended in 200 steps"):
+    with pytest.raises(EnvError, match="no episode ended within 200 steps"):
         evaluate(KnownPolicy(env.action_spec), env, episodes=2, seed=0)
 
 

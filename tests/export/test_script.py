@@ -81,7 +81,7 @@ def test_it_is_short():
     ],
 )
 def test_it_shows_an_observation(spec, example):
-    assert f"    obs = {example}  # what the env gives\n" in run_script("a.onnx", "Env", ["obs"], spec)
+    assert f"    obs = {example}  # an observation of the env\n" in run_script("a.onnx", "Env", ["obs"], spec)
     text = run_script("a.onnx", "Env", ['obs/a "b"'], {'a "b"': spec, "secret": spec})
     compile(text, "script", "exec")
     assert f'    obs = {{"a \\"b\\"": {example}}}' in text

@@ -120,9 +120,9 @@ def test_resume_falls_back_to_the_newest_sound_one_and_says_so(run, tmp_path):
     for path, length in zip(RunDirectory(run).saved(), (5000, 3), strict=False):
         os.truncate(path, length)
     resumed = surefoot("resume", run, "--steps", 128).succeeded()
-    assert "from step_000000000032.safetensors (2 newer cannot be read, see log.txt)" in resumed.out
+    assert "from step_000000000032.safetensors (skipped 2 newer unreadable checkpoints, see log.txt)" in resumed.out
     log = (run / "log.txt").read_text()
-    assert "step_000000000096.safetensors is damaged: it is cut off; trying the one before it" in log
+    assert "step_000000000096.safetensors is damaged: it is truncated; trying the previous checkpoint" in log
     assert "step_000000000064.safetensors is not a Surefoot checkpoint" in log
     # As if nothing had happened: the same steps are done again.
     train("CartPole-v1", tmp_path / "whole", *TINY, "--steps", 128, "--train.checkpoint_every", 32)
@@ -149,7 +149,7 @@ def test_resume_without_a_sound_checkpoint_never_starts_from_scratch(run):
     for path in RunDirectory(run).saved():
         path.unlink()
     message = surefoot("resume", run, "--steps", 128).refused()
-    assert "holds no checkpoint to go on from" in message
+    assert "has no checkpoint to resume from" in message
     assert column(run, "step") == before
     assert saved_steps(run) == []
 
@@ -245,7 +245,7 @@ def test_a_model_that_asks_for_an_import_is_refused_unless_trusted(model, tmp_pa
     write_checkpoint(model, state)
     process = Process(_evaluate_beside, tmp_path, model)
     message = process.wait().refused()
-    assert "asks to import 'trap:CartPole-v1'; if you trust it, say so with --env trap:CartPole-v1" in message
+    assert "wants to import 'trap:CartPole-v1'; if you trust it, pass --env trap:CartPole-v1" in message
     assert not (tmp_path / "trace").exists()
     Process(_evaluate_beside, tmp_path, model, "--env", "trap:CartPole-v1").wait().succeeded()
     assert (tmp_path / "trace").exists()
@@ -401,7 +401,7 @@ def test_a_checkpoint_without_a_policy_in_it_is_refused(model, missing):
     state = read_checkpoint(model)
     del state[missing]
     write_checkpoint(model, state)
-    with pytest.raises(CheckpointError, match=f"lacks {missing}: it is no policy"):
+    with pytest.raises(CheckpointError, match=f"is not a policy checkpoint: it has no {missing}"):
         PPO.load(model)
 
 
@@ -468,12 +468,12 @@ def test_a_newer_version_is_refused(run, monkeypatch):
     write_checkpoint(path, read_checkpoint(RunDirectory(run).saved()[1]))
     monkeypatch.undo()
     message = surefoot("evaluate", path).refused()
-    assert f"has format version {migrations.FORMAT_VERSION + 1}, newer than this Surefoot reads" in message
+    assert f"has format version {migrations.FORMAT_VERSION + 1}, but this Surefoot reads up to" in message
     assert "upgrade Surefoot" in message
 
 
 def test_a_version_too_old_to_migrate_is_refused(tmp_path):
-    with pytest.raises(CheckpointError, match="version 0 is too old"):
+    with pytest.raises(CheckpointError, match="version 0 is no longer supported"):
         read_checkpoint(forge(tmp_path / "old", metadata("{}", version="0")))
 
 

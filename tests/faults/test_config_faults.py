@@ -44,7 +44,7 @@ WRONG = {
 def test_everything_wrong_is_said_at_once_before_envs_are_made(tracing, tmp_path):
     arguments = [part for key, (value, _) in WRONG.items() for part in (f"--{key}", value)]
     message = surefoot(*tracing, *arguments).refused()
-    assert message.startswith(f"error: {len(WRONG)} settings are wrong:\n")
+    assert message.startswith(f"error: {len(WRONG)} invalid settings:\n")
     for _, expected in WRONG.values():
         assert f"\n  - {expected}" in message
     assert message.count("\n") == len(WRONG) + 1
@@ -64,7 +64,7 @@ def test_a_file_and_the_command_line_are_wrong_together(tracing, tmp_path):
     file = tmp_path / "config.yaml"
     file.write_text("ppo: {gamma: -1}\noptimiser: {lr: 1}\n")
     message = surefoot(*tracing, "--config", file, "--ppo.clip", 0).refused()
-    assert "3 settings are wrong" in message
+    assert "3 invalid settings" in message
     for expected in ("ppo.gamma: ", "optimiser: unknown section; did you mean 'optimizer'?", "ppo.clip: "):
         assert f"  - {expected}" in message
     assert not (tmp_path / "trace").exists()
@@ -74,7 +74,7 @@ def test_a_file_and_the_command_line_are_wrong_together(tracing, tmp_path):
     ("content", "expected"),
     [
         ("ppo: [", "is not valid YAML"),
-        ("- 1\n- 2\n", "must hold sections such as 'ppo:'"),
+        ("- 1\n- 2\n", "must contain sections such as 'ppo:'"),
         ("normalize: 3\n", "normalize: input should be a valid dictionary"),
         ("1: {gamma: 0.9}\n", "1: unknown section"),
         (b"\xff\xfe\x00", "is not valid YAML"),
@@ -177,7 +177,7 @@ def test_what_may_not_change_is_refused_in_full(run):
     }
     arguments = [part for item in changes.items() for part in (f"--{item[0]}", item[1])]
     message = surefoot("resume", run, "--steps", 96, "--ppo.clip", 0.1, *arguments).refused()
-    assert "6 settings are wrong" in message
+    assert "6 invalid settings" in message
     for key in changes:
         assert f"\n  - {key}: cannot change on resume (the run has " in message
     assert "policy.hidden: cannot change on resume (the run has (4,), asked for (8,)); start a new run" in message
@@ -188,13 +188,13 @@ def test_what_may_not_change_is_refused_in_full(run):
 
 def test_bad_values_are_refused_on_resume_too(run):
     message = surefoot("resume", run, "--steps", 96, "--ppo.gamma", 3, "--ppo.clipp", 1).refused()
-    assert "2 settings are wrong" in message
+    assert "2 invalid settings" in message
     assert "did you mean 'ppo.clip'?" in message
 
 
 def test_a_run_that_is_done_says_so(run):
     message = surefoot("resume", run).refused()
-    assert "has done its 64 steps already; give a larger total with --steps" in message
+    assert "has already finished its 64 steps; pass a larger total with --steps" in message
 
 
 def test_another_number_of_envs_goes_on_with_new_episodes(run):

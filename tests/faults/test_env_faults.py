@@ -83,7 +83,9 @@ def with_element(dimension: int, value: float) -> Callable[[np.ndarray], np.ndar
 
 def test_what_a_constructor_raises_is_told_with_the_index():
     makers = [CounterEnv, lambda: RaisingEnv("constructor")]
-    with pytest.raises(EnvError, match=r"env 1 could not be made: RuntimeError: the constructor is broken") as caught:
+    with pytest.raises(
+        EnvError, match=r"env 1 could not be created: RuntimeError: the constructor is broken"
+    ) as caught:
         GymnasiumEnvs(makers, SEED)
     assert isinstance(caught.value.__cause__, RuntimeError), "the original traceback is kept"
 
@@ -91,7 +93,9 @@ def test_what_a_constructor_raises_is_told_with_the_index():
 @pytest.mark.parametrize("where", ["reset", "step"])
 def test_what_an_env_raises_is_told_with_index_and_seed(where):
     makers = [CounterEnv, lambda: RaisingEnv(where)]
-    with pytest.raises(EnvError, match=rf"{named(1)} raised in {where}: RuntimeError: the {where} is broken") as caught:
+    with pytest.raises(
+        EnvError, match=rf"{named(1)} raised an exception in {where}: RuntimeError: the {where} is broken"
+    ) as caught:
         collect(GymnasiumEnvs(makers, SEED))
     assert isinstance(caught.value.__cause__, RuntimeError)
 
@@ -176,15 +180,15 @@ def test_statistics_are_not_poisoned():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda obs: obs[:4], r"gave an observation of shape \(4,\); its space says \(5,\)"),
-        (lambda obs: obs[None], r"gave an observation of shape \(1, 5\); its space says \(5,\)"),
-        (lambda obs: 3.0, r"gave an observation of shape \(\); its space says \(5,\)"),
-        (lambda obs: None, r"gave an observation of shape \(\); its space says \(5,\)"),
-        (lambda obs: [[1, 2], [3]], r"gave an observation that is no array"),
-        (lambda obs: obs.astype(complex), r"gave an observation of dtype complex128; its space says float32"),
-        (lambda obs: obs.astype(str), r"gave an observation of dtype <U\d+; its space says float32"),
-        (lambda obs: obs.astype(object), r"gave an observation of dtype object; its space says float32"),
-        (lambda obs: {"where": obs}, r"gave an observation of shape \(\); its space says \(5,\)"),
+        (lambda obs: obs[:4], r"returned an observation of shape \(4,\); its space has shape \(5,\)"),
+        (lambda obs: obs[None], r"returned an observation of shape \(1, 5\); its space has shape \(5,\)"),
+        (lambda obs: 3.0, r"returned an observation of shape \(\); its space has shape \(5,\)"),
+        (lambda obs: None, r"returned an observation of shape \(\); its space has shape \(5,\)"),
+        (lambda obs: [[1, 2], [3]], r"returned an observation that cannot be converted to an array"),
+        (lambda obs: obs.astype(complex), r"returned an observation of dtype complex128; its space has dtype float32"),
+        (lambda obs: obs.astype(str), r"returned an observation of dtype <U\d+; its space has dtype float32"),
+        (lambda obs: obs.astype(object), r"returned an observation of dtype object; its space has dtype float32"),
+        (lambda obs: {"where": obs}, r"returned an observation of shape \(\); its space has shape \(5,\)"),
     ],
 )
 def test_observations_of_another_shape_or_dtype(change, message):
@@ -196,16 +200,16 @@ def test_observations_of_another_shape_or_dtype(change, message):
 @pytest.mark.parametrize(
     ("form", "change", "message"),
     [
-        ("dict", lambda obs: {"where": obs["where"]}, "gave an observation without 'luck'"),
-        ("dict", lambda obs: obs["where"], "gave an observation without 'luck'"),
-        ("dict", lambda obs: obs | {"luck": np.zeros(2)}, r"gave an observation 'luck' of shape \(2,\)"),
-        ("nested", lambda obs: obs | {"arm": {"joint": np.zeros(2)}}, "gave an observation without 'arm/grip'"),
-        ("tuple", lambda obs: obs[:2], "gave an observation without '2/luck'"),
-        ("discrete", lambda obs: 1000, "gave an observation of 1000, which its space does not contain"),
-        ("shifted discrete", lambda obs: -8, "gave an observation of -8, which its space does not contain"),
-        ("discrete", lambda obs: 2.0, "gave an observation of dtype float64; its space says integers"),
-        ("multi_discrete", lambda obs: [0, 0, 0], r"gave an observation of \[0, 0, 0\], which its space"),
-        ("image", lambda obs: obs / 255, "gave an observation of dtype float64; its space says uint8"),
+        ("dict", lambda obs: {"where": obs["where"]}, "returned an observation without 'luck'"),
+        ("dict", lambda obs: obs["where"], "returned an observation without 'luck'"),
+        ("dict", lambda obs: obs | {"luck": np.zeros(2)}, r"returned an observation 'luck' of shape \(2,\)"),
+        ("nested", lambda obs: obs | {"arm": {"joint": np.zeros(2)}}, "returned an observation without 'arm/grip'"),
+        ("tuple", lambda obs: obs[:2], "returned an observation without '2/luck'"),
+        ("discrete", lambda obs: 1000, "returned the observation 1000, which its space does not contain"),
+        ("shifted discrete", lambda obs: -8, "returned the observation -8, which its space does not contain"),
+        ("discrete", lambda obs: 2.0, "returned an observation of dtype float64; its space requires integers"),
+        ("multi_discrete", lambda obs: [0, 0, 0], r"returned the observation \[0, 0, 0\], which its space"),
+        ("image", lambda obs: obs / 255, "returned an observation of dtype float64; its space has dtype uint8"),
     ],
 )
 def test_observations_of_other_forms(form, change, message):
@@ -221,7 +225,7 @@ def test_observations_of_other_forms(form, change, message):
 def test_another_shape_inside_a_vector_env_is_typed_too(mode):
     makers = healthy_but(1, spoil=spoiled(0, lambda obs: obs[:4]), at=3)
     env = make_vec_env(SyncVectorEnv(makers, autoreset_mode=mode), EnvConfig(), 0, SEED)
-    with pytest.raises(EnvError, match="the vector env raised in step: ValueError"):
+    with pytest.raises(EnvError, match="the vector env raised an exception in step: ValueError"):
         collect(env)
 
 
@@ -381,7 +385,9 @@ def test_a_mask_that_forbids_everything(actions, way):
     healthy = MaskMethodEnv if way == "method" else CounterEnv
     env = GymnasiumEnvs([lambda: healthy(0, **kwargs), lambda: DeadEndEnv(1, **kwargs)], SEED)
     policy = ActorCritic(env.obs_spec, env.action_spec, PolicyConfig(hidden=(8,)), NormalizeConfig())
-    with pytest.raises(EnvError, match=rf"^{named(1)} gave an action mask that forbids every action at step 1; \S.*"):
+    with pytest.raises(
+        EnvError, match=rf"^{named(1)} returned an action mask that forbids every action at step 1; \S.*"
+    ):
         StepwiseCollector(env, policy, 8, SEED).collect(policy)
 
 
@@ -391,12 +397,14 @@ def test_a_mask_of_another_length():
             return np.ones(3, dtype=bool)
 
     env = GymnasiumEnvs([MaskMethodEnv, ShortMaskEnv], SEED)
-    with pytest.raises(EnvError, match=rf"^{named(1)} gave an action mask of 3 entries; its action space has 4"):
+    with pytest.raises(
+        EnvError, match=rf"^{named(1)} returned an action mask with 3 entries; its action space requires 4"
+    ):
         collect(env)
 
 
 def test_a_mask_that_goes_missing():
     forget = spoiled(4, lambda info: {})
     env = GymnasiumEnvs([lambda: SpoiledEnv(forget, at=1, masks_in_info=True)], SEED)
-    with pytest.raises(EnvError, match=rf"^{named(0)} gave no 'action_mask' in its info, but did before"):
+    with pytest.raises(EnvError, match=rf"^{named(0)} returned no 'action_mask' in its info; return one in every"):
         collect(env)

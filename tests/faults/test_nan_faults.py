@@ -87,7 +87,7 @@ def test_many_in_a_row_roll_back_and_the_run_goes_on(tmp_path):
     assert_same(third, first)
     assert not torch.equal(third["head.logits.weight"], fourth["head.logits.weight"]), "it learns again"
     assert column(tmp_path, "train/rollbacks") == [1.0]
-    assert log_of(tmp_path).count("WARNING 12 gradient steps in a row were not finite at step 96; went back") == 1
+    assert log_of(tmp_path).count("WARNING 12 consecutive gradient steps were not finite at step 96; rolled back") == 1
     assert newest(tmp_path)["progress"]["step"] == 160
 
 
@@ -114,7 +114,7 @@ def test_it_ends_with_a_dump_if_going_back_does_not_help(tmp_path):
     # Two good updates, then 10 of 8 bad steps each in a row: every second update, four times.
     content = json.loads(dump.read_text(), parse_constant=pytest.fail)
     assert content["step"] == 32 * (2 + 4 * 2)
-    assert content["trouble"] == "16 gradient steps in a row were not finite"
+    assert content["trouble"] == "16 consecutive gradient steps were not finite"
     assert [record["train/skipped_steps"] for record in content["iterations"]] == [0, 0, *[8] * 8]
     assert content["iterations"][-1]["train/policy_gradient_loss"] == "nan"
     assert content["weights"]["critic.head.weight"]["not_finite"] == 0

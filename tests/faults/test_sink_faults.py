@@ -67,7 +67,7 @@ def test_a_full_disk_costs_one_warning_a_sink(tmp_path):
     shown = output_of(fill_the_disk, tmp_path / "run")
     assert "trained 160" in shown
     for sink in ("JsonlSink", "TensorBoardSink"):
-        assert shown.count(f"WARNING: {sink} failed and is switched off: [Errno 27] File too large") == 1
+        assert shown.count(f"WARNING: {sink} failed and was disabled: [Errno 27] File too large") == 1
     assert shown.count("WARNING: ") - shown.count("WARNING: Wandb") == 3, "and one for the checkpoint"
     assert column(tmp_path / "run", "step") == [32]
 
@@ -88,7 +88,7 @@ def kill_the_service(run: Path) -> None:
 
 def test_without_its_service_wandb_is_switched_off_and_the_rest_goes_on(tmp_path):
     shown = output_of(kill_the_service, tmp_path / "run")
-    assert shown.count("WARNING: WandbSink failed and is switched off") == 1
+    assert shown.count("WARNING: WandbSink failed and was disabled") == 1
     assert shown.count("WARNING: ") == 1
     assert column(tmp_path / "run", "step") == list(range(32, 321, 32))
     assert saved_steps(tmp_path / "run") == [320]
@@ -142,7 +142,7 @@ def train_online(run: Path, port: int) -> None:
 def test_a_server_that_stalls_does_not_keep_a_run_that_is_done(tmp_path, stalled_server):
     finished = Process(train_online, tmp_path / "run", stalled_server).wait().succeeded()
     kept = tmp_path / "run" / "wandb" / "run-"
-    warning = f"WARNING: WandbSink failed to close: not all is uploaded after 2 s; later: wandb sync {kept}"
+    warning = f"WARNING: WandbSink failed to close: the upload did not finish within 2 s; run later: wandb sync {kept}"
     assert finished.err.startswith(warning)
     assert finished.err.count("\n") == 1
     assert saved_steps(tmp_path / "run") == [160]

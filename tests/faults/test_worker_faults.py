@@ -52,7 +52,10 @@ def step(engine: ProcessEngine, slot: Slot) -> None:
 
 
 WAYS = {
-    "raise": (r"env 3 \(seed \d+\) raised in step: RuntimeError: the step is broken", "the step is broken"),
+    "raise": (
+        r"env 3 \(seed \d+\) raised an exception in step: RuntimeError: the step is broken",
+        "the step is broken",
+    ),
     "abort": (r"worker 1 died of SIGABRT in step of env 3 \(seed \d+\)", "unruly.py"),
     "exit": (r"worker 1 exited with code 7 in step of env 3 \(seed \d+\)", ""),
     "sleep": (r"worker 1 made no progress for 2 s in step of env 3 \(seed \d+\)", "unruly.py"),
@@ -89,7 +92,7 @@ def test_a_worker_that_fails_is_reported_and_replaced_and_its_rows_do_not_count(
     assert warning.levelno == logging.WARNING
     assert where.levelno == logging.INFO, "the terminal shows one line"
     assert "\n" not in text
-    assert text.count("restarting worker 1 (1 of 10 within an hour)") == 1
+    assert text.count("restarting worker 1 (1 of 10 restarts per hour)") == 1
     assert re.match(message, text), text
     assert trace in where.getMessage()
 
@@ -141,15 +144,17 @@ def test_restarts_have_a_limit_and_what_ends_there_says_so():
 def test_by_choice_the_first_fault_is_raised():
     with engine_of(2, where="step", how="raise", max_restarts=0) as engine:
         slot = opened(engine)
-        with pytest.raises(EnvError, match=r"env 2 \(seed \d+\) raised in step: RuntimeError: the step is broken"):
+        with pytest.raises(
+            EnvError, match=r"env 2 \(seed \d+\) raised an exception in step: RuntimeError: the step is broken"
+        ):
             step(engine, slot)
 
 
 CONSTRUCTION = [
-    ("constructor", "raise", "env 3 could not be made: RuntimeError: the constructor is broken"),
+    ("constructor", "raise", "env 3 could not be created: RuntimeError: the constructor is broken"),
     ("constructor", "abort", "worker 1 died of SIGABRT in the constructor of env 3"),
     ("constructor", "sleep", r"worker 1 made no progress for 2 s in the constructor of env 3"),
-    ("reset", "raise", r"env 3 \(seed \d+\) raised in reset: RuntimeError: the reset is broken"),
+    ("reset", "raise", r"env 3 \(seed \d+\) raised an exception in reset: RuntimeError: the reset is broken"),
     ("reset", "sleep", r"worker 1 made no progress for 2 s in reset of env 3"),
 ]
 
@@ -227,7 +232,7 @@ def learn_with_unruly_envs(folder: str, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["raise", "abort"])
 def test_past_the_limit_the_run_is_saved_and_can_go_on(how, tmp_path):
-    with pytest.raises(EnvError, match=r"saved at step 156; 'surefoot resume .*' goes on from there"):
+    with pytest.raises(EnvError, match=r"saved at step 156; 'surefoot resume .*' continues the run"):
         learn_with_unruly_envs(str(tmp_path), how)  # 4 of 5 rollouts of 32 steps, two of which lost two steps
     log = (tmp_path / "log.txt").read_text()
     assert log.count("restarting worker") == 2
@@ -364,8 +369,11 @@ ODD = {
     "deaf": (close_everything_and_stay, "worker 0 closed its connection in step of env 0"),
     "child": (leave_a_child_and_die, "worker 0 died of SIGSEGV in step of env 0"),
     "signal": (partial(signal.raise_signal, signal.SIGRTMIN + 6), r"worker 0 died of signal \d+ in step of env 0"),
-    "wordless": (raise_wordless, r"env 0 \(seed \d+\) raised in step: Wordless: \(it cannot say what\)"),
-    "wordy": (raise_many_lines, r"env 0 \(seed \d+\) raised in step: ValueError: first; no restarts"),
+    "wordless": (
+        raise_wordless,
+        r"env 0 \(seed \d+\) raised an exception in step: Wordless: \(its message cannot be read\)",
+    ),
+    "wordy": (raise_many_lines, r"env 0 \(seed \d+\) raised an exception in step: ValueError: first; no restarts"),
 }
 
 

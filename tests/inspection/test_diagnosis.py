@@ -96,7 +96,7 @@ def test_memory_that_grows(tmp_path):
     growing = climb(800, 3000, 40)
     finding = found(examined(tmp_path, RAM_AVAILABLE=[0.5] * 40, RAM=growing), "out_of_memory")
     assert finding.severity == "medium"
-    assert "memory has grown from 1,364 to 3,000 MB" in finding.meaning
+    assert "memory usage grew from 1,364 to 3,000 MB" in finding.meaning
     steady = [*climb(300, 800, 5), *[810.0] * 35]
     assert examined(tmp_path, RAM_AVAILABLE=[0.5] * 40, RAM=steady, EPISODE_REWARD=[1.0]).is_healthy
 
@@ -107,7 +107,7 @@ def test_environments_that_are_slow(tmp_path):
     finding = found(examined(tmp_path, settings, **slow), "too_slow")
     assert finding.title == "stepping the environments is slow"
     assert finding.meaning == "stepping the environments takes 98% of the time"
-    assert "step the environments in parallel: set rollout.engine to processes" in finding.remedies
+    assert "set rollout.engine to processes to step the environments in parallel" in finding.remedies
     settings["rollout"] |= {"engine": "processes", "num_envs": 8}
     assert len(found(examined(tmp_path, settings, **slow), "too_slow").remedies) == 1
     quick = {"ROLLOUT_STEPS_PER_SECOND": [1000.0] * 9, "LEARN_STEPS_PER_SECOND": [50_000.0] * 9}
@@ -126,7 +126,7 @@ def test_slow_environments_that_auto_stepped(tmp_path, rollouts, is_parallel):
     (tmp_path / "log.txt").write_text(f"x INFO from step 0 to 100\nx INFO rollouts: {rollouts}\nx INFO further\n")
     slow = {"ROLLOUT_STEPS_PER_SECOND": [100.0] * 9, "LEARN_STEPS_PER_SECOND": [5000.0] * 9}
     remedies = found(examined(tmp_path, {"rollout": {"engine": "auto"}}, **slow), "too_slow").remedies
-    assert ("step the environments in parallel: set rollout.engine to processes" not in remedies) is is_parallel
+    assert ("set rollout.engine to processes to step the environments in parallel" not in remedies) is is_parallel
     assert remedies[-1] == "profile the environment's step: it takes most of the time"
 
 
@@ -136,18 +136,18 @@ def test_learning_that_is_slow(tmp_path):
     assert finding.title == "learning is slow"
     assert finding.remedies[:2] == (
         "lower ppo.epochs from 20 to 4",
-        "raise ppo.batch_size from 64 to 256: fewer, larger steps",
+        "raise ppo.batch_size from 64 to 256: fewer, larger gradient steps",
     )
 
 
 def test_a_run_that_ended_in_nan(tmp_path):
     assert found(examined(tmp_path, ROLLBACKS=[1.0, 2.0]), "rolled_back").evidence[0].value == 2.0
     dump = tmp_path / "nonfinite_step_000000002000.json"
-    dump.write_text(json.dumps({"step": 2000, "trouble": "12 gradient steps in a row were not finite"}))
+    dump.write_text(json.dumps({"step": 2000, "trouble": "12 consecutive gradient steps were not finite"}))
     finding = found(examined(tmp_path, ROLLBACKS=[1.0, 2.0]), "ended_in_nan")
     assert finding.severity == "high"
     assert finding.when == "ended at step 2,000"
-    assert finding.meaning.endswith("then ended: 12 gradient steps in a row were not finite")
+    assert finding.meaning.endswith("before it ended with an error: 12 consecutive gradient steps were not finite")
     assert dump.name in finding.remedies[0]
     dump.write_text("{")
     assert "cannot be read" in found(examined(tmp_path, ROLLBACKS=[1.0]), "ended_in_nan").meaning
@@ -162,7 +162,7 @@ def test_the_worst_comes_first_and_an_alert_that_is_over_last(tmp_path):
         ("worker_restarted", "medium"),
         ("kl_high", "low"),
     ]
-    assert diagnosis.findings[-1].when == "raised at step 10,000, over at step 22,000"
+    assert diagnosis.findings[-1].when == "raised at step 10,000, cleared at step 22,000"
     assert diagnosis.verdict == "3 findings: return collapsed, worker restarted, KL high"
 
 
@@ -173,7 +173,7 @@ def test_what_the_run_recorded_wins_over_its_replay(tmp_path):
     lines += [{"step": 1000, "train/approx_kl": 0.0}, {"step": 1500, "train/approx_kl": 0.3, "warn/kl_high": 1.0}]
     (tmp_path / "metrics.jsonl").write_text("\n".join(map(json.dumps, lines)))
     finding = found(diagnose(tmp_path), "kl_high")
-    assert finding.when == "raised 2 times, the last time at step 1,500, still raised in the last record"
+    assert finding.when == "raised 2 times, most recently at step 1,500, still active in the last record"
     assert (finding.evidence[0].value, finding.evidence[0].step) == (0.4, 500)
 
 
@@ -182,14 +182,14 @@ def test_an_alert_that_a_resumed_run_no_longer_has_is_over(tmp_path):
     lines = [{"step": 500, "train/approx_kl": 0.4, "warn/kl_high": 1.0}, {"step": 900, "train/approx_kl": 0.01}]
     (tmp_path / "metrics.jsonl").write_text("\n".join(map(json.dumps, lines)))
     finding = found(diagnose(tmp_path), "kl_high")
-    assert (finding.severity, finding.when) == ("low", "raised at step 500, over at step 900")
+    assert (finding.severity, finding.when) == ("low", "raised at step 500, cleared at step 900")
 
 
 def test_a_run_that_stopped_early_is_a_note(tmp_path):
     settings = {"train": {"steps": 10_000}}
     diagnosis = examined(tmp_path, settings, APPROX_KL=[0.0] * 3)
     assert diagnosis.is_healthy
-    assert diagnosis.notes[0].startswith("it stopped at step 3,000, before its 10,000 steps were used up")
+    assert diagnosis.notes[0].startswith("the run stopped at step 3,000 of 10,000")
     with RunDirectory(tmp_path):
         diagnosis = examined(tmp_path, settings, APPROX_KL=[0.0] * 3)
         assert diagnosis.process is not None
@@ -199,20 +199,20 @@ def test_a_run_that_stopped_early_is_a_note(tmp_path):
 
 def test_a_return_that_never_rose_is_a_note(tmp_path):
     flat = examined(tmp_path, EPISODE_REWARD=[100.0, 101.0] * 30)
-    assert any("it has not risen" in note for note in flat.notes)
-    assert not any("it has not risen" in note for note in examined(tmp_path, EPISODE_REWARD=climb(1, 2, 60)).notes)
+    assert any("it has not improved" in note for note in flat.notes)
+    assert not any("it has not improved" in note for note in examined(tmp_path, EPISODE_REWARD=climb(1, 2, 60)).notes)
 
 
 def test_speed_is_a_note(tmp_path):
     times = {"ROLLOUT_SECONDS": [3.0] * 4, "LEARN_SECONDS": [1.0] * 4, "STEPS_PER_SECOND": [250.0] * 4}
-    assert examined(tmp_path, **times).notes[1:] == ("250 steps/s: 75% of the time collecting, 25% learning",)
+    assert examined(tmp_path, **times).notes[1:] == ("250 steps/s: 75% of the time in rollouts, 25% in learning",)
     busy = examined(tmp_path, **times, CPU_WAIT=[0.5] * 4)
     assert busy.is_healthy
-    assert busy.notes[2] == "it waited 50% of its time for a CPU: others keep this machine busy"
+    assert busy.notes[2] == "the run waited for a CPU 50% of the time: other processes keep this machine busy"
 
 
 def test_a_short_run_says_that_it_is_short(tmp_path):
-    short = "it has 4 records so far: too few for alerts that watch 30 iterations"
+    short = "the run has only 4 records so far; some alerts need 30 iterations"
     assert short in examined(tmp_path, APPROX_KL=[0.0] * 4).notes
     assert short not in examined(tmp_path, APPROX_KL=[0.0] * 40).notes
 
@@ -230,7 +230,7 @@ def test_the_evidence_shows_what_raised_an_alert(tmp_path):
 
 
 def test_what_cannot_be_read_is_typed(tmp_path):
-    with pytest.raises(RunDirectoryError, match="holds no run"):
+    with pytest.raises(RunDirectoryError, match="is not a run directory"):
         diagnose(tmp_path)
     with pytest.raises(ConfigError, match="lerning"):
         examined(tmp_path, {"optimizer": {"lerning_rate": 1}}, APPROX_KL=[0.0])

@@ -29,7 +29,7 @@ def test_the_engine_is_the_one_that_the_log_names_last(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path / "run", ['{"step": 1}']))
     assert run.engine is None
     log = tmp_path / "run" / "log.txt"
-    log.write_text("x INFO rollouts: step by step, a vector env of its own\n")
+    log.write_text("x INFO rollouts: step by step, vector env\n")
     assert run.engine is None
     log.write_text("x INFO rollouts: native on 2 threads\nx WARNING rollouts: step by step, local (why (not))\nx\n")
     assert run.engine == "local"

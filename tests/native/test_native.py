@@ -72,7 +72,7 @@ def test_another_version_of_mujoco_is_refused(tmp_path: Path) -> None:
     library.write_bytes(content)
     said = load({"PYTHONPATH": str(tmp_path)})
     assert said.startswith(f"the native core was built with MuJoCo {built} and cannot run with {built + 1}")
-    assert "install Surefoot again" in said
+    assert "reinstall Surefoot" in said
 
 
 def test_a_mujoco_without_library_is_refused(tmp_path: Path) -> None:
@@ -94,8 +94,8 @@ def test_a_missing_module_names_the_remedy(tmp_path: Path) -> None:
     shutil.copytree(source, tmp_path / "surefoot", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     paths = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(SITE)!r}]\n"
     said = load({"SUREFOOT_NATIVE": ""}, "-S", before=paths)  # without site, and so without the editable install
-    assert said.startswith("the native core is not there (")
-    assert "'pip install .', which compiles it, or set rollout.engine to local" in said
+    assert said.startswith("the native core cannot be imported (")
+    assert "with 'pip install .', or set rollout.engine to local" in said
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no library"])
@@ -103,5 +103,5 @@ def test_a_build_under_development_that_cannot_be_loaded_is_named(tmp_path: Path
     if content is not None:
         (tmp_path / "_core.so").write_bytes(content)
     said = load({"SUREFOOT_NATIVE": str(tmp_path)})
-    assert said.startswith("the native core is not there (")
+    assert said.startswith("the native core cannot be imported (")
     assert str(tmp_path) in said

@@ -175,7 +175,7 @@ def test_memories_of_another_type_are_left_to_torch() -> None:
 
     policy = remembering(box(4), "categorical", "gru")
     policy.actor_body.memory = Own(4, GRUMemory.Settings(kind="gru"))
-    assert plan_policy(policy) == "the native core does not know the memory Own"
+    assert plan_policy(policy) == "the memory Own has no native implementation"
     policy = remembering(box(4), "categorical", "gru")
     policy.actor_body.memory.cells = nn.GRU(4, 24, bidirectional=True)
     assert "actor_body.memory.cells is not" in str(plan_policy(policy))

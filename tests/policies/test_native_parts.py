@@ -89,7 +89,7 @@ class Renamed(GaussianHead):
 
 def test_a_subclass_does_not_inherit_its_parents_description() -> None:
     policy = build(head=Shifted(64, MOVES, PolicyConfig()))
-    assert plan_policy(policy) == "the native core does not know the distribution Shifted"
+    assert plan_policy(policy) == "the distribution Shifted has no native implementation"
     assert not isinstance(plan_policy(build(head=Renamed(64, MOVES, PolicyConfig()))), str)
 
 
@@ -97,11 +97,11 @@ def test_a_forward_that_was_replaced_is_left_to_torch() -> None:
     policy = build()
     forward = policy.head.forward
     policy.head.forward = lambda latent, action_mask=None: forward(latent + 1, action_mask)  # type: ignore[method-assign]
-    assert plan_policy(policy) == "the native core does not know the distribution GaussianHead"
+    assert plan_policy(policy) == "the distribution GaussianHead has no native implementation"
     policy = build()
     layer: Any = policy.actor_body.trunk.layers[0]
     layer.forward = lambda features: features
-    assert plan_policy(policy) == "the native core does not know the layer Linear"
+    assert plan_policy(policy) == "the layer Linear has no native implementation"
 
 
 def test_parts_are_unknown_unless_they_say_otherwise() -> None:
@@ -109,7 +109,7 @@ def test_parts_are_unknown_unless_they_say_otherwise() -> None:
         pass
 
     policy = build(head=Silent(64, MOVES, PolicyConfig()))
-    assert plan_policy(policy) == "the native core does not know the distribution Silent"
+    assert plan_policy(policy) == "the distribution Silent has no native implementation"
     base: Any = super(LaplaceHead, policy.head)
     with pytest.raises(UnknownToCoreError, match="distribution Silent"):
         base.native(PlanBuilder(policy, "tanh", {}))

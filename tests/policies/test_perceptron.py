@@ -157,17 +157,17 @@ def backward(**changes: Any) -> None:
 
 
 FAULTS = [
-    (forward, {"activation": "gelu"}, "does not learn through 'gelu'"),
+    (forward, {"activation": "gelu"}, "has no gradient for 'gelu'"),
     (forward, {"inputs": np.zeros((3, 4))}, "inputs must be a C-contiguous float32 array of 2 dimensions"),
     (forward, {"weights": []}, "at least one layer"),
     (forward, {"weights": [zeros(5, 4), zeros(2, 6)]}, r"weights\[1\] must have shape \[2, 5\], not \[2, 6\]"),
-    (forward, {"biases": [zeros(5)]}, "biases must have one array a layer"),
+    (forward, {"biases": [zeros(5)]}, "biases must have one array per layer"),
     (forward, {"biases": [zeros(5), zeros(3)]}, r"biases\[1\] must have shape \[2\]"),
-    (forward, {"outputs": [zeros(3, 5)]}, "outputs must have one array a layer"),
+    (forward, {"outputs": [zeros(3, 5)]}, "outputs must have one array per layer"),
     (forward, {"outputs": [zeros(3, 5), zeros(2, 2)]}, r"outputs\[1\] must have shape \[3, 2\]"),
     (backward, {"grad_output": zeros(3, 5)}, r"grad_output must have shape \[3, 2\]"),
     (backward, {"grad_inputs": zeros(4, 3)}, r"grad_inputs must have shape \[3, 4\]"),
-    (backward, {"grad_weights": [zeros(5, 4)]}, "grad_weights must have one array a layer"),
+    (backward, {"grad_weights": [zeros(5, 4)]}, "grad_weights must have one array per layer"),
     (backward, {"grad_weights": [zeros(5, 4), zeros(5, 2)]}, r"grad_weights\[1\] must have shape \[2, 5\]"),
     (backward, {"grad_biases": [zeros(4), zeros(2)]}, r"grad_biases\[0\] must have shape \[5\]"),
 ]

@@ -45,7 +45,7 @@ def test_only_the_critic_sees_critic_obs() -> None:
         (VECTOR, {"critic_obs": ("a",)}, "not a dict"),
         ({"a": VECTOR, "b": VECTOR}, {"critic_obs": ("aa",)}, "did you mean 'a'"),
         ({"a": VECTOR, "b": VECTOR}, {"critic_obs": ("a",), "share_trunk": True}, "share_trunk"),
-        ({"a": VECTOR}, {"critic_obs": ("a",)}, "nothing to see"),
+        ({"a": VECTOR}, {"critic_obs": ("a",)}, "leaves no observation for the actor"),
         ({"depth": VECTOR}, {"encoders": {"depht": "mlp"}}, "did you mean 'depth'"),
         (VECTOR, {"encoder": "mpl"}, "did you mean 'mlp'"),
         (VECTOR, {"distribution": "categorica"}, "did you mean 'categorical'"),
@@ -76,7 +76,7 @@ def test_initial_std_by_groups() -> None:
 
 
 def test_group_past_the_action_is_refused() -> None:
-    with pytest.raises(ConfigError, match="reaches past"):
+    with pytest.raises(ConfigError, match="exceeds the"):
         build(VECTOR, MOVES, distribution={"log_std_groups": {"4:7": 0.0}})
 
 

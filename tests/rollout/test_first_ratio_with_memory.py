@@ -252,5 +252,5 @@ def test_a_rollout_in_which_nothing_counts_is_an_error() -> None:
     ((rollout, _),) = rollouts(config, 1)
     lost = replace(rollout, valid=torch.zeros_like(rollout.valid))
     for given in (lost, replace(lost, chunks=None, state=())):
-        with pytest.raises(EnvError, match="not one step of a whole rollout counts"):
+        with pytest.raises(EnvError, match="the rollout has no valid steps"):
             samples_of(given, Targets(rollout.reward, rollout.reward), config.ppo)

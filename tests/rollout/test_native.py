@@ -159,7 +159,7 @@ def test_a_policy_the_core_does_not_know_is_stepped_and_one_line_says_why(caplog
             return super().forward(obs) * 2
 
     policy = build_policy(config, specs, lambda spec: OwnEncoder(spec, config.policy.encoder, config.policy))
-    line = "step by step, native (the native core does not know the encoder OwnEncoder)"
+    line = "step by step, native (the encoder OwnEncoder has no native implementation)"
     assert describe_rollouts(env, policy) == (line, False)
     trainer = build_trainer(config, env, policy)
     assert trainer.collector.collect(policy).num_steps == 8 * STEPS
@@ -207,7 +207,7 @@ def test_what_changes_in_the_policy_besides_its_weights_is_seen():
     policy.head.std_floor = 50.0
     assert collector.collect(policy).action.std() > 30
     policy.critic.register_forward_hook(lambda module, inputs, output: output * 0)
-    with pytest.raises(PolicyError, match="changed while it was trained natively"):
+    with pytest.raises(PolicyError, match="changed during a run with native rollouts"):
         collector.collect(policy)
 
 

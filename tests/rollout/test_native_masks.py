@@ -22,7 +22,7 @@ def error_of(engine: str, kind: str) -> str:
 @pytest.mark.parametrize("kind", ["discrete", "multi_discrete"])
 def test_a_mask_that_forbids_everything_names_the_env(kind: str) -> None:
     native = error_of("native", kind)
-    assert " gave an action mask that forbids every action at step " in native
+    assert " returned an action mask that forbids every action at step " in native
     assert native.startswith("env ")
     assert native == error_of("local", kind)
 

@@ -44,8 +44,8 @@ def test_remedies_have_the_values_of_the_run() -> None:
     config = build_config({}, {"optimizer.lr": 0.01, "ppo.epochs": 20})
     assert BY_NAME["kl_high"].remedies(config) == [
         "lower optimizer.lr from 0.01 to about 0.003",
-        "stop updates that go too far: set ppo.target_kl to 0.02",
-        "fewer passes over the same data: lower ppo.epochs from 20 to 10",
+        "set ppo.target_kl to 0.02 to stop an update once the KL divergence is too high",
+        "lower ppo.epochs from 20 to 10: fewer passes over each rollout",
     ]
 
 

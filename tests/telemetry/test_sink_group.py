@@ -61,7 +61,7 @@ def test_group_drops_a_failing_sink_with_one_warning(caplog: pytest.LogCaptureFi
     assert before.records == after.records == expected
     assert failing.records == expected[:1]
     assert [record.getMessage() for record in caplog.records] == [
-        "FullDisk failed and is switched off: no space left on device"
+        "FullDisk failed and was disabled: no space left on device"
     ]
     assert before.is_closed
     assert after.is_closed

@@ -50,5 +50,5 @@ def test_the_current_version_is_taken_as_it_is():
 
 def test_a_gap_in_the_migrations_is_said(monkeypatch):
     monkeypatch.setitem(MIGRATIONS, -2, lambda state: state)
-    with pytest.raises(CheckpointError, match="format version -1 is too old to be read"):
+    with pytest.raises(CheckpointError, match="format version -1 is no longer supported"):
         migrate({}, -2)

@@ -78,10 +78,10 @@ def test_the_log_has_one_line_each(caplog: pytest.LogCaptureFixture):
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         (
             "WARNING",
-            "warn/kl_high at step 100: the policy changes too much in an update: training is unstable, and may unlearn"
-            " what it has learned (train/approx_kl 0.1, median of 10 iterations)",
+            "warn/kl_high at step 100: the policy changes too much per update: training is unstable and the policy may"
+            " collapse (train/approx_kl 0.1, median of 10 iterations)",
         ),
-        ("INFO", "warn/kl_high is over at step 220 (train/approx_kl 0, median of 10 iterations)"),
+        ("INFO", "warn/kl_high cleared at step 220 (train/approx_kl 0, median of 10 iterations)"),
     ]
 
 

@@ -66,7 +66,7 @@ def test_damaged_ones_are_passed_over_with_a_warning(tmp_path, caplog):
 
 def test_no_checkpoint_is_an_error_and_so_are_only_damaged_ones(tmp_path):
     with RunDirectory(tmp_path) as run:
-        with pytest.raises(CheckpointError, match="holds no checkpoint to go on from"):
+        with pytest.raises(CheckpointError, match="has no checkpoint to resume from"):
             run.newest()
         (run.checkpoints / "step_000000000003.safetensors").write_bytes(b"")
         with pytest.raises(CheckpointError, match="none of the 1 checkpoints"):
@@ -160,5 +160,5 @@ def test_only_the_run_that_is_here_may_go_on_here(tmp_path):
         run.refuse_other_run(100)
         run.refuse_other_run(200)
         for step in (0, 99):
-            with pytest.raises(RunDirectoryError, match="already holds a run that is at step 100"):
+            with pytest.raises(RunDirectoryError, match="already contains a run at step 100"):
                 run.refuse_other_run(step)

@@ -76,8 +76,8 @@ def test_a_failure_warns_once_and_is_retried_every_iteration(run, caplog):
     assert saved(run) == [100, 230]
     warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert warnings == [
-        "checkpoint at step 200 not saved (Not a directory); training goes on, will retry",
-        "checkpoint at step 230 saved after all",
+        "checkpoint at step 200 not saved (Not a directory); will retry, training continues",
+        "checkpoint at step 230 saved after retrying",
     ]
 
 
@@ -95,7 +95,7 @@ def test_a_failure_at_the_end_is_an_error(run):
     saving = SaveCheckpoints(run, lambda: {}, every=100, keep=9, start=0)
     saving.after_iteration(report(100))
     break_folder(run)
-    with pytest.raises(RunDirectoryError, match="the run ended at step 150, but that could not be saved"):
+    with pytest.raises(RunDirectoryError, match="the run ended at step 150, but the checkpoint could not be saved"):
         saving.finish(150)
     mend_folder(run)
     assert saved(run) == [100]

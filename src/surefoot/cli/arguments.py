@@ -1,4 +1,4 @@
-"""`--section.key value` for every config key, beside a command's own options."""
+"""`--section.key value` for every setting, in addition to the options of a command."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, get_args
@@ -19,7 +19,7 @@ def parse(function: Callable[..., T], command: str, arguments: list[str]) -> T:
 
 
 def split_settings(arguments: list[str]) -> tuple[list[str], Raw]:
-    """Take `--section.key value` and `--section.key=value` out of the arguments; a lone one means true."""
+    """Extract `--section.key value` and `--section.key=value` from the arguments; without a value it means true."""
     rest: list[str] = []
     settings: Raw = {}
     pending = list(arguments)
@@ -36,8 +36,8 @@ def split_settings(arguments: list[str]) -> tuple[list[str], Raw]:
 
 
 def print_settings() -> None:
-    """Every config key with its default and meaning, below a command's own help."""
-    print("settings (--section.key VALUE; defaults shown, presets and --config change them):")
+    """Print every setting with its default and description, below the help of a command."""
+    print("settings (--section.key VALUE; shown with their defaults, which presets and --config override):")
     defaults = Config()
     for section, cls in key_types().items():
         print(f"\n  {section}: {(cls.__doc__ or '').strip()}")
@@ -53,14 +53,14 @@ def wants_help(arguments: list[str]) -> bool:
 
 
 def _may_be_nothing(name: str) -> bool:
-    """Elsewhere `none` is a word: a kind of memory, a way not to normalize."""
+    """Whether a setting is optional; for others `none` is a value: a kind of memory, or no normalization."""
     section, _, key = name.partition(".")
     cls = key_types().get(section)
     return cls is not None and key in cls.model_fields and type(None) in get_args(cls.model_fields[key].annotation)
 
 
 def _value(name: str, text: str) -> Any:
-    """Lists and mappings are YAML; the rest stays text, read by the key's type (`off` is no boolean here)."""
+    """Lists and mappings are YAML; other values stay text and are parsed by their type (`off` is not a boolean)."""
     if text.lower() == "null" or (text.lower() == "none" and _may_be_nothing(name)):
         return None
     if not text.startswith(("[", "{")):
@@ -68,7 +68,7 @@ def _value(name: str, text: str) -> Any:
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ConfigError([f"{name}: cannot read the value '{text}'"]) from error
+        raise ConfigError([f"{name}: cannot parse the value '{text}' as YAML"]) from error
 
 
 def _brief(value: Any) -> str:

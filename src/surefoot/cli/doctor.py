@@ -19,11 +19,11 @@ def examine(
     /,
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
 ) -> int:
-    """Say in words what is wrong with a run, the evidence, and what to try; exit code 0 if healthy, 1 if not.
+    """Diagnose a run: print its problems, the evidence and remedies. Exit code 0 if healthy, 1 if not.
 
     Args:
-        run: a run directory, of a run that is over or still going on
-        json: print JSON for machines
+        run: a run directory; the run may be finished or still in progress
+        json: print JSON
     """
     from surefoot.inspection.diagnosis import diagnose
     from surefoot.inspection.prescription import print_diagnosis

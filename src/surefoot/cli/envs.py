@@ -14,13 +14,13 @@ def main(arguments: list[str]) -> int:
 
 
 def list_envs(library: Annotated[Path | None, tyro.conf.Positional] = None, /, filter: str = "") -> int:
-    """List the environments that can be trained; * marks those with a preset, n those that the native engine knows.
+    """List the available environments; * marks those with a preset, n those with a native implementation.
 
     Libraries that were built in the current folder are listed first (surefoot native build).
 
     Args:
-        library: only those of a library, ./my_env.so
-        filter: only ids that contain this text
+        library: list only the environments of a library, ./my_env.so
+        filter: list only ids that contain this text
     """
     import gymnasium as gym
 
@@ -64,7 +64,7 @@ def _built_here() -> list[str]:
 
 
 def _native_ids() -> set[str]:
-    """None where the core is not there: those ids can be trained by other engines all the same."""
+    """Ids with a native implementation; empty if the core is missing, because other engines still work."""
     from surefoot.core.errors import NativeError
     from surefoot.envs.native import native_ids
 

@@ -24,14 +24,14 @@ def evaluate_model(
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     env: str | None = None,
 ) -> int:
-    """Score a run (its best policy, or its newest if none is marked best) or a model file over whole episodes.
+    """Evaluate a run (its best policy, or the newest if there is none) or a model file over complete episodes.
 
     Args:
         model: a run directory or a .safetensors file
-        episodes: how many
+        episodes: number of episodes
         seed: seed of the episodes; the same seed gives the same episodes
-        stochastic: sample actions instead of taking the most likely ones
-        json: print JSON for machines
+        stochastic: sample actions instead of using the deterministic ones
+        json: print JSON
         env: a Gymnasium id to use instead of the one the policy was trained on
     """
     from surefoot.core.errors import ConfigError
@@ -51,10 +51,10 @@ def _print(result: dict[str, Any], as_json: bool, path: Path) -> None:
     low, high = result["confidence_interval"]
     print(f"model           {path}")
     print(f"mean reward     {result['mean_reward']:.2f} ± {result['std_reward']:.2f}")
-    print(f"95 % interval   {low:.2f} to {high:.2f} (bootstrap, of the mean)")
+    print(f"95% interval    {low:.2f} to {high:.2f} (bootstrap, of the mean)")
     print(f"mean length     {result['mean_ep_length']:.1f}")
     print(f"episodes        {result['episodes']}")
     for name, found in result["metrics"].items():
         known = sum(value is not None for value in found["values"])
-        few = f" (over the {known} episodes with a value)" if known < result["episodes"] else ""
+        few = f" (mean of {known} episodes that have a value)" if known < result["episodes"] else ""
         print(f"{name:15s} {found['mean']:.4g}{few}" if known else f"{name:15s} unknown: no episode has a value")

@@ -22,21 +22,21 @@ def export_model(
     env: str | None = None,
     tolerance: float = 1e-5,
 ) -> int:
-    """Write a run's policy as one ONNX file, from the env's observations to the env's actions, and a script to run it.
+    """Export a policy as one ONNX file, from env observations to env actions, with a script that runs it.
 
-    It is written only if it acts as the policy does over a whole episode, in onnxruntime.
+    The files are written only if the model matches the policy over a complete episode in onnxruntime.
 
     Args:
-        model: a run directory (its best policy, or its newest if none is marked best) or a .safetensors file
-        onnx: the file to write; the script is written beside it
-        env: a Gymnasium id to try it on instead of the one the policy was trained on
-        tolerance: the largest difference from the policy that counts as rounding
+        model: a run directory (its best policy, or the newest if there is none) or a .safetensors file
+        onnx: the file to write; the script is written to the same directory
+        env: a Gymnasium id to check the model on instead of the one the policy was trained on
+        tolerance: largest difference from the policy that is accepted as rounding
     """
     try:
         agent, path = load_agent(model, env)
     except CheckpointMismatchError as error:
         raise ExportError(
-            f"{model} has modules of your own; export it from Python: PPO.load(..., encoder=...) or"
+            f"{model} has custom modules; export it from Python: PPO.load(..., encoder=...) or"
             " PPO.load(..., policy=...), then .export_onnx(...)"
         ) from error
     exported = agent.export_onnx(onnx, tolerance=tolerance)
@@ -46,5 +46,5 @@ def export_model(
     print(
         f"checked   {parity.steps} steps of {agent.config.env.id}: within {parity.largest_difference:.1e} of the policy"
     )
-    print(f"script    {exported.script}  (numpy and onnxruntime alone)")
+    print(f"script    {exported.script}  (needs only numpy and onnxruntime)")
     return 0

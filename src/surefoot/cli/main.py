@@ -1,4 +1,4 @@
-"""`surefoot COMMAND ...`: finds the command, prints typed errors as one message, sets the exit code."""
+"""`surefoot COMMAND ...`: runs a command, prints typed errors as one message, sets the exit code."""
 
 import importlib
 import sys
@@ -10,21 +10,21 @@ from surefoot.core.version import VERSION
 
 COMMANDS = {
     "train": "train a preset or any Gymnasium environment",
-    "resume": "go on with a run, exactly where it stopped",
-    "evaluate": "score a run or a model file",
+    "resume": "continue a run exactly where it stopped",
+    "evaluate": "evaluate a run or a model file",
     "export": "write a policy as an ONNX file that runs without Surefoot",
-    "doctor": "say what is wrong with a run, and what to try",
-    "report": "write an HTML page about one or several runs",
-    "verify": "prove the native path equal to the readable one",
-    "native": "write or build an environment of your own in C++",
+    "doctor": "diagnose a run and suggest remedies",
+    "report": "write an HTML report about one or more runs",
+    "verify": "prove the native code equal to the readable reference",
+    "native": "create or build an environment of your own in C++",
     "bench": "measure speed and memory: train, rollout, scaling, peers",
     "envs": "list environments",
-    "presets": "list presets, or show one",
+    "presets": "list the presets, or show one",
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; 0 when all went well, 2 for a typed error, 130 or 143 after a signal."""
+    """Run a command; returns 0 on success, 2 after a typed error, 130 or 143 after a signal."""
     rest = list(sys.argv[1:] if arguments is None else arguments)
     is_debug = "--debug" in rest
     rest = [argument for argument in rest if argument != "--debug"]
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _dispatch(command: str, arguments: list[str]) -> int:
     if command not in COMMANDS:
-        raise SurefootError(f"there is no command '{command}'{nearest(command, COMMANDS)} (see surefoot --help)")
+        raise SurefootError(f"unknown command '{command}'{nearest(command, COMMANDS)} (see surefoot --help)")
     module = importlib.import_module(f"surefoot.cli.{command}")
     code: int = module.main(arguments)
     return code
@@ -64,4 +64,4 @@ def _usage() -> str:
         "",
     ]
     lines += [f"  {name:10s} {text}" for name, text in COMMANDS.items()]
-    return "\n".join([*lines, "", "surefoot COMMAND --help says more; --debug shows tracebacks"])
+    return "\n".join([*lines, "", "run 'surefoot COMMAND --help' for details; --debug shows tracebacks"])

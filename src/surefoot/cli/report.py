@@ -19,17 +19,18 @@ def main(arguments: list[str]) -> int:
 
 
 def write_report(runs: Annotated[tuple[Path, ...], tyro.conf.Positional] = (), /, output: Path | None = None) -> int:
-    """Write one HTML page about one or several runs; it opens in any browser, without a network.
+    """Write an HTML report about one or more runs; it opens in any browser, offline.
 
     Args:
-        runs: run directories; those that differ only in their seed become one curve
-        output: the file to write; report.html in the run's folder, or here if there are several runs
+        runs: run directories; runs that differ only in their seed are shown as one curve
+        output: the file to write; default: report.html in the run directory, or in the current directory for
+            several runs
     """
     from surefoot.inspection.report.page import report_page
     from surefoot.inspection.run_record import read_run
 
     if not runs:
-        raise ConfigError(["give at least one run directory, such as runs/CartPole-v1"])
+        raise ConfigError(["no run directory given; pass at least one, such as runs/CartPole-v1"])
     is_one = len({run.resolve() for run in runs}) == 1
     target = output or (runs[0] / FILE_NAME if is_one else Path(FILE_NAME))
     _refuse_other_file(target)
@@ -44,17 +45,17 @@ def _refuse_other_file(target: Path) -> None:
     from surefoot.inspection.report.page import GENERATOR
 
     if target.is_dir():
-        raise ConfigError([f"--output: {target} is a folder; give a file, such as {target / FILE_NAME}"])
+        raise ConfigError([f"--output: {target} is a directory; pass a file, such as {target / FILE_NAME}"])
     if not target.exists():
         return
     with target.open("rb") as file:
         is_report = f'content="{GENERATOR}"'.encode() in file.read(1000)
     if not is_report:
-        raise ConfigError([f"--output: {target} exists and is no report; remove it or choose another file"])
+        raise ConfigError([f"--output: {target} exists and is not a report; remove it or choose another file"])
 
 
 def _write(target: Path, text: str) -> None:
-    """To a file beside it first: a full disk leaves the report of before."""
+    """Write to a temporary file first: a full disk leaves an earlier report intact."""
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -16,11 +16,11 @@ def main(arguments: list[str]) -> int:
     rest, settings = split_settings(arguments)
 
     def resume(run: Annotated[Path, tyro.conf.Positional], /, steps: str | None = None) -> int:
-        """Go on with a run from its newest good checkpoint; settings that may change are applied.
+        """Continue a run from its newest valid checkpoint, and apply allowed changes of settings.
 
         Args:
-            run: the run's directory
-            steps: environment steps in all, if the run is to be longer than planned
+            run: the run directory
+            steps: new total number of environment steps, to extend the run
         """
         return go_on(run, merge(settings, {} if steps is None else {"train.steps": steps}))
 
@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
 
 
 def go_on(path: Path, changes: Raw) -> int:
-    """Rebuild the run from its config and its newest good checkpoint."""
+    """Rebuild the run from its config and its newest valid checkpoint."""
     from surefoot.cli.running import finish
     from surefoot.compose import build_env, build_policy, build_trainer, resumed_config, saved_setup
     from surefoot.run import Run
@@ -40,16 +40,18 @@ def go_on(path: Path, changes: Raw) -> int:
 
     directory = RunDirectory(path)
     if not directory.holds_run:
-        raise RunDirectoryError(f"{path} is not a run directory: it has no config.yaml")
+        raise RunDirectoryError(
+            f"{path} is not a run directory (it has no config.yaml); pass the one that 'surefoot train' printed"
+        )
     with directory:
         checkpoint, state = directory.newest()
         saved, specs = saved_setup(state, checkpoint)
-        # The file may have been edited since: what it says counts as asked for, like the command line.
+        # The file may have been edited: its changes are treated like those on the command line.
         written = build_config(read_yaml(directory.config_file)).model_dump(mode="json")
         config = resumed_config(saved, merge(written, changes))
         if state["progress"]["step"] >= config.train.steps:
             raise RunDirectoryError(
-                f"{path} has done its {config.train.steps} steps already; give a larger total with --steps"
+                f"{path} has already finished its {config.train.steps} steps; pass a larger total with --steps"
             )
         with closing(build_env(config)) as env:
             trainer = build_trainer(config, env, build_policy(config, specs))
@@ -57,6 +59,8 @@ def go_on(path: Path, changes: Raw) -> int:
             run.load_state(state)
             directory.write_config(config)
             skipped = directory.saved().index(checkpoint)
-            note = f" ({skipped} newer cannot be read, see log.txt)" if skipped else ""
+            note = (
+                f" (skipped {skipped} newer unreadable checkpoint{'s' * (skipped > 1)}, see log.txt)" if skipped else ""
+            )
             print(f"resuming {path} from {checkpoint.name}{note}", flush=True)
             return finish(run)

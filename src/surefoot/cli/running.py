@@ -1,4 +1,4 @@
-"""What `train` and `resume` share: run to the end, then say how it went and where everything is."""
+"""Shared by `train` and `resume`: run to the end, then print the results and where the files are."""
 
 from surefoot.compose import describe_rollouts
 from surefoot.evaluation.evaluate import Evaluation
@@ -6,14 +6,14 @@ from surefoot.run import Run
 
 
 def finish(run: Run) -> int:
-    """Train and report; the exit code."""
+    """Train and print the results; returns the exit code."""
     print(f"rollouts  {describe_rollouts(run.trainer.collector.rows.env, run.trainer.policy)[0]}")
     evaluation, code = run.train()
     directory = run.directory
     assert directory is not None
     step = run.trainer.progress.step
     if code:
-        print(f"stopped at step {step}; 'surefoot resume {directory.path}' goes on from there")
+        print(f"stopped at step {step}; 'surefoot resume {directory.path}' continues the run")
         return code
     print(f"trained {step:,} steps")
     if evaluation is not None:
@@ -32,11 +32,11 @@ def finish(run: Run) -> int:
 
 
 def describe(evaluation: Evaluation) -> str:
-    """One line for people."""
+    """An evaluation in one readable line."""
     low, high = evaluation.interval()
     return (
         f"{evaluation.mean_reward:.1f} ± {evaluation.std_reward:.1f} over {len(evaluation.rewards)} episodes"
-        f" (95 % interval of the mean {low:.1f} to {high:.1f}), length {evaluation.mean_ep_length:.0f}"
+        f" (95% interval of the mean {low:.1f} to {high:.1f}), length {evaluation.mean_ep_length:.0f}"
         + "".join(f", {name} {_shown(evaluation.mean_metric(name))}" for name in evaluation.metrics)
     )
 

@@ -26,15 +26,15 @@ def main(arguments: list[str]) -> int:
         seed: int | None = None,
         run_dir: Path | None = None,
     ) -> int:
-        """Train a preset or any Gymnasium environment; without a target, the default preset.
+        """Train on a preset or any Gymnasium environment; without a target, on the default preset.
 
         Args:
             target: a preset ('surefoot presets'), a Gymnasium id ('surefoot envs'), pettingzoo:MODULE, envpool:TASK
                 or a library of your own, ./my_env.so
-            config: a YAML file with settings, on top of the preset's
-            steps: environment steps in all (train.steps), such as 200000 or 2e5
-            seed: seed of everything (train.seed)
-            run_dir: folder of the run; runs/<name> if not given
+            config: a YAML file with settings that override the preset
+            steps: total number of environment steps (train.steps), such as 200000 or 2e5
+            seed: random seed (train.seed)
+            run_dir: directory of the run; default: runs/<name>
         """
         shorthand = {"train.steps": steps, "train.seed": seed}
         named = {key: value for key, value in shorthand.items() if value is not None}
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
 
 
 def target_settings(target: str | None, has_config: bool) -> Raw:
-    """A preset's settings, or those of any other Gymnasium id with the defaults."""
+    """The settings of a preset, or the defaults with another Gymnasium id."""
     if target is None:
         return {} if has_config else load_preset(DEFAULT)
     if target in preset_names():
@@ -64,7 +64,7 @@ def target_settings(target: str | None, has_config: bool) -> Raw:
         return {"env": {"id": target}}
     if ":" not in target and target not in gym.registry:
         known = [*preset_names(), *gym.registry]
-        raise ConfigError([f"'{target}' is neither a preset nor a Gymnasium id{nearest(target, known)}"])
+        raise ConfigError([f"'{target}' is neither a preset nor a registered Gymnasium id{nearest(target, known)}"])
     return {"env": {"id": target}}
 
 
@@ -78,11 +78,11 @@ def run_new(config: Config, name: str | None, run_dir: Path | None) -> int:
     directory = RunDirectory(run_dir) if run_dir else RunDirectory.unused(Path("runs"), name or config.env.id)
     if directory.holds_run:
         raise RunDirectoryError(
-            f"{directory.path} already holds a run; 'surefoot resume {directory.path}' goes on with it, or choose"
+            f"{directory.path} already contains a run; continue it with 'surefoot resume {directory.path}' or choose"
             " another --run-dir"
         )
     with closing(build_env(config)) as env:
-        # Built first: what does not fit together leaves no empty run behind.
+        # Built before the directory, so that invalid combinations leave no empty run behind.
         specs = Specs(env.obs_spec, env.action_spec)
         trainer = build_trainer(config, env, build_policy(config, specs))
         with directory:

@@ -1,4 +1,4 @@
-"""A trained agent from what the command line names: a run directory or a model file."""
+"""Loads a trained agent from a run directory or a model file."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 def load_agent(model: Path, env: str | None) -> "tuple[PPO, Path]":
-    """The agent and its file: a run's best policy, or its newest if none is marked best."""
+    """The agent and its file: the best policy of a run, or the newest if there is none."""
     from surefoot.api import PPO
 
     path = _model_file(model)
     agent = PPO.load(path, env)
     if model.is_file() and env is None and ":" in agent.config.env.id:
         raise CheckpointError(
-            f"{model} asks to import '{agent.config.env.id}'; if you trust it, say so with --env {agent.config.env.id}"
+            f"{model} wants to import '{agent.config.env.id}'; if you trust it, pass --env {agent.config.env.id}"
         )
     return agent, path
 
@@ -31,5 +31,5 @@ def _model_file(model: Path) -> Path:
     if run.best.exists():
         return run.best
     if not run.saved():
-        raise CheckpointError(f"{model} holds no checkpoint yet")
+        raise CheckpointError(f"{model} has no checkpoint yet; wait for the first one, or lower train.checkpoint_every")
     return run.saved()[0]

@@ -22,14 +22,14 @@ def main(arguments: list[str]) -> int:
         seed: int | None = None,
         json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     ) -> int:
-        """Prove the native path equal to the readable one, component by component; exit code 1 if any differs.
+        """Prove the native code equal to the readable reference, component by component; exit code 1 if any differs.
 
         Args:
             target: a preset ('surefoot presets'), a Gymnasium id ('surefoot envs'), pettingzoo:MODULE, envpool:TASK
                 or a library of your own, ./my_env.so
-            config: a YAML file with settings, on top of the preset's
-            seed: seed of everything (train.seed)
-            json: print JSON for machines
+            config: a YAML file with settings that override the preset
+            seed: random seed (train.seed)
+            json: print JSON
         """
         from surefoot.cli.train import target_settings
 
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
 
 def report(config: Config, as_json: bool) -> int:
-    """Verify and say what was found."""
+    """Verify and print the results."""
     from rich.console import Console
 
     from surefoot.verification import verify

@@ -1,1 +1,1 @@
-"""What everything else stands on: records, specs, config, counter-based randomness, registry, errors."""
+"""Foundations of the package: records, specs, config, counter-based random numbers, registry and errors."""

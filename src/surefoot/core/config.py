@@ -68,12 +68,14 @@ class EnvConfig(Section):
         "CartPole-v1", description="Gymnasium id, module:id, pettingzoo:MODULE, envpool:TASK or ./my_env.so"
     )
     kwargs: dict[str, Any] = Field({}, description="arguments of the environment's constructor")
-    max_episode_steps: Count | None = Field(None, description="time limit that replaces the environment's own")
+    max_episode_steps: Count | None = Field(
+        None, description="time limit in steps; replaces the environment's own limit"
+    )
     truncation_as_termination: bool = Field(
         False, description="treat time limits as terminations; only for environments without final observations"
     )
     metrics: dict[str, Literal["last", "mean", "sum"]] = Field(
-        {}, description="keys of infos to report, each with its summary over an episode: last, mean or sum"
+        {}, description="info keys to report as metrics, each with its summary over an episode: last, mean or sum"
     )
 
 
@@ -84,13 +86,14 @@ class PolicyConfig(Section):
     encoders: Encoders = Field({}, description="Dict observations: encoder per key")
     memory: Memory = Field(PartSettings(kind="none"), description="recurrent layers between encoder and trunk")
     share_memory: bool = Field(
-        False, description="actor and critic share encoder and memory but not the trunk (share_trunk: all three)"
+        False, description="actor and critic share encoder and memory but not the trunk (share_trunk shares all three)"
     )
     hidden: Sizes = Field((64, 64), description="hidden sizes of the trunk between encoder and heads")
     activation: Activation = Field("tanh", description="activation of encoders and trunks")
     share_trunk: bool = Field(False, description="actor and critic share encoder, memory and trunk")
     orthogonal_init: bool = Field(
-        True, description="orthogonal initialization (gain sqrt 2, policy head 0.01, value head 1); false: PyTorch's"
+        True,
+        description="orthogonal initialization (gain sqrt 2, policy head 0.01, value head 1), else PyTorch's",
     )
     distribution: Distribution = Field(
         PartSettings(kind="auto"), description="action distribution; auto chooses by action space"
@@ -113,12 +116,14 @@ class RolloutConfig(Section):
         description="how environments are stepped: native (C++ threads), local (this process), processes; auto uses"
         " native where the core has the environment, local elsewhere",
     )
-    workers: int = Field(0, ge=0, description="threads (native) or processes (processes); 0: one per core")
+    workers: int = Field(
+        0, ge=0, description="number of threads (native) or processes (processes); 0 means one per core"
+    )
     groups: int = Field(
         0,
         ge=0,
-        description="groups of rows, one inferred while the others step; 0: 2 for processes with 32 or more"
-        " environments, 1 elsewhere",
+        description="groups of rows; the policy acts for one group while the others step; 0 means 2 for processes with"
+        " 32 or more environments, 1 otherwise",
     )
 
     @property
@@ -193,8 +198,8 @@ class TrainConfig(Section):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(0, description="random seed")
     checkpoint_every: Count = Field(100_000, description="steps between checkpoints")
     keep_checkpoints: Count = Field(3, description="number of periodic checkpoints to keep")
-    eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: only at the end")
-    eval_episodes: int = Field(10, ge=0, description="episodes per evaluation; 0: no evaluation")
+    eval_every: int = Field(0, ge=0, description="steps between evaluations; 0 means only at the end")
+    eval_episodes: int = Field(10, ge=0, description="episodes per evaluation; 0 disables evaluation")
     best_metric: str = Field(
         "mean_reward",
         description="evaluation score that decides which policy is kept as the best: mean_reward, a"
@@ -210,7 +215,7 @@ class TrainConfig(Section):
         0,
         ge=0,
         le=1024,
-        description="maximum number of threads for learning, in the core and in PyTorch; 0: one per core",
+        description="maximum number of threads for learning, in the core and in PyTorch; 0 means one per core",
     )
 
 
@@ -242,13 +247,13 @@ class Config(Section):
     log: LogConfig = Field(default_factory=LogConfig)
 
     def cross_problems(self) -> list[str]:
-        """What is wrong between sections; each key is fine by itself."""
+        """Problems between settings that are valid on their own."""
         problems = []
         size, batch = self.rollout.size, self.ppo.batch_size
         if size % batch:
             problems.append(
                 f"ppo.batch_size: {batch} does not divide the rollout of {size} steps (rollout.num_envs x"
-                f" rollout.num_steps); nearest that does: {nearest_divisor(size, batch)}"
+                f" rollout.num_steps); the nearest divisor is {nearest_divisor(size, batch)}"
             )
         micro = self.ppo.micro_batch_size
         if micro is not None and micro > batch:
@@ -256,7 +261,7 @@ class Config(Section):
         knobs = self.knobs()
         for name in self.schedules:
             if name not in knobs:
-                problems.append(f"schedules.{name}: no such knob{nearest(name, knobs)} (known: {', '.join(knobs)})")
+                problems.append(f"schedules.{name}: unknown knob{nearest(name, knobs)} (known: {', '.join(knobs)})")
         return problems
 
     def knobs(self) -> dict[str, float]:

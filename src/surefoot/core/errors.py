@@ -10,12 +10,12 @@ class SurefootError(Exception):
 
 
 class ConfigError(SurefootError):
-    """One or more settings are wrong; all of them are listed at once."""
+    """One or more settings are invalid; the message lists all of them."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
         many = len(self.problems) > 1
-        head = f"{len(self.problems)} settings are wrong:\n  - " if many else ""
+        head = f"{len(self.problems)} invalid settings:\n  - " if many else ""
         super().__init__(head + "\n  - ".join(self.problems))
 
 
@@ -24,7 +24,7 @@ class EnvError(SurefootError):
 
 
 class NonFiniteError(EnvError):
-    """NaN or infinity, from an environment or in an update that going back could not mend."""
+    """NaN or infinity, from an environment or in updates that rollbacks did not fix."""
 
 
 class PolicyError(SurefootError):
@@ -36,11 +36,11 @@ class HookError(SurefootError):
 
 
 class CheckpointError(SurefootError):
-    """A checkpoint cannot be read: damaged, foreign, or of an unknown version."""
+    """A checkpoint cannot be read: it is damaged, not a Surefoot checkpoint, or of an unknown version."""
 
 
 class CheckpointMismatchError(CheckpointError):
-    """A sound checkpoint that belongs to another network or setup."""
+    """A valid checkpoint that belongs to a different network or setup."""
 
 
 class RunDirectoryError(SurefootError):
@@ -48,8 +48,8 @@ class RunDirectoryError(SurefootError):
 
 
 class NativeError(SurefootError):
-    """The compiled core is missing or does not fit, or was asked for something it does not know."""
+    """The compiled core is missing, does not match the package, or does not support a request."""
 
 
 class ExportError(SurefootError):
-    """A policy cannot be exported: a package is missing, or its graph does not compute what the policy does."""
+    """A policy cannot be exported: a package is missing, or its graph computes different outputs."""

@@ -28,12 +28,12 @@ def read_yaml(path: Path) -> Raw:
     if raw is None:
         return {}
     if not isinstance(raw, dict):
-        raise ConfigError([f"{path} must hold sections such as 'ppo:', not a {type(raw).__name__}"])
+        raise ConfigError([f"{path} must contain sections such as 'ppo:', not a {type(raw).__name__}"])
     return raw
 
 
 def merge(*layers: Mapping[str, Any]) -> Raw:
-    """Later layers win, key by key; `section.key` and `policy.memory.kind` are understood too."""
+    """Later layers win, key by key; dotted names such as `section.key` and `policy.memory.kind` work too."""
     merged: Raw = {}
     for layer in layers:
         for section, value in renewed(_nested(layer)).items():
@@ -42,7 +42,7 @@ def merge(*layers: Mapping[str, Any]) -> Raw:
 
 
 def _nested(layer: Mapping[str, Any]) -> Raw:
-    """Dotted names as mappings within mappings; the more specific name wins, in whatever order both are given."""
+    """Dotted names as nested mappings; the more specific name wins, regardless of order."""
     nested: Raw = {}
     for name, value in sorted(layer.items(), key=_depth):
         path = _path(str(name))
@@ -57,7 +57,7 @@ def _depth(item: tuple[str, Any]) -> int:
 
 
 def _path(name: str) -> list[str]:
-    """Where a dotted name leads. Knobs of named parts keep their dot: `schedules.penalty.weight`."""
+    """The keys of a dotted name. Knobs of named parts keep their dot: `schedules.penalty.weight`."""
     section, *rest = name.split(".")
     if section == "schedules" and len(rest) > 1 and rest[0] not in Config().knobs():
         rest[:2] = [".".join(rest[:2])]
@@ -65,7 +65,7 @@ def _path(name: str) -> list[str]:
 
 
 def _combined(before: Any, value: Any, path: tuple[str, ...]) -> Any:
-    """A value over an earlier one: sections and parts keep the entries that are not changed."""
+    """A value merged into an earlier one: sections and parts keep the entries that it does not change."""
     part = part_of(path) if len(path) <= 2 else None
     if isinstance(part, PartOf):
         return _combined_part(before, value, part)
@@ -85,7 +85,7 @@ def _combined(before: Any, value: Any, path: tuple[str, ...]) -> Any:
 
 
 def _combined_part(before: Any, value: Any, part: PartOf) -> Any:
-    """A bare kind replaces a part that has a kind; a mapping changes entries, another kind keeps those it has too."""
+    """A bare kind replaces a part that has a kind; a mapping changes entries, and a new kind keeps those it also has."""
     earlier = as_mapping(before)
     if isinstance(value, str) and isinstance(earlier, Mapping) and "kind" not in earlier:
         value = as_mapping(value)
@@ -108,7 +108,7 @@ def by_name(settings: Mapping[str, Any]) -> Raw:
         first = name.partition(".")[0]
         homes = [] if first in Config.model_fields else _homes(name)
         if len(homes) > 1:
-            raise ConfigError([f"{name}: ambiguous; write one of {', '.join(homes)}"])
+            raise ConfigError([f"{name}: ambiguous; use one of {', '.join(homes)}"])
         layers.append({homes[0] if homes else name: value})
     return merge(*layers)
 
@@ -133,7 +133,7 @@ def build_config(*layers: Mapping[str, Any]) -> Config:
 
 
 def _problems_of_the_rest(merged: Raw, error: ValidationError) -> list[str]:
-    """What is wrong between keys that are fine by themselves, while others are not."""
+    """Problems between the settings that are valid on their own, when others are not."""
     bad = {".".join(str(part) for part in problem["loc"][:2]) for problem in error.errors()}
     sound = {
         section: {key: value for key, value in keys.items() if f"{section}.{key}" not in bad}
@@ -146,7 +146,7 @@ def _problems_of_the_rest(merged: Raw, error: ValidationError) -> list[str]:
 
 
 def _explain(problem: Mapping[str, Any], part: PartOf | PartsOf | None = None, where: Sequence[Any] = ()) -> list[str]:
-    """One line per problem; those inside a part come with it."""
+    """One line per problem, including the problems inside a part."""
     location = (*where, *problem["loc"])
     path, context = ".".join(str(one) for one in location), problem.get("ctx", {})
     if "errors" in context:
@@ -175,7 +175,7 @@ def _suggestion(path: str, location: Sequence[Any], part: PartOf | PartsOf | Non
 
 
 def settings_keys(part: PartOf | PartsOf) -> list[str]:
-    """The settings of all kinds that a part may have."""
+    """The settings of every kind that a part can have."""
     from surefoot.core.registry import Registry
 
     names = Registry.of(part.package).names()
@@ -183,5 +183,5 @@ def settings_keys(part: PartOf | PartsOf) -> list[str]:
 
 
 def to_yaml(config: Config) -> str:
-    """The complete config, ready to run again."""
+    """The complete config as YAML; `--config` reads it back."""
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)

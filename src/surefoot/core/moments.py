@@ -1,4 +1,4 @@
-"""Mergeable running moments, and means that leave out what is not valid (S5, S10)."""
+"""Mergeable running moments, and masked means (S5, S10)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Moments:
 
 
 ObsMoments = Mapping[str, Moments]
-"""Of observations, by key."""
+"""Moments of the observations, by key."""
 
 
 def masked_mean(values: Tensor, valid: Tensor) -> Tensor:
@@ -52,7 +52,7 @@ def masked_std(values: Tensor, valid: Tensor) -> Tensor:
 
 
 def normalized(values: Tensor, valid: Tensor | None = None) -> Tensor:
-    """Zero mean and unit deviation over the valid elements; a lone one is left as it is. Stays on the device."""
+    """Zero mean and unit standard deviation over the valid elements; a single element is unchanged. No device sync."""
     if valid is None:  # nothing to leave out, and a few small operations less
         mean = values.mean(dtype=torch.float64).to(values.dtype)
         return (values - mean) / (values.std() + 1e-8) if values.numel() > 1 else values

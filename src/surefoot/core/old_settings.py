@@ -1,4 +1,4 @@
-"""Settings of earlier versions under their present names: old configs, flags and checkpoints keep working."""
+"""Renames settings of earlier versions, so that old configs, flags and checkpoints keep working."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ OLD_NAMES: dict[str, str] = {
     "ppo.clip_schedule": "schedules.clip",
     "ppo.entropy_schedule": "schedules.entropy_coef",
 }
-"""Old name -> new name. A value for the old one is taken as one for the new one."""
+"""Old name -> new name. A value given under the old name is used for the new one."""
 
 _GAUSSIAN = ("std", "log_std", "log_std_groups", "std_floor", "action_bounds")
 _PROCESSES = ("step_timeout_s", "max_restarts")
@@ -34,11 +34,11 @@ _UNUSED: dict[str, dict[str, Any]] = {
     "dict": {"layers": [64], **_CONV},
     "none": _CELLS,
 }
-"""Defaults of other kinds, which complete old configs listed for every encoder and memory."""
+"""Defaults of other kinds, which old complete configs list for every encoder and memory."""
 
 
 def renewed(layer: dict[str, Any]) -> dict[str, Any]:
-    """A layer of settings, nested by section, under present names; what is malformed is left to validation."""
+    """A layer of settings, nested by section, with current names; malformed entries are left to validation."""
     sections = {name: dict(keys) if isinstance(keys, Mapping) else keys for name, keys in layer.items()}
     policy, rollout = sections.get("policy"), sections.get("rollout")
     if isinstance(policy, dict):
@@ -65,7 +65,7 @@ def _renew_policy(policy: dict[str, Any]) -> None:
 
 
 def _move(section: dict[str, Any], names: tuple[str, ...], part: str, kinds: tuple[str, ...]) -> None:
-    """Settings that now belong to a part; where the part is of a kind that never used them, they are dropped."""
+    """Move settings into the part they now belong to; drop them if the part's kind never used them."""
     moved = {name: section.pop(name) for name in names if name in section}
     present = section.get(part, {})
     present = {"kind": present} if isinstance(present, str) else present
@@ -85,7 +85,7 @@ def _plain(value: Any) -> Any:
 
 
 def _taken_schedules(sections: dict[str, Any]) -> dict[str, Any]:
-    """Take the old schedules, and the floor and KL that went with them, out of their sections."""
+    """Remove the old schedules, with their floor and target KL, from their sections."""
     optimizer = sections.get("optimizer")
     settings = {"cosine": ("floor", "schedule_floor"), "kl_adaptive": ("desired_kl", "desired_kl")}
     given = {}

@@ -48,7 +48,7 @@ class PartOf:
             return value
         raw = as_mapping(value.model_dump() if isinstance(value, PartSettings) else value)
         if not isinstance(raw, Mapping):
-            raise PydanticCustomError("part", "must be a kind, or a mapping with the key 'kind'")
+            raise PydanticCustomError("part", "must be a kind or a mapping with the key 'kind'")
         raw = {"kind": self.default, **raw}
         try:
             return settings_class(self.package, raw["kind"]).model_validate(raw)
@@ -102,7 +102,7 @@ def settings_class(package: str, kind: Any) -> type[PartSettings]:
 
 @cache
 def _joined(classes: tuple[type[PartSettings], ...]) -> type[PartSettings]:
-    """The same class every time: settings of different classes are never equal."""
+    """Cached, because settings of different classes never compare equal."""
     return type("Settings", classes, {})
 
 

@@ -1,4 +1,4 @@
-"""Counter-based randomness (Philox4x32-10): a number depends on where it is used, not on what was drawn before.
+"""Counter-based randomness (Philox4x32-10): a number depends on where it is used, not on earlier draws.
 
 Key = the seed's two halves, counter = (draw, step, row, stream). So results do not depend on the number of threads or
 workers, row i's stream does not depend on how many rows there are, and there is no generator state to save.
@@ -21,7 +21,7 @@ Words = NDArray[np.uint64]
 
 
 class Stream(enum.IntEnum):
-    """What a number is for: the counter's last word keeps the uses apart."""
+    """The purpose of a random number: the last word of the counter separates the streams."""
 
     ACTION = 0
     ENV_SEED = 1
@@ -68,11 +68,11 @@ def uniforms(seed: int, steps: ArrayLike, rows: ArrayLike, count: int, stream: S
 
 
 def permutations(seed: int, update: int, count: int, size: int) -> NDArray[np.int64]:
-    """`count` shufflings of range(size) for one update: the order that sorts random words."""
+    """`count` permutations of range(size) for one update: the argsort of random words."""
     keys = words(seed, [update], np.arange(count), size, Stream.SHUFFLE)[0]
     return np.argsort(keys, axis=-1, kind="stable")
 
 
 def derived_seed(seed: int, row: int, stream: Stream, step: int = 0) -> int:
-    """A 31-bit seed for something that has its own generator, such as a Gymnasium env."""
+    """A 31-bit seed for a component with its own generator, such as a Gymnasium env."""
     return int(words(seed, [step], [row], 1, stream)[0, 0, 0]) & 0x7FFFFFFF

@@ -1,4 +1,4 @@
-"""How much RAM the machine and a surrounding container have, and how much of it this process may still take."""
+"""RAM of the machine and of the container, and how much of it is available to this process."""
 
 import resource
 import sys
@@ -24,7 +24,7 @@ def machine_ram() -> Ram:
 
 
 def container_ram() -> Ram | None:
-    """The limit of a container, often less than the machine has; its file cache can be given back."""
+    """RAM limit of the container, often below the machine's RAM; its file cache counts as available."""
     try:
         limit, used = (int((CONTROL_GROUP / name).read_text()) for name in ("memory.max", "memory.current"))
         statistics = dict(line.split() for line in (CONTROL_GROUP / "memory.stat").read_text().splitlines())
@@ -34,17 +34,17 @@ def container_ram() -> Ram | None:
 
 
 def ram_limits() -> list[Ram]:
-    """The machine's, and the container's if there is one."""
+    """Limits of the machine and, if there is one, of the container."""
     return [limit for limit in (machine_ram(), container_ram()) if limit is not None]
 
 
 def free_ram() -> int:
-    """Bytes that this process may still take within the limits of the machine, the container and the process."""
+    """Bytes that this process can still allocate within the limits of the machine, the container and the process."""
     return min(*(limit.available for limit in ram_limits()), free_addresses())
 
 
 def free_addresses() -> int:
-    """Bytes of address space that this process may still reserve; a very large number if there is no limit."""
+    """Bytes of address space that this process can still reserve; a very large number if there is no limit."""
     allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
     if allowed == resource.RLIM_INFINITY:
         return sys.maxsize

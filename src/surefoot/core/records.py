@@ -13,7 +13,7 @@ from surefoot.core.moments import ObsMoments
 
 Obs = Tensor | dict[str, Tensor]
 State = tuple[Tensor, ...]
-"""A policy's memory, one tensor [N, ...] a part; empty for policies without memory."""
+"""Recurrent state of a policy, tensors [N, ...]; empty for policies without memory."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Episode:
     total_reward: float
     length: int
     metrics: dict[str, float] = field(default_factory=dict)
-    """One number for each of the env's metrics; NaN for no value."""
+    """One number per metric of the env; NaN means no value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Episodes(Sequence[Episode]):
 
 @dataclass(frozen=True)
 class RolloutStats:
-    """What a rollout tells about itself: `recent` rolls over the last 100 episodes."""
+    """Statistics of a rollout; `recent` holds the last 100 episodes."""
 
     num_steps: int
     finished: Episodes
@@ -63,7 +63,7 @@ class RolloutStats:
 
 @dataclass(frozen=True)
 class Chunks:
-    """How a rollout's steps are cut into sequences for training: as many of `length` as fit, and the rest."""
+    """How a rollout is split into training sequences: as many of `length` as fit, then the remainder."""
 
     num_steps: int
     length: int
@@ -74,12 +74,12 @@ class Chunks:
 
     @property
     def first_steps(self) -> list[int]:
-        """Where each begins."""
+        """First step of each sequence."""
         return list(range(0, self.num_steps, self.length))
 
     @property
     def state_steps(self) -> list[int]:
-        """Where the memory is kept that each is trained with: at its first step, or where its burn-in begins."""
+        """Steps whose recurrent state is stored: the first step of each sequence, or the start of its burn-in."""
         return [max(0, first - self.burn_in) for first in self.first_steps]
 
 
@@ -96,23 +96,23 @@ class Rollout:
     truncated: Tensor  # [T, N] bool, flag of the step itself
     final_value: Tensor  # [T, N] V(final_obs) where the step was truncated, else 0
     episode_start: Tensor  # [T, N] bool, true at the first step of an episode
-    valid: Tensor  # [T, N] bool, false for dead agents and reset rows
+    valid: Tensor  # [T, N] bool, false for dead agents and auto-reset steps
     last_value: Tensor  # [N] V of the observation after the last step
     action_mask: Tensor | None  # [T, N, choices] bool
     state: State  # [C, N, ...] each: before `chunks.state_steps`; empty without memory
     stats: RolloutStats
     obs_moments: ObsMoments | None = None
-    """Of the valid observations, by key, where whoever collected them has them already."""
+    """Moments of the valid observations, by key, if the collector has already computed them."""
     chunks: Chunks | None = None
-    """How it is cut into training sequences, for policies with memory."""
+    """How the rollout is split into training sequences, for recurrent policies."""
     extras: dict[str, Tensor] = field(default_factory=dict)
     """Fields that environments and policies add, by name, [T, N, ...]."""
     learned_extras: tuple[str, ...] = ()
-    """Those that minibatches carry."""
+    """Names of the extras that minibatches include."""
 
     @property
     def num_steps(self) -> int:
-        """Steps that really happened: invalid rows do not count."""
+        """Number of valid steps."""
         return self.stats.num_steps
 
 
@@ -123,7 +123,7 @@ class Targets:
     advantage: Tensor
     returns: Tensor
     metrics: dict[str, float] = field(default_factory=dict)
-    """What the estimator has to tell, by full metric name."""
+    """Metrics of the estimator, by full metric name."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Batch:
     action_mask: Tensor | None
     state: State
     batch_sizes: Tensor | None = None
-    """Of packed sequences: how many of them run at each step; `state` is one per sequence then."""
+    """For packed sequences: the number of active sequences per step; `state` then has one entry per sequence."""
     extras: dict[str, Tensor] = field(default_factory=dict)
     """Fields that environments and policies add, by name."""
 
@@ -149,13 +149,13 @@ class Batch:
 
     @property
     def inputs(self) -> tuple[Any, ...]:
-        """What a policy takes."""
+        """The arguments of a policy."""
         inputs = (self.obs, self.state, self.episode_start, self.action_mask)
         return inputs if self.batch_sizes is None else (*inputs, self.batch_sizes)
 
 
 class Knobs(Mapping[str, float]):
-    """The numbers that schedules move, for one update: `knobs.lr`, `knobs["penalty.weight"]`."""
+    """The scheduled numbers of one update: `knobs.lr`, `knobs["penalty.weight"]`."""
 
     def __init__(self, values: Mapping[str, float] | None = None, /, **named: float) -> None:
         self._values = {**(values or {}), **named}
@@ -165,7 +165,7 @@ class Knobs(Mapping[str, float]):
 
     def __getattr__(self, name: str) -> float:
         if name.startswith("_") or name not in self._values:
-            raise AttributeError(f"there is no knob '{name}'")
+            raise AttributeError(f"unknown knob '{name}'")
         return self._values[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -177,7 +177,7 @@ class Knobs(Mapping[str, float]):
 
 @dataclass(frozen=True)
 class Learned:
-    """What an update did: means over its minibatches, as plain numbers."""
+    """Metrics of an update: means over its minibatches."""
 
     policy_loss: float
     value_loss: float
@@ -193,16 +193,16 @@ class Learned:
     entropy_coef: float
     std: float | None = None
     value_error: float = math.nan
-    """Std of the critic's errors, as a share of the returns' root mean square."""
+    """Standard deviation of the critic's errors, relative to the root mean square of the returns."""
     skips: tuple[bool, ...] = ()
-    """Of every gradient step, in order, whether it was skipped."""
+    """Whether each gradient step was skipped, in order."""
     metrics: dict[str, float] = field(default_factory=dict)
-    """What only some policies have to tell, by the name of the metric."""
+    """Additional metrics of some policies, by metric name."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is."""
+    """Progress of a run."""
 
     step: int
     total: int
@@ -210,22 +210,22 @@ class Progress:
 
     @property
     def fraction(self) -> float:
-        """Share of the run that is behind us, 0 to 1."""
+        """Completed fraction of the run, from 0 to 1."""
         return min(1.0, self.step / self.total)
 
     @property
     def is_done(self) -> bool:
-        """Whether the budget of steps is used up."""
+        """Whether all steps are done."""
         return self.step >= self.total
 
     def advance(self, num_steps: int) -> "Progress":
-        """After one more iteration of `num_steps` steps."""
+        """The progress after another iteration of `num_steps` steps."""
         return Progress(self.step + num_steps, self.total, self.iteration + 1)
 
 
 @dataclass(frozen=True)
 class IterationReport:
-    """One iteration, for the hooks. `metrics` is what hooks add."""
+    """One iteration, passed to the hooks. Hooks can add to `metrics`."""
 
     progress: Progress
     stats: RolloutStats

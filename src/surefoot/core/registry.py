@@ -13,7 +13,7 @@ from surefoot.core.errors import ConfigError
 T = TypeVar("T")
 
 AUTO = "auto"
-"""The kind that chooses among others by what it is built for."""
+"""The kind that selects another kind automatically."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -62,7 +62,7 @@ class Registry(Generic[T]):
         if name not in self._entries:
             raise ConfigError(
                 [
-                    f"{self._where}there is no {self.kind} '{name}'{nearest(name, self._entries)}"
+                    f"{self._where}unknown {self.kind} '{name}'{nearest(name, self._entries)}"
                     f" (known: {', '.join(self.names())}; or module:Name)"
                 ]
             )
@@ -90,21 +90,21 @@ class Registry(Generic[T]):
             raise ConfigError([f"{self._where}module '{module_name}' has no '{attribute}'{hint}"])
         base = getattr(importlib.import_module(self._package), self._base) if self._base else object
         if not (isinstance(found, type) and issubclass(found, base)):
-            raise ConfigError([f"{self._where}'{name}' is not a {self.kind}: derive it from surefoot.{self._base}"])
+            raise ConfigError([f"{self._where}'{name}' is not a {self.kind}; derive it from surefoot.{self._base}"])
         return found  # type: ignore[return-value]
 
 
 def import_user_module(name: str, who: str) -> Any:
-    """A module from the Python path or the current folder, or a ConfigError that says what went wrong."""
+    """A module from the Python path or the current directory, or a ConfigError that names the cause."""
     folder = os.getcwd()
     if folder not in sys.path:
-        sys.path.append(folder)  # to stay: worker processes get the same path
+        sys.path.append(folder)  # kept, so that worker processes inherit it
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and name.startswith(error.name):
             raise ConfigError(
-                [f"{who}: no module '{name}'; run in the folder that holds {name}.py or add it to PYTHONPATH"]
+                [f"{who}: no module named '{name}'; run in the directory of {name}.py or add it to PYTHONPATH"]
             ) from error
         raise ConfigError([f"{who}: importing '{name}' failed: {error}"]) from error
     except Exception as error:

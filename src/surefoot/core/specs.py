@@ -1,4 +1,4 @@
-"""Specs: what an observation or an action looks like, free of any env library and ready for JSON."""
+"""Specs of observations and actions, independent of env libraries and serializable to JSON."""
 
 import math
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ Bound = float | tuple[float, ...]
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """One array: its shape and storage dtype, bounds for boxes, category counts for discrete kinds.
+    """One array: its shape and storage dtype, bounds of boxes, numbers of categories of discrete spaces.
 
-    `low` and `high` are one number for all elements or one number each (flattened). `start` is what the env adds to
+    `low` and `high` are one number for all elements or one number per element (flattened). `start` is the value of
     category 0 of a discrete space.
     """
 
@@ -56,7 +56,7 @@ def _filled(bound: Bound, shape: tuple[int, ...]) -> NDArray[np.float64]:
 
 
 def spec_to_json(spec: ObsSpec) -> dict[str, Any]:
-    """A JSON form; infinities become the strings that `float` reads back."""
+    """The spec as JSON; infinities become strings that `float` can parse."""
     if isinstance(spec, dict):
         return {"keys": {key: spec_to_json(part) for key, part in spec.items()}}
     plain = asdict(spec)

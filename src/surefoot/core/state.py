@@ -1,4 +1,4 @@
-"""State by name: parts give their state as a dict and take it back; checkpoints and rollbacks iterate over names."""
+"""State by name: parts return and load their state as a dict; checkpoints and rollbacks iterate over the names."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
@@ -9,10 +9,10 @@ from surefoot.core.errors import CheckpointError, CheckpointMismatchError
 
 
 class Stateful(Protocol):
-    """Numbers, strings, lists, dicts, arrays and tensors; what the config decides is not state."""
+    """Has state: numbers, strings, lists, dicts, arrays and tensors, but nothing that follows from the config."""
 
     def state(self) -> dict[str, Any]:
-        """Everything needed to continue bit for bit."""
+        """The state needed to continue bit for bit."""
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue from a saved state."""
@@ -20,10 +20,10 @@ class Stateful(Protocol):
 
 @runtime_checkable
 class ChecksState(Protocol):
-    """Has more to say about a saved state before anything is changed."""
+    """Checks a saved state before any part is changed."""
 
     def check_state(self, state: dict[str, Any]) -> None:
-        """Raise a CheckpointMismatchError if the state belongs to something else."""
+        """Raise a CheckpointMismatchError if the state does not fit."""
 
 
 class ModuleState:
@@ -33,7 +33,7 @@ class ModuleState:
         self._module, self._what = module, what
 
     def state(self) -> dict[str, Any]:
-        """Its state dict."""
+        """The module's state dict."""
         return dict(self._module.state_dict())
 
     def check_state(self, state: dict[str, Any]) -> None:
@@ -41,7 +41,7 @@ class ModuleState:
         check_shapes(self._module, state, self._what)
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """All of it."""
+        """Load the module's state dict."""
         self._module.load_state_dict(state)
 
 
@@ -51,10 +51,10 @@ def states(parts: Mapping[str, Stateful]) -> dict[str, Any]:
 
 
 def load_states(parts: Mapping[str, Stateful], saved: Mapping[str, Any]) -> None:
-    """Check that every part's state is there and fits, then load them all; nothing is changed if one does not."""
+    """Check that every part's state is present and fits, then load all of them; on an error nothing is changed."""
     missing = [name for name in parts if name not in saved]
     if missing:
-        raise CheckpointError(f"the checkpoint lacks {', '.join(missing)}")
+        raise CheckpointError(f"the checkpoint has no state of {', '.join(missing)}")
     for name, part in parts.items():
         if isinstance(part, ChecksState):
             part.check_state(saved[name])
@@ -66,10 +66,10 @@ def check_shapes(module: nn.Module, state: Mapping[str, Tensor], what: str) -> N
     """Refuse missing, unknown or differently shaped tensors, listing them."""
     ours = {name: tuple(value.shape) for name, value in module.state_dict().items()}
     theirs = {name: tuple(value.shape) for name, value in state.items()}
-    differences = [f"no {name}" for name in ours if name not in theirs]
-    differences += [f"unknown {name}" for name in theirs if name not in ours]
+    differences = [f"{name} is missing" for name in ours if name not in theirs]
+    differences += [f"{name} is unknown" for name in theirs if name not in ours]
     differences += [
-        f"{name} is {theirs[name]}, not {shape}"
+        f"{name} has shape {theirs[name]}, not {shape}"
         for name, shape in ours.items()
         if name in theirs and theirs[name] != shape
     ]

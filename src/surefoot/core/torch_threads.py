@@ -1,4 +1,4 @@
-"""Torch's number of threads, for as long as something needs another."""
+"""Temporary changes of PyTorch's number of threads."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import torch
 
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """One thread inside, as many as before afterwards."""
+    """Use one thread inside the context, then restore the previous number."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

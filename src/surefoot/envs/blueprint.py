@@ -1,4 +1,4 @@
-"""What a run's envs are made from: any stretch of them can be made, in this process or in another."""
+"""A blueprint creates any range of a run's envs, in this process or another."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,23 +13,23 @@ from surefoot.envs.protocol.shard import Calls, Shard, construct
 
 @dataclass(frozen=True)
 class Blueprint:
-    """Travels to worker processes, so that each makes its own envs."""
+    """Sent to worker processes, each of which creates its own envs."""
 
     factories: Sequence[Callable[[], Any]]
     seed: int
     truncation_as_termination: bool = False
     metrics: Mapping[str, str] = field(default_factory=dict)
-    """Keys of infos that count as metrics, beside those that the envs declare."""
+    """Info keys that are metrics, in addition to those that the envs declare."""
     first_env: int = 0
-    """The number of the first env among all envs of a run, wherever they are stepped: seeds follow from it (S13)."""
+    """The number of the first env among all envs of a run, wherever they are stepped: seeds depend on it (S13)."""
 
     @property
     def num_envs(self) -> int:
-        """How many there are in all."""
+        """Total number of envs."""
         return len(self.factories)
 
     def make(self, envs: range, calls: Calls | None = None) -> Shard:
-        """Some of the envs, numbered and seeded as they are in the whole; what the first is decides on the adapter."""
+        """A range of the envs, numbered and seeded as in the whole run; the first env selects the adapter."""
         calls = calls or Calls()
         calls.begin(0)
         number = self.first_env + envs.start
@@ -40,7 +40,7 @@ class Blueprint:
 
 
 def shares(whole: range, parts: int) -> list[range]:
-    """A range cut into parts of nearly equal length, the longer ones first."""
+    """A range split into parts of nearly equal length, the longer ones first."""
     size, longer = divmod(len(whole), parts)
     edges = [whole.start + part * size + min(part, longer) for part in range(parts + 1)]
     return [range(begin, end) for begin, end in pairwise(edges)]

@@ -1,4 +1,4 @@
-"""From what a user has (an id, an env, a factory, a vector env) to a VecEnv."""
+"""Creates a VecEnv from an id, an env, a factory or a vector env."""
 
 import difflib
 from collections.abc import Callable
@@ -23,14 +23,14 @@ from surefoot.envs.protocol import VecEnv
 from surefoot.envs.tasks.registration import register_envs
 
 PETTINGZOO, ENVPOOL = "pettingzoo:", "envpool:"
-"""Prefixes of ids; any other id is Gymnasium's."""
+"""Prefixes of ids; ids without a prefix belong to Gymnasium."""
 
 Factory = Callable[[], GymEnv]
 EnvSource = str | GymEnv | Factory | VectorEnv[Any, Any, Any]
 
 
 def fixed_envs(source: EnvSource) -> int | None:
-    """How many envs a source has of its own: an env is one, a vector env as many as it has, others any number."""
+    """The fixed number of envs of a source: 1 for an env, num_envs for a vector env, None for others."""
     if isinstance(source, VectorEnv):
         return source.num_envs
     return 1 if _exists(source) else None
@@ -43,8 +43,8 @@ def make_vec_env(
     rollout = rollout or RolloutConfig()
     steps_itself = isinstance(source, VectorEnv) or (isinstance(source, str) and source.startswith(ENVPOOL))
     if rollout.engine.kind not in (AUTO, "local") and (steps_itself or _exists(source)):
-        what = "a vector env or a pool steps itself" if steps_itself else "an env that exists cannot be moved"
-        raise ConfigError([f"rollout.engine: {what}, so it must be 'auto' or 'local' (got '{rollout.engine.kind}')"])
+        what = "a vector env or a pool steps itself" if steps_itself else "an env instance cannot move to a worker"
+        raise ConfigError([f"rollout.engine: must be 'auto' or 'local', because {what} (got '{rollout.engine.kind}')"])
     if isinstance(source, VectorEnv):
         return GymnasiumVectorEnv(source, seed, config.truncation_as_termination, config.metrics)
     if isinstance(source, str) and steps_itself:
@@ -54,7 +54,7 @@ def make_vec_env(
 
 
 def _engine(blueprint: Blueprint, rollout: RolloutConfig) -> Engine:
-    """The configured engine; envs that the core does not know are stepped in this process, and it says why."""
+    """The configured engine; envs without a native implementation use the local engine, with the reason."""
     if rollout.engine.kind not in (AUTO, "native"):
         return engines[rollout.engine.kind](blueprint, rollout)
     try:
@@ -63,7 +63,7 @@ def _engine(blueprint: Blueprint, rollout: RolloutConfig) -> Engine:
         if isinstance(blueprint.factories[0], LibraryFactory):
             raise  # somebody's C++: its Python twin, if any, is not what was asked for
         reason = str(error)
-    # Not while the error is handled: Python then raises KeyError, not TypeError, for an argument that is given twice.
+    # Outside the except block: inside, Python raises KeyError instead of TypeError for a duplicate argument.
     engine = engines["local"](blueprint, rollout)
     engine.why_not_native = reason
     return engine
@@ -85,15 +85,15 @@ def env_factory(source: Any, config: EnvConfig) -> Factory:
 
 
 def gymnasium_factory(env_id: str, config: EnvConfig) -> GymnasiumFactory:
-    """A factory for an id; refuses an unknown one at once, with the nearest known one."""
+    """A factory for an id; an unknown id is rejected with the nearest known one."""
     register_envs()
     if ":" not in env_id and env_id not in gym.registry:
-        raise EnvError(f"there is no environment '{env_id}'{_suggestion(env_id)} ('surefoot envs' lists them)")
+        raise EnvError(f"unknown environment '{env_id}'{_suggestion(env_id)} ('surefoot envs' lists the known ones)")
     return GymnasiumFactory(env_id, config.kwargs, config.max_episode_steps, gym.registry.get(env_id))
 
 
 def _suggestion(env_id: str) -> str:
-    """A "did you mean" clause with the nearest known id, in whatever case it was asked for."""
+    """A "did you mean" clause with the nearest known id, ignoring case."""
     known = {name.lower(): name for name in gym.registry}
     close = difflib.get_close_matches(env_id.lower(), known, n=1)
     return f"; did you mean '{known[close[0]]}'?" if close else ""

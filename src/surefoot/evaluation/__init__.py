@@ -1,1 +1,1 @@
-"""How good a policy is: evaluation with fixed seeds."""
+"""Evaluation of policies with fixed seeds."""

@@ -1,4 +1,4 @@
-"""Evaluation: whole episodes from fixed seeds, deterministic or sampled, with a confidence interval."""
+"""Evaluation: complete episodes from fixed seeds, deterministic or sampled, with a confidence interval."""
 
 import math
 from dataclasses import dataclass, field
@@ -19,18 +19,18 @@ from surefoot.policies.policy import Policy
 from surefoot.rollout.episode_metrics import EpisodeMetrics, mean_of_known
 
 PATIENCE = 100_000
-"""Steps without one episode ending after which evaluation gives up."""
+"""Evaluation fails after this many steps without a finished episode."""
 _RESAMPLES = 1000
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Rewards and lengths of the episodes, and what they say."""
+    """Rewards, lengths and metrics of the episodes, with summary statistics."""
 
     rewards: tuple[float, ...]
     lengths: tuple[int, ...]
     metrics: dict[str, tuple[float, ...]] = field(default_factory=dict)
-    """Of each of the env's metrics, one number per episode; NaN for no value."""
+    """Metrics of the env by name, one number per episode; NaN means no value."""
 
     def mean_metric(self, name: str) -> float | None:
         """Mean of a metric over the episodes that have a value; None if there are none."""
@@ -38,21 +38,21 @@ class Evaluation:
 
     @property
     def mean_reward(self) -> float:
-        """Mean of the episodes' total rewards."""
+        """Mean total reward per episode."""
         return float(np.mean(self.rewards))
 
     @property
     def std_reward(self) -> float:
-        """Standard deviation between episodes."""
+        """Standard deviation of the total rewards."""
         return float(np.std(self.rewards))
 
     @property
     def mean_ep_length(self) -> float:
-        """Mean length of the episodes."""
+        """Mean episode length."""
         return float(np.mean(self.lengths))
 
     def interval(self) -> tuple[float, float]:
-        """95 % bootstrap interval of the mean reward."""
+        """95% bootstrap confidence interval of the mean reward."""
         count = len(self.rewards)
         drawn = words(0, np.arange(_RESAMPLES), [0], count, Stream.BOOTSTRAP)[:, 0] % np.uint64(count)
         means = np.asarray(self.rewards)[drawn.astype(np.int64)].mean(axis=1)
@@ -60,7 +60,7 @@ class Evaluation:
         return float(low), float(high)
 
     def to_json(self) -> dict[str, Any]:
-        """For machines."""
+        """The evaluation as JSON."""
         return {
             "mean_reward": self.mean_reward,
             "std_reward": self.std_reward,
@@ -78,9 +78,9 @@ class Evaluation:
 
 @torch.no_grad()
 def evaluate(policy: Policy, env: VecEnv, episodes: int, seed: int, deterministic: bool = True) -> Evaluation:
-    """Run `episodes` episodes. Each row plays its fair share, so that short episodes are not overcounted.
+    """Run `episodes` episodes. Each row plays an equal share, so that short episodes are not overrepresented.
 
-    A row that takes no part while all others play theirs, such as an agent that never joins, is not waited for.
+    A row that stays inactive while all others finish, such as an agent that never joins, is skipped.
     """
     rows = env.num_rows
     shares = np.array([episodes // rows + (row < episodes % rows) for row in range(rows)])
@@ -110,15 +110,13 @@ def evaluate(policy: Policy, env: VecEnv, episodes: int, seed: int, deterministi
         of_ended = iter(metrics.absorb(slot.metrics[None], slot.ended[None], slot.valid[None]).tolist())
         for row in np.flatnonzero(slot.ended):
             of_episode = next(of_ended) if slot.valid[row] else []
-            if shares[row] > 0 and slot.valid[row]:  # a fault of the env may cut an episode off
+            if shares[row] > 0 and slot.valid[row]:  # a failed env cuts off its episode
                 finished.append((int(row), float(reward[row]), int(length[row]), of_episode))
                 shares[row] -= 1
                 quiet_since = step
             reward[row], length[row] = 0.0, 0
         if step - quiet_since > PATIENCE:
-            raise EnvError(
-                f"an episode has not ended in {PATIENCE} steps; set env.max_episode_steps to evaluate this env"
-            )
+            raise EnvError(f"no episode ended within {PATIENCE} steps; set env.max_episode_steps to evaluate this env")
         start = torch.from_numpy(slot.ended | ~slot.valid)
     finished.sort(key=lambda episode: episode[0])
     return Evaluation(
@@ -129,7 +127,7 @@ def evaluate(policy: Policy, env: VecEnv, episodes: int, seed: int, deterministi
 
 
 def _tensors(obs: Any) -> Obs:
-    # A copy: the env writes the next observation into the same memory, and a policy may remember this one.
+    # A copy: the env writes the next observation into the same memory, and a policy may keep a reference.
     tensors: Obs = tree_map(torch.tensor, obs)
     return tensors
 

@@ -1,4 +1,4 @@
-"""Evaluation during training: the score goes to the metrics, the best policy to a file."""
+"""Evaluation during training: logs the score and saves the best policy."""
 
 import logging
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _log = logging.getLogger("surefoot")
 
 
 class EvaluateAndKeepBest(Hook):
-    """Evaluates every so many steps and at the end."""
+    """Evaluates at an interval of steps and at the end."""
 
     def __init__(
         self,
@@ -38,15 +38,15 @@ class EvaluateAndKeepBest(Hook):
 
     @property
     def best_state(self) -> dict[str, Any]:
-        """For checkpoints: the score to beat, and what it is a score of."""
+        """For checkpoints: the best score, and its metric."""
         return {"best_score": self.best, "best_metric": self._best_metric}
 
     def go_on_from(self, step: int) -> None:
-        """Count the intervals from here, as the run did that is resumed."""
+        """Count the intervals from this step, like the run that is resumed."""
         self._every = Every(self._interval, step)
 
     def after_iteration(self, report: IterationReport) -> None:
-        """Evaluate if it is time; an env that cannot be evaluated costs a warning, not the run."""
+        """Evaluate if it is due; an env error during evaluation causes a warning and does not end the run."""
         is_last = report.progress.is_done or (hasattr(self, "run") and self.run.is_ending)
         if not (self._every.is_due(report.progress.step) or is_last):
             return
@@ -68,7 +68,7 @@ class EvaluateAndKeepBest(Hook):
     def _compare(self, evaluation: Evaluation) -> None:
         value = score(evaluation, self._best_metric)
         if value is None:
-            _log.warning("no evaluated episode has a value of '%s'; the best policy stays as it is", self._best_metric)
+            _log.warning("no evaluated episode has a value for '%s'; the best policy is unchanged", self._best_metric)
         elif self.best is None or value > self.best:
             self._keep(value)
 
@@ -79,6 +79,6 @@ class EvaluateAndKeepBest(Hook):
         try:
             write_checkpoint(self._best_file, self._run_state())
         except OSError as error:
-            # The score to beat stays that of the file.
+            # The best score stays that of the file.
             self.best = previous
             _log.warning("best policy not saved: %s", error.strerror)

@@ -1,1 +1,1 @@
-"""Policies as ONNX files that need neither Surefoot nor torch to run."""
+"""Exports policies as ONNX files that run without Surefoot and PyTorch."""

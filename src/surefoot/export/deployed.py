@@ -1,4 +1,4 @@
-"""The policy as it is deployed: an env's own observations in, an env's own actions out, everything else inside."""
+"""The deployed policy: takes raw env observations, returns env actions, and includes all processing."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -19,18 +19,18 @@ STATE, NEXT_STATE, DISTRIBUTION = "state_", "next_state_", "distribution/"
 
 @dataclass(frozen=True)
 class Input:
-    """A named input of the graph, and a value that one row of it may have."""
+    """A named input of the graph, with an example value for one row."""
 
     name: str
     example: Tensor
 
     def batch(self, num_rows: int) -> Tensor:
-        """The same in every row."""
+        """The example value repeated for every row."""
         return self.example.repeat(num_rows, *(1,) * self.example.dim())
 
 
 class Deployed(nn.Module):
-    """One step of a batch of rows, deterministic; `forward` takes the `inputs` and gives the `outputs`, in order."""
+    """A deterministic step of a batch of rows; `forward` takes the `inputs` and returns the `outputs`, in order."""
 
     def __init__(self, policy: Policy, obs_spec: ObsSpec, mask_size: int) -> None:
         super().__init__()
@@ -51,24 +51,24 @@ class Deployed(nn.Module):
         output = self.policy(
             obs if isinstance(self._obs_spec, dict) else obs[""], state, given[EPISODE_START], given.get(ACTION_MASK)
         )
-        # Copies: in a graph, what is also an input or another output would need two names.
+        # Copies: a tensor that is also an input or another output would need two names in the graph.
         return {name: part.clone() for name, part in named_outputs(self.policy, output).items()}
 
 
 def named_outputs(policy: Policy, output: PolicyOutput) -> dict[str, Tensor]:
-    """What a graph gives: the env's action, the next state, and the parameters of the distribution."""
+    """The outputs of the graph: the env action, the next state, and the parameters of the distribution."""
     results = {ACTION: policy.head.to_env(output.distribution.mode())}
     results |= {f"{NEXT_STATE}{index}": part for index, part in enumerate(output.state)}
     return results | {f"{DISTRIBUTION}{name}": part for name, part in _parameters(output.distribution)}
 
 
 def obs_name(key: str) -> str:
-    """The input of an observation key; a lone observation has the empty one."""
+    """The input name of an observation key; a single observation has the empty key."""
     return f"{OBS}/{key}" if key else OBS
 
 
 def acting_copy(policy: Policy) -> Policy:
-    """A copy in evaluation mode that computes in float32: the weights are float32 whatever `policy.precision` says."""
+    """A copy in evaluation mode that computes in float32: the weights are float32 regardless of `policy.precision`."""
     copy = deepcopy(policy).eval().requires_grad_(False)
     if isinstance(copy, ActorCritic):
         copy._config = copy._config.model_copy(update={"precision": "float32"})
@@ -87,12 +87,12 @@ def _inputs(policy: Policy, obs_spec: ObsSpec, mask_size: int) -> Iterator[Input
 
 
 def _shifted(value: Tensor, spec: ArraySpec) -> Tensor:
-    """Categories counted from 0, as policies take them, from those that the env counts from `start`."""
+    """Categories counted from 0, as policies expect, from categories that the env counts from `start`."""
     return value - torch.tensor(spec.start).reshape(spec.shape) if any(spec.start) else value
 
 
 def _parameters(distribution: Distribution) -> Iterator[tuple[str, Tensor]]:
-    """The tensors that a distribution consists of."""
+    """The tensors of a distribution."""
     if is_dataclass(distribution):
         for field in fields(distribution):
             value = getattr(distribution, field.name)

@@ -1,4 +1,4 @@
-"""A deployed policy to an ONNX graph that holds what acting needs and nothing else."""
+"""Converts a deployed policy to an ONNX graph with only what acting needs."""
 
 import logging
 import warnings
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 _PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 _EXAMPLE_ROWS = 3
-"""Rows of the traced example: not 1, which tracing takes for a constant."""
+"""Rows of the example for tracing: not 1, which tracing treats as a constant."""
 
 
 def require_packages() -> None:
-    """Refuse to begin without the extra."""
+    """Raise an error if the extra is not installed."""
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
-        raise ExportError(f"exporting needs {', '.join(missing)}; {install_hint('onnx')}")
+        raise ExportError(f"export requires {', '.join(missing)}; {install_hint('onnx')}")
 
 
 def build_graph(deployed: Deployed, metadata: Mapping[str, str]) -> "onnx.ModelProto":
-    """The graph, checked for form; whether it computes the same is another question."""
+    """The graph, structurally validated; `check_parity` compares its outputs with the policy."""
     import onnx
 
     model = _traced(deployed)
@@ -50,10 +50,10 @@ def _traced(deployed: Deployed) -> "onnx.ModelProto":
                 input_names=[part.name for part in deployed.inputs],
                 output_names=deployed.outputs,
             )
-    except Exception as error:  # tracing runs the user's own modules, so anything can happen
+    except Exception as error:  # tracing runs user modules, so any exception is possible
         raise ExportError(
-            f"{type(deployed.policy).__name__} cannot be turned into a graph ({_reason(error)}); use torch operations"
-            " alone in its modules, and no decisions that depend on values"
+            f"{type(deployed.policy).__name__} cannot be converted to a graph ({_reason(error)}); use only torch"
+            " operations in its modules, without control flow that depends on tensor values"
         ) from error
     assert graph is not None
     return graph.model_proto
@@ -66,13 +66,13 @@ def _captured(deployed: Deployed) -> torch.export.ExportedProgram:
     try:
         return torch.export.export(deployed, examples, dynamic_shapes=shapes, strict=False)
     except torch._dynamo.exc.UserError:
-        # The quick way takes `len` of a batch for a constant; the other one reads the bytecode and does not.
+        # The fast mode treats `len` of a batch as a constant; strict mode, which reads the bytecode, does not.
         return torch.export.export(deployed, examples, dynamic_shapes=shapes, strict=True)
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporter warns of packages that are not used here, and of its own insides."""
+    """Silence the exporter's warnings about unused packages and its internals."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnx_ir", "onnxscript")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -86,7 +86,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of what began it all."""
+    """The first line of the root cause."""
     while error.__cause__ is not None:
         error = error.__cause__
     lines = str(error).strip().splitlines()
@@ -94,7 +94,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _prune(graph: "onnx.GraphProto") -> None:
-    """Drop what acting does not need: the critic, its memory, and observations that it alone sees."""
+    """Remove what acting does not need: the critic, its memory, and observations that only the critic sees."""
     outputs = {value.name for value in graph.output if not value.name.startswith(NEXT_STATE)}
     while True:
         needed = _needed(graph, outputs)
@@ -112,7 +112,7 @@ def _prune(graph: "onnx.GraphProto") -> None:
 
 
 def _needed(graph: "onnx.GraphProto", outputs: set[str]) -> set[str]:
-    """Names of all that the outputs are computed from; nodes come after what they take."""
+    """Names of everything that the outputs depend on; nodes come after their inputs."""
     needed = set(outputs)
     for node in reversed(graph.node):
         if not needed.isdisjoint(node.output):
@@ -135,7 +135,7 @@ def _keep(values: Any, names: set[str]) -> None:
 
 
 def _name_batch_axis(graph: "onnx.GraphProto") -> None:
-    """Tracing numbers what it does not know; the only such thing here is the number of rows."""
+    """Name the only dynamic axis, the number of rows; tracing gives it a numbered name."""
     for value in [*graph.input, *graph.output, *graph.value_info]:
         for axis in value.type.tensor_type.shape.dim:
             if axis.dim_param:

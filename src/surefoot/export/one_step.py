@@ -1,4 +1,4 @@
-"""Memory for one step of every row, as a graph can have it: no sequences, so no loop over them."""
+"""Recurrent memory for a single step, which a graph can express without a loop over sequences."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ from surefoot.policies.memory.recurrent import Recurrent
 
 
 class OneStep(nn.Module):
-    """Layers of torch's own cells, with the weights of a recurrent memory."""
+    """Layers of PyTorch's cells with the weights of a recurrent memory."""
 
     def __init__(self, memory: Recurrent) -> None:
         super().__init__()
         self.cells = memory.cells
 
     def forward(self, features: Tensor, state: State, batch_sizes: None) -> tuple[Tensor, State]:
-        """What the memory gives for one step."""
+        """One step of the memory."""
         after = []
         for layer, weights in enumerate(self.cells.all_weights):
             parts = _cell(self.cells, features, [part[:, layer] for part in state], weights)
@@ -27,7 +27,7 @@ class OneStep(nn.Module):
 
 
 def replace_memories(module: nn.Module) -> None:
-    """Put `OneStep` where recurrent memories are."""
+    """Replace recurrent memories with `OneStep`."""
     for name, child in module.named_children():
         if isinstance(child, Recurrent):
             setattr(module, name, OneStep(child))

@@ -1,4 +1,4 @@
-"""From a policy to an ONNX file that is known to act alike, and a script beside it."""
+"""Exports a policy to an ONNX file that is checked against the policy, with a script that runs it."""
 
 import json
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ SUFFIX = ".onnx"
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written, and how it was checked."""
+    """The written files and the result of the check."""
 
     model: Path
     script: Path
@@ -30,7 +30,7 @@ class Exported:
 
 
 def export_onnx(policy: Policy, env: VecEnv, config: Config, path: Path, tolerance: float = TOLERANCE) -> Exported:
-    """Write the policy and a script that runs it; only after both went through an episode of `env` alike."""
+    """Write the policy and a script that runs it, after checking that they match over an episode of `env`."""
     require_packages()
     from onnxruntime import InferenceSession, SessionOptions
 
@@ -40,7 +40,7 @@ def export_onnx(policy: Policy, env: VecEnv, config: Config, path: Path, toleran
     deployed = Deployed(reference, env.obs_spec, env.mask_size)
     data = build_graph(deployed, describe(config, env)).SerializeToString()
     options = SessionOptions()
-    options.intra_op_num_threads = 1  # more would only wait for each other: two rows are little work
+    options.intra_op_num_threads = 1  # two rows are too little work for more threads
     session = InferenceSession(data, options)
     with one_torch_thread():
         parity = check_parity(reference, session, env, tolerance)
@@ -50,12 +50,12 @@ def export_onnx(policy: Policy, env: VecEnv, config: Config, path: Path, toleran
         write_atomically(script, run_script(path.name, config.env.id, inputs, env.obs_spec).encode())
         write_atomically(path, data)
     except OSError as error:
-        raise ExportError(f"{path} cannot be written: {error.strerror}; choose another file") from error
+        raise ExportError(f"cannot write {path}: {error.strerror}; choose another file") from error
     return Exported(path, script, parity)
 
 
 def describe(config: Config, env: VecEnv) -> dict[str, str]:
-    """What the file says about itself."""
+    """The metadata of the file."""
     return {
         "surefoot_version": VERSION,
         "env_id": config.env.id,
@@ -66,8 +66,8 @@ def describe(config: Config, env: VecEnv) -> dict[str, str]:
 
 
 def _check_targets(path: Path, script: Path) -> None:
-    """Before any work: never over a file that is something else."""
+    """Check the paths first: never overwrite other files."""
     if path.suffix != SUFFIX or path.is_dir():
-        raise ExportError(f"{path} is no name for a model: it must be a file that ends in {SUFFIX}")
+        raise ExportError(f"{path} is not a valid path for a model; use a file name that ends with {SUFFIX}")
     if script.exists() and MARK not in script.read_text(encoding="utf-8", errors="replace")[:200]:
-        raise ExportError(f"{script} exists and was not written by an export; move it, or name the model differently")
+        raise ExportError(f"{script} exists and was not written by an export; move it, or choose another model name")

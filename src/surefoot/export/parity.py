@@ -1,4 +1,4 @@
-"""Whether a graph acts as its policy does: side by side through a real episode, each with its own memory."""
+"""Checks that a graph matches its policy, step by step over a real episode, each with its own recurrent state."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 TOLERANCE = 1e-5
-"""Largest difference that is rounding, of numbers around 1."""
+"""Largest difference that counts as rounding, for numbers around 1."""
 LONGEST_EPISODE = 10_000
-"""Steps after which an episode that does not end has been seen enough of."""
+"""Maximum number of compared steps if the episode does not end."""
 _STEPS_AFTER = 8
-"""Steps into the next episode, to see that the last one is forgotten."""
+"""Steps of the next episode, to check that the recurrent state is reset."""
 
 Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class Parity:
-    """How long both were watched, and how far they were from each other: at 1, or relative if larger."""
+    """Number of compared steps, and the largest difference: absolute up to 1, relative above."""
 
     steps: int
     largest_difference: float
@@ -40,7 +40,7 @@ class Parity:
 
 @torch.no_grad()
 def check_parity(policy: Policy, session: "InferenceSession", env: VecEnv, tolerance: float) -> Parity:
-    """Refuse a graph that gives another action, distribution or memory than the policy at any step."""
+    """Raise an error if the graph's action, distribution or state differs from the policy's at any step."""
     slot = slot_for(env)
     env.reset(slot)
     check_step(env, slot, 0)
@@ -63,7 +63,7 @@ def check_parity(policy: Policy, session: "InferenceSession", env: VecEnv, toler
 
 
 class GraphMemory:
-    """A session with the state that it carries from step to step."""
+    """A session with its recurrent state."""
 
     def __init__(self, session: "InferenceSession", state: State) -> None:
         self._session = session
@@ -72,7 +72,7 @@ class GraphMemory:
         self._state: Arrays = {f"{STATE}{index}": part.numpy() for index, part in enumerate(state)}
 
     def step(self, given: Arrays) -> Arrays:
-        """All outputs by name; inputs that the graph does not have are left out."""
+        """Run one step; returns all outputs by name and ignores inputs that the graph does not have."""
         feed = {name: value for name, value in {**given, **self._state}.items() if name in self._inputs}
         results: Arrays = dict(zip(self._outputs, self._session.run(None, feed), strict=True))
         self._state |= {
@@ -82,7 +82,7 @@ class GraphMemory:
 
 
 def _raw_inputs(env: VecEnv, slot: Slot, start: NDArray[np.bool_]) -> Arrays:
-    """A step as the env itself gives it: categories counted from where it counts them."""
+    """The raw values of a step, with categories counted from the env's `start`."""
     given: Arrays = {EPISODE_START: start}
     specs = dict(tree_items(env.obs_spec))
     for key, leaf in tree_items(slot.obs):
@@ -98,7 +98,7 @@ def _differences(policy: Policy, output: PolicyOutput, theirs: Arrays, action: A
     if action.kind == "box":
         bounds = np.nan_to_num(np.abs(action.bounds()), posinf=0.0).max(axis=0)
         return found | {ACTION: _difference(ours[ACTION], theirs[ACTION], np.maximum(bounds, 1))}
-    # Of two choices that are equally good, either may win by the last bit.
+    # Between two equally good choices, the last bit may decide.
     raw = torch.tensor(theirs[ACTION] - np.reshape(action.start, action.shape) if action.start else theirs[ACTION])
     chosen = raw.reshape(-1, *policy.head.action_shape)
     best, given = (output.distribution.log_prob(choice) for choice in (output.distribution.mode(), chosen))
@@ -116,9 +116,9 @@ def _difference(ours: Tensor, theirs: NDArray[Any], scale: NDArray[np.float64]) 
 
 def _checked(differences: dict[str, float], step: int, tolerance: float) -> float:
     name, largest = max(differences.items(), key=lambda item: item[1])
-    if not largest <= tolerance:  # nor if either is no number
+    if not largest <= tolerance:  # also catches NaN
         raise ExportError(
             f"the graph differs from the policy by {largest:.2g} in '{name}' at step {step}, more than {tolerance:.2g};"
-            " nothing was written: if that is near enough, raise the tolerance"
+            " nothing was written; if this difference is acceptable, raise the tolerance"
         )
     return largest

@@ -1,4 +1,4 @@
-"""A script that acts with an exported policy by numpy and onnxruntime alone, short enough to copy from."""
+"""A short script that runs an exported policy with only numpy and onnxruntime."""
 
 import json
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from surefoot.core.tree import tree_items
 from surefoot.export.deployed import ACTION, ACTION_MASK, EPISODE_START, NEXT_STATE, STATE, obs_name
 
 MARK = "Written by surefoot export"
-"""In the first line: what has it may be written again."""
+"""In the first line of a script, which may then be overwritten."""
 
 
 def run_script(model_name: str, env_id: str, inputs: Sequence[str], obs_spec: ObsSpec) -> str:
@@ -19,7 +19,7 @@ def run_script(model_name: str, env_id: str, inputs: Sequence[str], obs_spec: Ob
     results = ", ".join(["action", *(f'feed["{name}"]' for name in state)])
     wanted = json.dumps([ACTION, *(name.replace(STATE, NEXT_STATE) for name in state)])
     lines = [
-        f'"""{MARK}: acts in {env_id} with {model_name}, numpy and onnxruntime alone."""',
+        f'"""{MARK}: runs the policy {model_name} for {env_id} with only numpy and onnxruntime."""',
         "",
         "from pathlib import Path",
         "",
@@ -39,7 +39,7 @@ def run_script(model_name: str, env_id: str, inputs: Sequence[str], obs_spec: Ob
         "",
         "",
         'if __name__ == "__main__":',
-        f"    obs = {_example(specs)}  # what the env gives",
+        f"    obs = {_example(specs)}  # an observation of the env",
         "    for step in range(5):",
         f"        print(act({', '.join(['obs', *(_FLAGS[name] for name in flags)])}))",
     ]

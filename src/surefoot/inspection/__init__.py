@@ -1,1 +1,1 @@
-"""Looking at runs: what they recorded, what is wrong with them, pages about them. Never imports torch."""
+"""Inspection of runs: their records, diagnosis and HTML reports. Never imports torch."""

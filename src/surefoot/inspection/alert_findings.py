@@ -1,4 +1,4 @@
-"""Findings from alerts: those that the run recorded, and those that its records show when they are watched again."""
+"""Findings from alerts: those recorded during the run, and those found by replaying its records."""
 
 from dataclasses import dataclass
 
@@ -12,18 +12,18 @@ from surefoot.telemetry.watch import AlertWatch, shown
 
 @dataclass(frozen=True)
 class Span:
-    """From the step where an alert was raised to the one where it was cleared; None: it never was."""
+    """From the step at which an alert was raised to the step at which it was cleared; None if it never was."""
 
     begin: int
     end: int | None
 
     def covers(self, step: int) -> bool:
-        """Whether it was raised at a step."""
+        """Whether the alert was active at a step."""
         return step >= self.begin and (self.end is None or step <= self.end)
 
 
 def alert_findings(run: RunRecord, config: Config) -> list[Finding]:
-    """One finding for every alert that was ever raised."""
+    """One finding per alert that was raised at least once."""
     replayed = _replayed_spans(run, config)
     found = []
     for alert in ALERTS:
@@ -34,7 +34,7 @@ def alert_findings(run: RunRecord, config: Config) -> list[Finding]:
 
 
 def _recorded_spans(run: RunRecord, alert: Alert) -> list[Span]:
-    """Every record has the alerts that are raised; one without it is over, be it that a resumed run began anew."""
+    """Every record lists the active alerts; an alert that is missing is over, which includes restarts of the run."""
     spans: list[Span] = []
     for record in run.records:
         step, is_raised = int(record["step"]), record.get(alert.key, 0) > 0
@@ -68,7 +68,7 @@ def _finding(run: RunRecord, config: Config, alert: Alert, spans: list[Span]) ->
 
 
 def _counted(run: RunRecord, alert: Alert) -> tuple[Evidence, ...]:
-    """Of events, how many there were in all, and when the last one was."""
+    """For events: the total number and the step of the last one."""
     happened = [(step, count) for step, count in run.series(alert.evidence[0]) if count > 0]
     if alert.evidence[0] not in names.COUNTS or not happened:
         return ()
@@ -80,7 +80,7 @@ def _measured(record: Record, alert: Alert) -> tuple[Evidence, ...]:
 
 
 def _worst(run: RunRecord, config: Config, alert: Alert, spans: list[Span]) -> Record:
-    """The record with the worst level while it was raised, or in the window that raised it."""
+    """The record with the worst level while the alert was active, or in the window that raised it."""
     gauge, limits = alert.gauge(), alert.limits(config)
     sign = 1 if limits.bad > limits.good else -1
     levels = [(gauge(record), record) for record in run.records]
@@ -96,6 +96,6 @@ def _worst(run: RunRecord, config: Config, alert: Alert, spans: list[Span]) -> R
 
 def _when(spans: list[Span]) -> str:
     last = spans[-1]
-    times = f"raised {len(spans)} times, the last time" if len(spans) > 1 else "raised"
-    ending = "still raised in the last record" if last.end is None else f"over at step {last.end:,}"
+    times = f"raised {len(spans)} times, most recently" if len(spans) > 1 else "raised"
+    ending = "still active in the last record" if last.end is None else f"cleared at step {last.end:,}"
     return f"{times} at step {last.begin:,}, {ending}"

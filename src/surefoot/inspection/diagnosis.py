@@ -1,4 +1,4 @@
-"""`diagnose`: reads a run and says what is wrong with it, with evidence and remedies."""
+"""`diagnose`: reads a run and reports problems, with evidence and remedies."""
 
 import statistics
 from pathlib import Path
@@ -13,14 +13,14 @@ from surefoot.telemetry import names
 from surefoot.telemetry.alerts import ALERTS
 
 _BUSY = 0.2
-"""Share of the time spent waiting for a CPU from which on it is worth a word."""
+"""Fraction of time spent waiting for a CPU above which a note is added."""
 
 
 _FEW = max(alert.window for alert in ALERTS)
 
 
 def diagnose(path: Path) -> Diagnosis:
-    """Look at a run directory; the run may still be going on."""
+    """Examine a run directory; the run may still be in progress."""
     run = read_run(path)
     config = build_config(run.config)
     found = [finding for symptom in SYMPTOMS.values() if (finding := symptom(run, config))]
@@ -38,18 +38,15 @@ def diagnose(path: Path) -> Diagnosis:
 
 
 def _notes(run: RunRecord, config: Config, process: str | None) -> list[str]:
-    """What is good to know but not wrong."""
+    """Information that is not a problem."""
     step, total = int(run.records[-1]["step"]), config.train.steps
     notes = []
     if process is not None:
-        notes.append(f"process {process} is still running it")
+        notes.append(f"the run is still in progress (process {process})")
     elif step < total:
-        notes.append(
-            f"it stopped at step {step:,}, before its {total:,} steps were used up;"
-            f" 'surefoot resume {run.path}' goes on from there"
-        )
+        notes.append(f"the run stopped at step {step:,} of {total:,}; 'surefoot resume {run.path}' continues it")
     if len(run.records) < _FEW:
-        notes.append(f"it has {len(run.records)} records so far: too few for alerts that watch {_FEW} iterations")
+        notes.append(f"the run has only {len(run.records)} records so far; some alerts need {_FEW} iterations")
     return [*notes, *_speed_notes(run), *_return_note(run)]
 
 
@@ -60,10 +57,12 @@ def _speed_notes(run: RunRecord) -> list[str]:
     rollout, learn = (sum(record[name] for record in rates) for name in (names.ROLLOUT_SECONDS, names.LEARN_SECONDS))
     speed = statistics.median(value for _, value in run.series(names.STEPS_PER_SECOND))
     share = rollout / max(rollout + learn, 1e-9)
-    notes = [f"{speed:,.0f} steps/s: {share:.0%} of the time collecting, {1 - share:.0%} learning"]
+    notes = [f"{speed:,.0f} steps/s: {share:.0%} of the time in rollouts, {1 - share:.0%} in learning"]
     waits = [value for _, value in run.series(names.CPU_WAIT)]
     if waits and statistics.mean(waits) > _BUSY:
-        notes.append(f"it waited {statistics.mean(waits):.0%} of its time for a CPU: others keep this machine busy")
+        notes.append(
+            f"the run waited for a CPU {statistics.mean(waits):.0%} of the time: other processes keep this machine busy"
+        )
     return notes
 
 
@@ -72,7 +71,7 @@ def _return_note(run: RunRecord) -> list[str]:
     if not series:
         return []
     (_, first), (step, best) = series[0], max(series, key=lambda pair: pair[1])
-    rose = f"return {first:,.1f} at first, {series[-1][1]:,.1f} at the end, best {best:,.1f} at step {step:,}"
+    rose = f"mean return {first:,.1f} at the start, {series[-1][1]:,.1f} at the end, best {best:,.1f} at step {step:,}"
     if len(series) >= 50 and best - first < 0.05 * (abs(best) + abs(first)):
-        rose += ": it has not risen; compare it with what the task can give"
+        rose += "; it has not improved: compare it with known scores for this task"
     return [rose]

@@ -1,4 +1,4 @@
-"""What a look at a run comes to: findings with evidence and remedies, and notes."""
+"""Result of a diagnosis: findings with evidence and remedies, and notes."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ _ORDER: tuple[Severity, ...] = ("high", "medium", "low")
 
 @dataclass(frozen=True)
 class Evidence:
-    """One number that shows it, and where."""
+    """A metric value that supports a finding, and its step."""
 
     metric: str
     value: float
@@ -19,7 +19,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is wrong."""
+    """A problem of a run."""
 
     name: str
     severity: Severity
@@ -32,37 +32,37 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """All that was found in one run, the worst first."""
+    """All findings of a run, the most severe first."""
 
     run: Path
     env: str
     step: int
     total_steps: int
     process: str | None
-    """The process that is still at it, if there is one."""
+    """The process that is still running it, if any."""
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     checked: tuple[str, ...]
 
     @property
     def is_healthy(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no findings."""
         return not self.findings
 
     @property
     def verdict(self) -> str:
-        """One line."""
+        """A summary in one line."""
         if self.is_healthy:
-            return "healthy: nothing wrong was found"
+            return "healthy: no problems found"
         titles = ", ".join(finding.title for finding in self.findings)
         return f"{len(self.findings)} finding{'s' * (len(self.findings) > 1)}: {titles}"
 
     def to_json(self) -> dict[str, Any]:
-        """For machines."""
+        """The diagnosis as JSON."""
         content = asdict(self)
         return content | {"run": str(self.run), "is_healthy": self.is_healthy, "verdict": self.verdict}
 
 
 def worst_first(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Ordered by severity; equal ones stay in the order they were found in."""
+    """Findings sorted by severity; the sort is stable."""
     return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))

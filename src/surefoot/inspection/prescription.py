@@ -1,4 +1,4 @@
-"""A diagnosis for people: the verdict, then every finding with its evidence and what to try."""
+"""Prints a diagnosis: the verdict, then each finding with its evidence and remedies."""
 
 from rich.console import Console
 from rich.table import Table
@@ -11,7 +11,7 @@ _MAX_WIDTH = 110
 
 
 def print_diagnosis(diagnosis: Diagnosis, console: Console | None = None) -> None:
-    """Print it, wrapped to the terminal."""
+    """Print a diagnosis, wrapped to the width of the terminal."""
     console = console or Console(highlight=False)
     console.width = min(console.width, _MAX_WIDTH)
     head = f"{diagnosis.env} · {diagnosis.run} · {diagnosis.step:,} of {diagnosis.total_steps:,} steps"
@@ -33,14 +33,14 @@ def print_diagnosis(diagnosis: Diagnosis, console: Console | None = None) -> Non
 
 
 def describe(evidence: Evidence) -> str:
-    """One number with where it was seen."""
+    """A metric value with its step."""
     return f"{evidence.metric} {evidence.value:,.4g} at step {evidence.step:,}"
 
 
 def _details(finding: Finding) -> Table:
     grid = _grid()
-    grid.add_row("means", Text(finding.meaning))
-    grid.add_row("seen", Text("; ".join([*(describe(evidence) for evidence in finding.evidence), finding.when])))
+    grid.add_row("meaning", Text(finding.meaning))
+    grid.add_row("evidence", Text("; ".join([*(describe(evidence) for evidence in finding.evidence), finding.when])))
     for index, remedy in enumerate(finding.remedies):
         grid.add_row("" if index else "try", Text(remedy))
     return grid

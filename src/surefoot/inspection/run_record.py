@@ -1,4 +1,4 @@
-"""What a run directory tells about its run: the config and the metric records."""
+"""The config and the metric records of a run directory."""
 
 import fcntl
 import json
@@ -21,7 +21,7 @@ _ROLLOUTS = re.compile(r" rollouts: (?:step by step, )?(\w+)(?: on \d+ threads| 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run as it was written down; records are in the order of their steps, one a step."""
+    """A recorded run; records are sorted by step, one per step."""
 
     path: Path
     config: dict[str, Any]
@@ -29,12 +29,12 @@ class RunRecord:
 
     @property
     def name(self) -> str:
-        """The folder's name."""
+        """The name of the directory."""
         return self.path.resolve().name
 
     @property
     def engine(self) -> str | None:
-        """Who stepped the envs at last, as the log says: with `auto` the config does not; None if the log is silent."""
+        """The last engine in the log, because the config may say `auto`; None if the log does not name one."""
         try:
             found = _ROLLOUTS.findall((self.path / "log.txt").read_text(encoding="utf-8", errors="replace"))
         except OSError:
@@ -42,17 +42,21 @@ class RunRecord:
         return found[-1] if found else None
 
     def series(self, metric: str) -> Series:
-        """(step, value) wherever the metric was recorded."""
+        """(step, value) of each record that has the metric."""
         return [(int(record["step"]), record[metric]) for record in self.records if metric in record]
 
 
 def read_run(path: Path) -> RunRecord:
-    """Read a run directory; it may belong to a run that is still going on, or that was killed."""
+    """Read a run directory; the run may still be in progress, or may have been killed."""
     config_file, metrics_file = path / "config.yaml", path / "metrics.jsonl"
     if not path.is_dir():
-        raise RunDirectoryError(f"there is no folder {path}; give the folder that 'train' printed")
-    if not os.path.isfile(config_file):  # pathlib's raises where the folder may not be entered
-        raise RunDirectoryError(f"{path} holds no run (it has no config.yaml); give the folder that 'train' printed")
+        raise RunDirectoryError(
+            f"the directory {path} does not exist; pass the run directory that 'surefoot train' printed"
+        )
+    if not os.path.isfile(config_file):  # pathlib's raises if the directory is not accessible
+        raise RunDirectoryError(
+            f"{path} is not a run directory (it has no config.yaml); pass the one that 'surefoot train' printed"
+        )
     if not os.path.isfile(metrics_file):
         raise RunDirectoryError(f"{path} has no metrics.jsonl yet; {_why_not(path)}")
     try:
@@ -64,7 +68,7 @@ def read_run(path: Path) -> RunRecord:
 
 
 def _read_records(path: Path) -> list[Record]:
-    """A killed run may leave half a line, and a resumed one repeats steps: what was written last counts."""
+    """A killed run may leave an incomplete line, and a resumed run repeats steps: the last record of a step counts."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
@@ -80,23 +84,23 @@ def _read_records(path: Path) -> list[Record]:
             by_step.popitem()
         by_step[step] = record
     if not by_step:
-        raise RunDirectoryError(f"{path} holds no record yet; {_why_not(path.parent)}")
+        raise RunDirectoryError(f"{path} has no records yet; {_why_not(path.parent)}")
     return list(by_step.values())
 
 
 def _numbers(raw: dict[str, Any]) -> Record:
-    """Finite numbers only: what else a line holds cannot be drawn or judged."""
+    """Finite numbers only: other values cannot be plotted or checked."""
     return {name: value for name, value in raw.items() if isinstance(value, int | float) and math.isfinite(value)}
 
 
 def _why_not(path: Path) -> str:
     if lock_holder(path) is None:
-        return "the run ended before its first iteration did, log.txt says how"
-    return "wait for the first iteration to end"
+        return "the run ended before its first iteration finished; see log.txt for the cause"
+    return "wait for the first iteration to finish"
 
 
 def lock_holder(path: Path) -> str | None:
-    """The process that is using a run directory, as its lock tells; the kernel drops the lock of one that died."""
+    """The process that holds the lock of a run directory; the kernel releases the lock of a process that died."""
     try:
         with (path / "lock").open(encoding="utf-8") as lock:
             try:

@@ -1,4 +1,4 @@
-"""What can be wrong with a run beyond its alerts; each symptom is a function that finds it or does not."""
+"""Problems of a run beyond its alerts; each symptom is a function that returns a finding or None."""
 
 import json
 import statistics
@@ -13,7 +13,7 @@ from surefoot.telemetry.alerts import gentler_updates
 Symptom = Callable[[RunRecord, Config], Finding | None]
 
 _ENDS = 5
-"""Records that stand for the beginning, and for the end, of a run."""
+"""Number of records that represent the beginning, and the end, of a run."""
 _FEWEST = 20
 _LONG_EPISODE = 5_000
 _SLOW_ROLLOUT, _SLOW_LEARNING = 300.0, 50.0
@@ -22,7 +22,7 @@ _GROWTH, _GROWTH_MB = 1.5, 500.0
 
 
 def ended_in_nan(run: RunRecord, config: Config) -> Finding | None:
-    """NaN that going back to good weights did, or did not, mend."""
+    """NaN in updates, whether or not rollbacks fixed it."""
     rollbacks = run.series(names.ROLLBACKS)
     dumps = sorted(run.path.glob("nonfinite_step_*.json"))
     if not rollbacks and not dumps:
@@ -30,18 +30,18 @@ def ended_in_nan(run: RunRecord, config: Config) -> Finding | None:
     evidence = tuple(Evidence(names.ROLLBACKS, value, step) for step, value in rollbacks[-1:])
     tips = [f"lower optimizer.lr from {config.optimizer.lr:g} to about {config.optimizer.lr / 10:.1g}"]
     tips += [] if config.ppo.max_grad_norm else ["set ppo.max_grad_norm to 0.5"]
-    tips.append("look for log, sqrt, exp and division in modules of your own")
-    meaning = "updates were not finite, and the run went back to its last good weights"
+    tips.append("check your own modules for log, sqrt, exp and division")
+    meaning = "updates were not finite, and the run rolled back to its last good weights"
     if not dumps:
-        when = f"{len(rollbacks)} times, the last time at step {rollbacks[-1][0]:,}"
+        when = f"{len(rollbacks)} rollback{'s' * (len(rollbacks) > 1)}, the last one at step {rollbacks[-1][0]:,}"
         return Finding("rolled_back", "medium", "updates rolled back", meaning, evidence, when, tuple(tips))
     step, trouble = _dumped(dumps[-1].read_text(encoding="utf-8", errors="replace"))
-    tips.insert(0, f"read {dumps[-1].name}: which weights and which data are not finite or huge")
+    tips.insert(0, f"see {dumps[-1].name} for the weights and data that are not finite or very large")
     return Finding(
         "ended_in_nan",
         "high",
         "ended in NaN",
-        f"{meaning}, again and again, then ended: {trouble}",
+        f"{meaning} repeatedly before it ended with an error: {trouble}",
         evidence,
         f"ended at step {step:,}",
         tuple(tips),
@@ -49,13 +49,13 @@ def ended_in_nan(run: RunRecord, config: Config) -> Finding | None:
 
 
 def return_collapsed(run: RunRecord, config: Config) -> Finding | None:
-    """Most of what had been learned is lost again."""
+    """The return fell back by more than half of its improvement."""
     series = run.series(names.EPISODE_REWARD)
     if len(series) < _FEWEST:
         return None
     first, last = _median(series[:_ENDS]), _median(series[-_ENDS:])
     best_step, best = max(series[_ENDS:], key=lambda pair: pair[1])
-    # A gain that is small beside the numbers themselves may be noise, and so may its loss.
+    # An improvement that is small relative to the returns may be noise, and so may its loss.
     if best - first < 0.3 * (abs(best) + abs(first)) or best - last < 0.5 * (best - first):
         return None
     evidence = (
@@ -64,13 +64,13 @@ def return_collapsed(run: RunRecord, config: Config) -> Finding | None:
     )
     tips = [*gentler_updates(config)]
     if "lr" not in config.schedules:
-        tips.append("let the learning rate fall: set schedules.lr to linear")
-    tips.append("best.safetensors, if train.eval_every is set, still holds the best policy")
+        tips.append("set schedules.lr to linear to decay the learning rate")
+    tips.append("if train.eval_every is set, best.safetensors still contains the best policy")
     return Finding(
         "return_collapsed",
         "high",
         "return collapsed",
-        "the return has lost more than half of what it had gained",
+        "the mean return has lost more than half of its improvement",
         evidence,
         f"best at step {best_step:,}",
         tuple(tips),
@@ -78,7 +78,7 @@ def return_collapsed(run: RunRecord, config: Config) -> Finding | None:
 
 
 def no_episode_ends(run: RunRecord, config: Config) -> Finding | None:
-    """Without an end there is no return to look at, and nothing to compare."""
+    """Without finished episodes there are no returns."""
     step = int(run.records[-1]["step"])
     steps_each = step / config.rollout.num_envs
     if run.series(names.EPISODE_REWARD) or steps_each < _LONG_EPISODE:
@@ -87,15 +87,15 @@ def no_episode_ends(run: RunRecord, config: Config) -> Finding | None:
         "no_episode_ends",
         "medium",
         "no episode ever ends",
-        f"after {steps_each:,.0f} steps of each environment none has ended: there is no return to judge the policy by",
+        f"no episode has ended after {steps_each:,.0f} steps per environment, so there are no returns to compare",
         (Evidence(names.EPISODES, 0.0, step),),
         "in the whole run",
-        ("set env.max_episode_steps, such as 1000", "check that the environment ever sets terminated or truncated"),
+        ("set env.max_episode_steps, for example to 1000", "check that the environment sets terminated or truncated"),
     )
 
 
 def out_of_bounds(run: RunRecord, config: Config) -> Finding | None:
-    """Observations that their space forbids."""
+    """Observations outside the observation space."""
     series = [(step, value) for step, value in run.series(names.OBS_OUT_OF_BOUNDS) if value > 0]
     if not series:
         return None
@@ -104,18 +104,18 @@ def out_of_bounds(run: RunRecord, config: Config) -> Finding | None:
         "obs_out_of_bounds",
         "low",
         "observations out of bounds",
-        "the environment gives observations outside its own observation_space; nothing is clipped",
+        "the environment returns observations outside its observation_space; they are not clipped",
         (Evidence(names.OBS_OUT_OF_BOUNDS, most, step),),
         f"in {len(series)} records, first at step {series[0][0]:,}",
         (
-            "correct the bounds of the environment's observation_space",
-            *([] if config.normalize.obs else ["if the numbers are large, set normalize.obs to true"]),
+            "fix the bounds of the environment's observation_space",
+            *([] if config.normalize.obs else ["if the values are large, set normalize.obs to true"]),
         ),
     )
 
 
 def memory_short(run: RunRecord, config: Config) -> Finding | None:
-    """Little is left, or ever more is taken."""
+    """Little memory is left, or memory usage keeps growing."""
     left, taken = run.series(names.RAM_AVAILABLE), run.series(names.RAM)
     if not left or not taken:
         return None
@@ -128,21 +128,19 @@ def memory_short(run: RunRecord, config: Config) -> Finding | None:
     tips = []
     if grows:
         tips.append(
-            "look for what the environment or a hook keeps: a rollout's memory is allocated once and never grows"
+            "check the environment and hooks for memory leaks: rollout memory is allocated once and does not grow"
         )
     tips.append(f"lower rollout.num_steps from {rollout.num_steps} or rollout.num_envs from {rollout.num_envs}")
     tips.append(
-        f"set ppo.micro_batch_size to {max(1, config.ppo.batch_size // 4)}: same update, a quarter of its memory"
+        f"set ppo.micro_batch_size to {max(1, config.ppo.batch_size // 4)}: the same update in a quarter of the memory"
     )
     evidence = (Evidence(names.RAM_AVAILABLE, share, step), Evidence(names.RAM, late, taken[-1][0]))
-    what = (
-        f"memory has grown from {early:,.0f} to {late:,.0f} MB" if grows else "the machine has hardly any memory left"
-    )
+    what = f"memory usage grew from {early:,.0f} to {late:,.0f} MB" if grows else "the machine is almost out of memory"
     return Finding(
         "out_of_memory",
         "high" if share < _LITTLE_MEMORY else "medium",
-        "memory runs out",
-        f"{what}; a process that takes more than there is gets killed without a message",
+        "memory running out",
+        f"{what}; the system kills a process that exceeds the available memory, without a message",
         evidence,
         f"at step {step:,}",
         tuple(tips),
@@ -150,12 +148,12 @@ def memory_short(run: RunRecord, config: Config) -> Finding | None:
 
 
 def too_slow(run: RunRecord, config: Config) -> Finding | None:
-    """One phase takes nearly all the time, and is slow in itself."""
+    """One phase takes most of the time and is slow in absolute terms."""
     rollout_rate, learn_rate = run.series(names.ROLLOUT_STEPS_PER_SECOND), run.series(names.LEARN_STEPS_PER_SECOND)
     if len(rollout_rate) < _ENDS or len(learn_rate) < _ENDS:
         return None
     rollout, learn, step = _median(rollout_rate), _median(learn_rate), rollout_rate[-1][0]
-    rollout_share = learn / (rollout + learn)  # of the time, which is one over the rate
+    rollout_share = learn / (rollout + learn)  # of the time, which is the inverse of the rate
     if rollout_share >= 0.7 and rollout < _SLOW_ROLLOUT:
         tips = _faster_rollout(run.engine or config.rollout.engine.kind, config.rollout.num_envs)
         slow = (names.ROLLOUT_STEPS_PER_SECOND, rollout, "stepping the environments", rollout_share)
@@ -188,10 +186,10 @@ SYMPTOMS: dict[str, Symptom] = {
 
 def _faster_rollout(engine: str, num_envs: int) -> list[str]:
     tips = []
-    if engine == "local":  # the native engine is parallel already
-        tips.append("step the environments in parallel: set rollout.engine to processes")
+    if engine == "local":  # the native engine is already parallel
+        tips.append("set rollout.engine to processes to step the environments in parallel")
     if num_envs < 8:
-        tips.append(f"more environments side by side: raise rollout.num_envs from {num_envs} to 8")
+        tips.append(f"raise rollout.num_envs from {num_envs} to 8 for more parallel environments")
     return [*tips, "profile the environment's step: it takes most of the time"]
 
 
@@ -200,7 +198,7 @@ def _faster_learning(config: Config) -> list[str]:
     tips = []
     if ppo.epochs > 4:
         tips.append(f"lower ppo.epochs from {ppo.epochs} to 4")
-    tips.append(f"raise ppo.batch_size from {ppo.batch_size} to {4 * ppo.batch_size}: fewer, larger steps")
+    tips.append(f"raise ppo.batch_size from {ppo.batch_size} to {4 * ppo.batch_size}: fewer, larger gradient steps")
     return [*tips, "set train.threads to the number of cores if the network is large"]
 
 
@@ -209,9 +207,9 @@ def _median(series: Series) -> float:
 
 
 def _dumped(text: str) -> tuple[int, str]:
-    """Step and trouble of a dump; one that is damaged still says that there was one."""
+    """Step and error of a dump; a damaged dump still counts as a dump."""
     try:
         content = json.loads(text)
         return int(content["step"]), str(content["trouble"])
     except (ValueError, KeyError, TypeError):
-        return 0, "its dump cannot be read"
+        return 0, "the dump cannot be read"

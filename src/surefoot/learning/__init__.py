@@ -1,1 +1,1 @@
-"""Learning from a rollout: advantages, losses, the learner, normalizers, schedules, the optimizer."""
+"""Learning from rollouts: estimators, losses, the learner, normalizers, schedules and the optimizer."""

@@ -12,7 +12,7 @@ from surefoot.native.kernels import kernels
 MOMENTS = ("exp_avg", "exp_avg_sq")
 adam: Any = adam_module.adam
 _FUSED = {"adam": getattr(torch, "_fused_adam_", None), "adamw": getattr(torch, "_fused_adamw_", None)}
-"""What torch's optimizers call. They are private: where a version of torch lacks them, the public function is used."""
+"""The private kernels of torch's optimizers; if a version of torch lacks them, the public function is used."""
 
 
 class Adam:
@@ -28,11 +28,11 @@ class Adam:
         self._constants |= {"amsgrad": False, "maximize": False}
 
     def step(self, gradient: Tensor, lr: float, skipped: Tensor) -> None:
-        """One step; where `skipped` is 1, weights, moments and count stay as they are."""
+        """One step; if `skipped` is 1, weights, moments and count are unchanged."""
         moments = [[self.moments[kind]] for kind in MOMENTS]
         if self._fused is not None and kernels() is not None:
             self.count += 1 - skipped
-            # `found_inf` is the kernel's own switch, so that nobody has to wait for the value of `skipped`.
+            # `found_inf` is the kernel's built-in switch, which avoids a device sync on `skipped`.
             counts = [self.count]
             self._fused(
                 [self._parameters], [gradient], *moments, [], counts, lr=lr, found_inf=skipped, **self._constants

@@ -14,7 +14,7 @@ from surefoot.policies.networks import MLP
 from surefoot.policies.policy import Policy
 
 SMALL_WORK = 10_000_000
-"""Torch's parameters times samples of a minibatch below which a single thread is fastest."""
+"""Parameters times samples of a minibatch below which a single PyTorch thread is fastest."""
 
 
 def _alone(tensor: Tensor) -> Tensor:
@@ -23,14 +23,14 @@ def _alone(tensor: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Execution:
-    """Thread counts hold inside `collecting` and `learning` only: several runs in one process do not disturb others."""
+    """Thread counts apply only inside `collecting` and `learning`, so that several runs can share a process."""
 
     threads: int = 1
-    """Of the core's kernels while learning."""
+    """Threads of the core's kernels while learning."""
     torch_threads: int = 1
-    """Of torch while learning."""
+    """PyTorch threads while learning."""
     collecting_threads: int = 1
-    """Of torch while collecting: one where environments keep the cores busy."""
+    """PyTorch threads while collecting: one if environments keep the cores busy."""
     reduce: Callable[[Tensor], Tensor] = _alone
     """Sums a gradient over all processes that learn together."""
 
@@ -53,14 +53,14 @@ class Execution:
 
 
 def execution_of(config: Config, policy: Policy, keeps_cores_busy: bool) -> Execution:
-    """As many threads as the config says, or one per core, as far as there is work for them."""
+    """The configured number of threads, or one per core, limited by the amount of work."""
     most = config.train.threads or available_cores()
     torch_threads = learning_threads(policy, config.ppo, most)
     return Execution(most, torch_threads, 1 if keeps_cores_busy else torch_threads)
 
 
 def learning_threads(policy: Policy, ppo: PPOConfig, most: int) -> int:
-    """Torch's threads: one where the core does the work or there is little of it, else as many as allowed."""
+    """PyTorch threads: one if the core does the work or there is little of it, else the maximum."""
     samples = min(ppo.batch_size, ppo.micro_batch_size or ppo.batch_size)
     in_core = [part for part in policy.modules() if isinstance(part, MLP) and part.learns_in_core(samples)]
     num_parameters = _size(policy) - sum(map(_size, in_core))

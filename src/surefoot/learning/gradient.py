@@ -1,4 +1,4 @@
-"""The gradient step: sum micro-batches, run the chain of transforms, then Adam; a bad gradient is skipped."""
+"""The gradient step: sum micro-batches, apply the transforms, then Adam; non-finite gradients are skipped."""
 
 from collections.abc import Callable
 from typing import Any
@@ -57,7 +57,7 @@ class GradientStep:
 
     @torch.no_grad()
     def step(self, knobs: Knobs) -> dict[str, Tensor]:
-        """Transform, clip, step and forget the gradient; `skipped` is 1 if it was not finite."""
+        """Transform, clip, step and reset the gradient; `skipped` is 1 if it was not finite."""
         gradient = self._reduce(self._gradient)  # the sum over all processes
         watched: dict[str, Tensor] = {}
         for name, transform in self.transforms.items():
@@ -70,7 +70,7 @@ class GradientStep:
         return watched | {"grad_norm": self._clip.norm, "skipped": skipped}
 
     def state(self) -> dict[str, Any]:
-        """Step count, moments by parameter name, states of the transforms; nothing that the config decides."""
+        """Step count, moments by parameter name and states of the transforms, without settings of the config."""
         states = {name: state for name, transform in self.transforms.items() if (state := transform.state())}
         if not self._adam.count:
             return {"adam": {}, "transforms": states}
@@ -84,18 +84,18 @@ class GradientStep:
         return {"adam": {"step": self._adam.count.clone(), **moments}, "transforms": states}
 
     def check_state(self, state: dict[str, Any]) -> None:
-        """Refuse moments of another network before anything is changed."""
+        """Reject moments of a different network before anything is changed."""
         ours = {name: parameter.shape for name, parameter in self._named.items()}
         for kind in MOMENTS:
             theirs = {name: moment.shape for name, moment in state["adam"][kind].items()} if state["adam"] else ours
             if theirs != ours:
                 odd = sorted(name for name in theirs | ours if theirs.get(name) != ours.get(name))
                 raise CheckpointMismatchError(
-                    f"the checkpoint's optimizer belongs to another network; it differs at {', '.join(odd)}"
+                    f"the optimizer state of the checkpoint belongs to another network; it differs in {', '.join(odd)}"
                 )
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """From a checkpoint; hyperparameters stay those of the config."""
+        """Restore the state from a checkpoint; hyperparameters come from the config."""
         saved = state["adam"]
         self._adam.count.copy_(saved["step"] if saved else torch.zeros(()))
         for kind, moment in self._adam.moments.items():

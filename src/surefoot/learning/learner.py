@@ -18,7 +18,7 @@ from surefoot.rollout.samples import pieces, samples_of
 
 
 class Learner:
-    """Improves a policy from rollouts; `update` counts them and keys the shuffles."""
+    """Improves a policy from rollouts; `update` counts them and seeds the shuffles."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Learner:
 
     # tour: learn
     def learn(self, rollout: Rollout, targets: Targets, knobs: Knobs) -> Learned:
-        """Epochs until the budget or the KL divergence says stop; numbers leave the device once per epoch at most."""
+        """Run all epochs, or fewer if the KL divergence exceeds its target; at most one device sync per epoch."""
         config, samples, watch = self._ppo, samples_of(rollout, targets, self._ppo), Watch()
         if self._return_stats == "current":
             self.policy.critic.absorb(samples.batch.returns)
@@ -47,13 +47,13 @@ class Learner:
                 break
         if self._return_stats == "previous":
             self.policy.critic.absorb(samples.batch.returns)
-        # Only now: until here the policy saw the statistics that it acted with (S10).
+        # Only now: until here the policy uses the statistics that it acted with (S10).
         metrics = targets.metrics | absorb_obs(self.policy, samples.batch, rollout)
         self.update += 1
         return watch.summary(samples, self.policy, knobs, metrics | memory_metrics(rollout, samples, self.policy))
 
     def _step(self, minibatch: Batch, knobs: Knobs) -> Watched:
-        """One gradient step. Micro-batches weigh by their share, so that they add up to the one large batch (S9)."""
+        """One gradient step. Micro-batches are weighted by size, so that they add up to the full minibatch (S9)."""
         if self._ppo.advantage_norm == "minibatch":
             minibatch = replace(minibatch, advantage=normalized(minibatch.advantage))
         seen = []

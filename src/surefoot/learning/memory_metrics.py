@@ -1,4 +1,4 @@
-"""What a policy's memory looks like from outside: how large its states are, and how well sequences fill."""
+"""Metrics of recurrent policies: magnitude of the states, and padding of sequences."""
 
 from surefoot.core.records import Rollout
 from surefoot.policies.policy import Policy
@@ -7,7 +7,7 @@ from surefoot.telemetry import names
 
 
 def memory_metrics(rollout: Rollout, samples: Samples, policy: Policy) -> dict[str, float]:
-    """Norm, mean and std of every part of the states that sequences began with; nothing without memory."""
+    """Norm, mean and std of every part of the initial states of sequences; empty without memory."""
     if not rollout.state:
         return {}
     metrics = {names.PADDING: samples.padding}

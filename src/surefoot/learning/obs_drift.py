@@ -1,4 +1,4 @@
-"""Observation statistics move on after every update; how far says whether the inputs of the policy hold still."""
+"""Drift of the observation statistics, which change after every update."""
 
 from collections.abc import Mapping
 
@@ -14,10 +14,10 @@ from surefoot.telemetry import names
 
 @torch.no_grad()
 def absorb_obs(policy: Policy, batch: Batch, rollout: Rollout) -> dict[str, float]:
-    """Merge a rollout's observations into the policy's statistics; how far they moved, in standard deviations.
+    """Merge the observations of a rollout into the policy's statistics; returns the drift in standard deviations.
 
-    `within` is the distance between the means of the rollout's first and second half, `across` that between the
-    policy's means before and after; both root mean square over the elements. The first rollout moves from nowhere.
+    `within` is the distance between the means of the first and second half of the rollout, `across` that between the
+    policy's means before and after; both are root mean squares over the elements. The first rollout has no `across`.
     """
     normalizers = policy.obs_normalizers()
     is_first = any(normalizer.count == 0 for normalizer in normalizers.values())

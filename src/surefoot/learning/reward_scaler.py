@@ -1,4 +1,4 @@
-"""Rewards divided by the standard deviation of the discounted return, so that values have a size nets like."""
+"""Scales rewards by the standard deviation of the discounted return, so that values are on the scale of 1."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _EPSILON = 1e-8
 
 
 def discounted_sums(rewards: Tensor, ended: Tensor, carried: Tensor, gamma: float) -> Tensor:
-    """R_t = gamma R_{t-1} + r_t `[T, N]`, begun at `carried` and from zero after a step that ended an episode."""
+    """R_t = gamma R_{t-1} + r_t `[T, N]`, starting at `carried`, and at zero after the end of an episode."""
     sums = torch.empty_like(rewards)
     for t in range(len(rewards)):
         sums[t] = carried = gamma * carried + rewards[t]
@@ -21,7 +21,7 @@ def discounted_sums(rewards: Tensor, ended: Tensor, carried: Tensor, gamma: floa
 
 
 class RewardScaler:
-    """Statistics are merged once a rollout and include it."""
+    """Statistics are updated once per rollout, before it is scaled."""
 
     def __init__(self, num_rows: int, gamma: float, clip: float) -> None:
         self._gamma, self._clip = gamma, clip
@@ -30,7 +30,7 @@ class RewardScaler:
         self._moments = Moments(zero, zero, zero)
 
     def scale(self, rollout: Rollout) -> Tensor:
-        """Scaled rewards `[T, N]`; the bootstrap is added to them later, so it is never scaled or clipped twice."""
+        """Scaled rewards `[T, N]`; the bootstrap value is added later, so it is never scaled or clipped twice."""
         ended = rollout.terminated | rollout.truncated
         rewards = torch.where(rollout.valid, rollout.reward, 0)
         sums = discounted_sums(rewards, ended, self._carried, self._gamma)
@@ -50,7 +50,7 @@ class RewardScaler:
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """From a checkpoint; with another number of rows the running sums start anew."""
+        """Restore from a checkpoint; with a different number of rows the running sums restart at zero."""
         if len(state["carried"]) == len(self._carried):
             self._carried = state["carried"].clone()
         self._moments = Moments(state["count"], state["mean"], state["var"])

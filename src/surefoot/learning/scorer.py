@@ -1,4 +1,4 @@
-"""The score of a rollout: scaled rewards, the estimator's targets, normalized advantages."""
+"""Scores a rollout: scales rewards, estimates the targets, and normalizes advantages."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,14 +12,14 @@ from surefoot.policies.critics import Critic
 
 
 class Scorer:
-    """Owns the estimator and, if rewards are scaled, the reward statistics."""
+    """Owns the estimator and the reward statistics, if rewards are scaled."""
 
     def __init__(self, ppo: PPOConfig, reward_scaler: RewardScaler | None = None) -> None:
         self._norm, self._scaler = ppo.advantage_norm, reward_scaler
         self.estimator: Estimator = estimators[ppo.estimator.kind](ppo.estimator, ppo)
 
     def score(self, rollout: Rollout, critic: Critic) -> Targets:
-        """The estimator's targets; advantages are normalized over the rollout unless the config says differently."""
+        """The estimator's targets; advantages are normalized over the rollout if `ppo.advantage_norm` is `rollout`."""
         if self._scaler is not None:
             rollout = replace(rollout, reward=self._scaler.scale(rollout))
         targets = self.estimator.estimate(rollout, critic)

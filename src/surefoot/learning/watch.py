@@ -1,4 +1,4 @@
-"""Collects what an update measures, minibatch by minibatch, and makes plain numbers of it at the end."""
+"""Collects the measurements of an update per minibatch and summarizes them at the end."""
 
 from collections.abc import Sequence
 
@@ -14,21 +14,21 @@ POLICY_LOSS, VALUE_LOSS, ENTROPY_LOSS = "surrogate/loss", "value/loss", "entropy
 KL, CLIP_FRACTION = "surrogate/approx_kl", "surrogate/clip_fraction"
 GRAD_NORM, SKIPPED = "grad_norm", "skipped"
 _NAMED = (POLICY_LOSS, VALUE_LOSS, ENTROPY_LOSS, KL, CLIP_FRACTION, GRAD_NORM, SKIPPED)
-"""What has a place of its own in `Learned`; the rest goes to its metrics."""
+"""Measurements with a field in `Learned`; all others go to its metrics."""
 _STD_SAMPLES = 256
 
 Watched = dict[str, Tensor]
 
 
 def combined(parts: Sequence[tuple[float, Watched]]) -> Watched:
-    """Of the micro-batches of a minibatch, each with its share of the samples."""
+    """Mean over the micro-batches of a minibatch, weighted by size."""
     if len(parts) == 1:
         return parts[0][1]
     return {name: torch.stack([share * watched[name] for share, watched in parts]).sum() for name in parts[0][1]}
 
 
 class Watch:
-    """One row per minibatch, weighted by its share of the samples, in one table per epoch; on the device."""
+    """One row per minibatch, weighted by size, in one table per epoch; kept on the device."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
@@ -36,21 +36,21 @@ class Watch:
         self._epochs: list[Tensor] = []
 
     def add(self, watched: Watched, share: float) -> None:
-        """One more minibatch."""
+        """Add a minibatch."""
         self._names = self._names or list(watched)
         self._rows.append(torch.stack(list(watched.values())) * share)
 
     def end_epoch(self) -> None:
-        """All minibatches of an epoch have been added."""
+        """Finish an epoch."""
         self._epochs.append(torch.stack(self._rows))
         self._rows = []
 
     def kl(self) -> Tensor:
-        """Of the last epoch, over all its samples."""
+        """The KL divergence over all samples of the last epoch."""
         return self._epochs[-1][:, self._names.index(KL)].sum()
 
     def summary(self, samples: Samples, policy: Policy, knobs: Knobs, metrics: dict[str, float]) -> Learned:
-        """Means over the epochs; but the KL divergence of the last one, which is where the policy ended up."""
+        """Means over the epochs, except the KL divergence, which is that of the last epoch."""
         batch = samples.batch
         means = torch.stack([rows.sum(0) for rows in self._epochs]).mean(0).tolist()
         named = dict(zip(self._names, means, strict=True))
@@ -78,14 +78,14 @@ class Watch:
 
 
 def _value_error(batch: Batch) -> float:
-    """Unlike explained variance it stays small where returns hardly differ and the values are nearly right."""
+    """Unlike explained variance, it stays small if returns hardly vary and the values are nearly correct."""
     error = (batch.returns - batch.value).std(correction=0)
     return float(error / batch.returns.square().mean().sqrt())
 
 
 @torch.no_grad()
 def _mean_std(samples: Samples, policy: Policy) -> float | None:
-    """Over some samples: mostly the std is the same for all, and another pass over the whole batch would cost time."""
+    """Mean std over some samples: it is usually the same for all, and a pass over the whole batch would be slow."""
     some = next(samples.minibatches(_STD_SAMPLES))
     output = policy(*some.inputs)
     std = output.distribution.mean_std()

@@ -1,4 +1,4 @@
-"""The compiled core, and the library of MuJoCo that it needs loaded first."""
+"""Loads the compiled core, and first the MuJoCo library that it depends on."""
 
 import ctypes
 import importlib.util
@@ -17,7 +17,7 @@ from surefoot.core.errors import NativeError
 if TYPE_CHECKING:
     from surefoot.native import _core
 
-    # Types for those above, who ask `core()` for the real ones.
+    # Types for annotations; `core()` returns the real ones.
     Engine = _core.Engine
     NonFinite = _core.NonFinite
     Policy = _core.Policy
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float32]
 Arrays = dict[str, NDArray[Any]]
-"""By name, for passes that take and fill many."""
+"""Arrays by name, for functions with many inputs and outputs."""
 
 
 def template_folder() -> Path:
@@ -35,7 +35,7 @@ def template_folder() -> Path:
 
 
 class Core(Protocol):
-    """What the compiled module has; mypy compares it with the stub."""
+    """The compiled module; mypy compares it with the stub."""
 
     @property
     def __file__(self) -> str | None: ...
@@ -83,14 +83,14 @@ class Core(Protocol):
 
 @cache
 def core() -> Core:
-    """The module `_core`; loaded when it is first asked for, because not every run needs it."""
+    """The module `_core`; loaded on first use, because not every run needs it."""
     _load_mujoco()
     elsewhere = os.environ.get("SUREFOOT_NATIVE")  # a build under development
     try:
         module = _load_from(Path(elsewhere)) if elsewhere else _load()
     except ImportError as error:
         raise NativeError(
-            f"the native core is not there ({error}); install Surefoot with 'pip install .', which compiles it, or set"
+            f"the native core cannot be imported ({error}); compile and install Surefoot with 'pip install .', or set"
             " rollout.engine to local"
         ) from error
     _check_mujoco(module)
@@ -104,7 +104,7 @@ def _load() -> Core:
 
 
 def _load_mujoco() -> None:
-    """By path, from the installed package: the core names its library but not where it is."""
+    """Load the library by its path in the installed package: the core knows its name but not its path."""
     spec = importlib.util.find_spec("mujoco")
     folders = [] if spec is None else list(spec.submodule_search_locations or [])
     libraries = [path for folder in folders for path in sorted(Path(folder).glob("libmujoco.*"))]
@@ -122,8 +122,8 @@ def _check_mujoco(module: Core) -> None:
     built, loaded = module.mujoco_versions()
     if built != loaded:
         raise NativeError(
-            f"the native core was built with MuJoCo {built} and cannot run with {loaded}; install Surefoot again, with"
-            " the MuJoCo it requires, or set rollout.engine to local"
+            f"the native core was built with MuJoCo {built} and cannot run with {loaded}; reinstall Surefoot with the"
+            " MuJoCo version it requires, or set rollout.engine to local"
         )
 
 

@@ -1,4 +1,4 @@
-"""The core for learning, which can do without it: where it is missing, torch computes the same, only slower."""
+"""The core's kernels for learning; without the core, PyTorch computes the same results more slowly."""
 
 import os
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ _num_threads = 1
 
 
 def kernels() -> Core | None:
-    """The core, if it is there and wanted."""
+    """The core, if it is available and enabled."""
     return None if _is_readable_only else core_or_none()
 
 
 @contextmanager
 def readable_only() -> Iterator[None]:
-    """Torch alone inside: what the kernels are held to."""
+    """Use only PyTorch inside the context: the reference of the kernels."""
     global _is_readable_only
     before, _is_readable_only = _is_readable_only, True
     try:
@@ -33,30 +33,30 @@ def readable_only() -> Iterator[None]:
 
 
 def set_kernel_threads(count: int) -> None:
-    """How many threads kernels may take, as torch has it for its own."""
+    """Set the number of threads of the kernels, like `torch.set_num_threads`."""
     global _num_threads
     _num_threads = count
 
 
 def kernel_thread_count() -> int:
-    """How many threads kernels may take now."""
+    """The number of threads of the kernels."""
     return _num_threads
 
 
 def kernel_threads() -> "Threads":
-    """What kernels run on."""
+    """The thread pool of the kernels."""
     return _threads(_num_threads, os.getpid())
 
 
 @cache
 def _threads(count: int, process: int) -> "Threads":
-    """A fork has none of its parent's threads, so it makes its own; the parent's cannot be let go there."""
+    """A forked process has none of its parent's threads, so it creates a new pool and leaks the old one."""
     return core().Threads(count)
 
 
 @cache
 def core_or_none() -> Core | None:
-    """The core, if it is there."""
+    """The core, if it is available."""
     try:
         return core()
     except NativeError:

@@ -1,1 +1,1 @@
-"""A policy is encoders -> (memory) -> a distribution head and a critic; each kind is a folder of one-file variants."""
+"""A policy is encoders -> (memory) -> a distribution head and a critic; each has a directory with a file per kind."""

@@ -1,4 +1,4 @@
-"""What a caller of `predict` gives beside the observation, checked and brought to the form that policies take."""
+"""Validates and converts the arguments of `predict` other than the observation."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from surefoot.policies.policy import Policy
 
 
 def as_state(given: Any, policy: Policy, rows: int) -> State:
-    """What rows remember: at the start of an episode if nothing is given, else what `predict` gave last."""
+    """The recurrent state: the initial one if None is given, else the one that `predict` returned last."""
     fresh = policy.initial_state(rows)
     if given is None:
         return fresh
@@ -22,24 +22,26 @@ def as_state(given: Any, policy: Policy, rows: int) -> State:
     except (TypeError, ValueError, RuntimeError):
         parts = (torch.empty(0),) * (len(fresh) + 1)
     if [(part.shape, part.dtype) for part in parts] != [(part.shape, part.dtype) for part in fresh]:
-        raise PolicyError(f"the state is not one of {rows} rows of this policy; pass what predict gave last, or None")
+        raise PolicyError(
+            f"the state does not fit {rows} rows of this policy; pass the state that predict returned last, or None"
+        )
     return parts
 
 
 def as_starts(given: Any, rows: int) -> Tensor:
-    """Where an episode begins: one flag for all rows or one for each; none if nothing is given."""
+    """Episode starts: one flag for all rows or one per row; all False if None is given."""
     flags = np.asarray(False if given is None else given)
     if flags.shape not in ((), (1,), (rows,)):
-        raise PolicyError(f"episode_start must be one flag, or one for each of the {rows} rows, not {flags.shape}")
+        raise PolicyError(f"episode_start must be one flag, or one per row ({rows}), not shape {flags.shape}")
     return torch.from_numpy(np.array(np.broadcast_to(flags, rows), dtype=bool))
 
 
 def as_mask(given: Any, spec: ArraySpec, rows: int) -> Tensor | None:
-    """The actions that are allowed, `[rows, choices]`."""
+    """The allowed actions, `[rows, choices]`."""
     if given is None:
         return None
     choices = sum(spec.sizes) if spec.sizes else spec.size
     mask = np.asarray(given)
     if mask.size != rows * choices:
-        raise PolicyError(f"action_mask must have {choices} flags for each of the {rows} rows, not shape {mask.shape}")
+        raise PolicyError(f"action_mask must have {choices} flags per row for {rows} rows, not shape {mask.shape}")
     return torch.from_numpy(mask.reshape(rows, choices).astype(bool))

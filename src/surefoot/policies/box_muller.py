@@ -1,4 +1,4 @@
-"""Uniform to normal noise."""
+"""Converts uniform to normal noise."""
 
 import math
 
@@ -7,9 +7,9 @@ from torch import Tensor
 
 
 def box_muller(uniforms: Tensor) -> Tensor:
-    """Standard normals `[..., n]` from uniforms `[..., n]` in [0, 1), n even: neighbors make a pair.
+    """Standard normals `[..., n]` from uniforms `[..., n]` in [0, 1), n even: neighbors form a pair.
 
-    Computed in float64 and rounded once, so that another implementation of log and cos gives the same float32.
+    Computed in float64 and rounded once, so that other implementations of log and cos give the same float32.
     """
     pairs = uniforms.double().unflatten(-1, (-1, 2))
     radius = (-2 * torch.log1p(-pairs[..., 0])).sqrt()

@@ -1,4 +1,4 @@
-"""Tensors on their way to the core."""
+"""Passes tensors to the core."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,10 +8,10 @@ from torch import Tensor
 
 
 def is_plain(tensor: Tensor) -> bool:
-    """Whether the core can read and write a tensor's memory as it is."""
+    """Whether the core can access the memory of a tensor directly."""
     return tensor.dtype == torch.float32 and tensor.is_cpu and tensor.is_contiguous()
 
 
 def arrays(tensors: Sequence[Tensor]) -> list[Any]:
-    """Their memory; gradients do not follow."""
+    """Numpy views of tensors, without gradients."""
     return [tensor.detach().numpy() for tensor in tensors]

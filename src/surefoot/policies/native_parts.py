@@ -1,7 +1,7 @@
 """How the parts of a policy describe themselves to the native core.
 
-A part has a method `native(plan)` that gives its kind, its settings and the names of its tensors, in its own file. Only
-a method that the exact class defines counts: a subclass may compute something else, and then only torch knows what.
+A part has a method `native(plan)` that returns its kind, settings and tensor names. Only a method that the exact class
+defines counts: a subclass may compute something else, which only PyTorch can run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,15 +13,15 @@ from torch import nn
 from surefoot.core.config import Activation
 
 Plain = dict[str, Any]
-"""What the core is told: strings, numbers, flags, lists of numbers, lists of strings."""
+"""Description for the core: strings, numbers, flags, lists of numbers, lists of strings."""
 
 
 class UnknownToCoreError(Exception):
-    """The core does not know this; the message says what, in one line."""
+    """The core does not support a part; the message names it in one line."""
 
 
 class PlanBuilder:
-    """What parts ask for while they describe themselves."""
+    """Helpers for parts that describe themselves."""
 
     def __init__(self, policy: nn.Module, activation: Activation, kinds: Mapping[str, Sequence[str]]) -> None:
         self.activation = activation
@@ -29,11 +29,11 @@ class PlanBuilder:
         self._kinds = kinds
 
     def name(self, module: nn.Module) -> str:
-        """The name of a module inside the policy; its tensors' names begin with it."""
+        """The name of a module inside the policy, which is the prefix of its tensor names."""
         return self._names[module]
 
     def part(self, role: str, module: nn.Module) -> Any:
-        """What a part says of itself; if it says a kind, the core must know it."""
+        """The description of a part; the core must support its kind."""
         describe = vars(type(module)).get("native")
         if describe is None or "forward" in vars(module):
             raise unknown(role, module)
@@ -43,7 +43,7 @@ class PlanBuilder:
         return described
 
     def torch_module(self, role: str, module: nn.Module, kind: type[nn.Module]) -> str:
-        """The name of one of torch's own modules, which must be exactly of that kind."""
+        """The name of a PyTorch module, which must be exactly of that class."""
         if type(module) is not kind or "forward" in vars(module):
             raise unknown(role, module)
         return self.name(module)
@@ -52,20 +52,20 @@ class PlanBuilder:
         """The name of a linear layer with a bias."""
         name = self.torch_module("layer", layer, nn.Linear)
         if layer.bias is None:
-            raise UnknownToCoreError(f"the native core takes layers with a bias; {name} has none")
+            raise UnknownToCoreError(f"the native core supports only layers with a bias; {name} has none")
         return name
 
 
 def unknown(role: str, module: object) -> UnknownToCoreError:
-    """The error for a part that only torch can compute."""
-    return UnknownToCoreError(f"the native core does not know the {role} {type(module).__name__}")
+    """The error for a part that only PyTorch can compute."""
+    return UnknownToCoreError(f"the {role} {type(module).__name__} has no native implementation")
 
 
 def require_plain_modules(policy: nn.Module) -> None:
-    """The core runs no hooks, and reads weights where they are."""
+    """Reject forward hooks, and weights that the core cannot read directly."""
     for name, module in policy.named_modules():
         if module._forward_hooks or module._forward_pre_hooks:
-            raise UnknownToCoreError(f"the native core does not run the forward hooks of {name or 'the policy'}")
+            raise UnknownToCoreError(f"the native core does not support the forward hooks of {name or 'the policy'}")
     for name, tensor in policy.named_parameters():
         if tensor.dtype != torch.float32 or tensor.device.type != "cpu" or not tensor.is_contiguous():
-            raise UnknownToCoreError(f"the native core takes contiguous float32 on the CPU, which {name} is not")
+            raise UnknownToCoreError(f"the native core supports only contiguous float32 tensors on the CPU, not {name}")

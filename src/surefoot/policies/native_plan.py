@@ -1,4 +1,4 @@
-"""An actor-critic as the native core is told of it; what each part says of itself is in the part's own file."""
+"""The description of an actor-critic for the native core; each part describes itself in its own file."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -14,14 +14,14 @@ from surefoot.policies.policy import ActorCritic
 
 @dataclass(frozen=True)
 class NativePlan:
-    """A plan the core can run."""
+    """A plan that the core can run."""
 
     plain: Plain
-    """What the core's `Policy` is built from."""
+    """The argument of the core's `Policy`."""
 
 
 def plan_policy(policy: nn.Module) -> NativePlan | str:
-    """The plan of a policy, or in one line why the core does not know it."""
+    """The plan of a policy, or one line that explains why the core cannot run it."""
     try:
         return NativePlan(_plan(policy))
     except UnknownToCoreError as reason:
@@ -29,7 +29,7 @@ def plan_policy(policy: nn.Module) -> NativePlan | str:
 
 
 def native_tensors(policy: ActorCritic) -> dict[str, NDArray[np.float32]]:
-    """What the core needs of a planned policy, by name: views of the learner's own tensors."""
+    """The tensors of a planned policy by name: views of the learner's tensors."""
     buffers = {
         f"{name}.{buffer}": getattr(module, buffer)
         for name, module in policy.named_modules()
@@ -41,7 +41,7 @@ def native_tensors(policy: ActorCritic) -> dict[str, NDArray[np.float32]]:
 
 @cache
 def _known_kinds() -> dict[str, list[str]]:
-    """The kinds of distributions, memories and critics that the core has."""
+    """The kinds of distributions, memories and critics that the core supports."""
     core = core_or_none()
     return {} if core is None else core.part_kinds()
 
@@ -52,7 +52,7 @@ def _plan(policy: nn.Module) -> Plain:
     config = policy._config
     require_plain_modules(policy)
     if config.precision != "float32":
-        raise UnknownToCoreError(f"the native core does not compute in {config.precision}")
+        raise UnknownToCoreError(f"the native core does not support policy.precision {config.precision}")
     if policy.critic.prediction_shape is not None:
         raise UnknownToCoreError(
             f"the native core does not store predictions of the critic {type(policy.critic).__name__}"
@@ -67,7 +67,7 @@ def _plan(policy: nn.Module) -> Plain:
         "head": builder.part("distribution", policy.head),
         "value": builder.part("critic", policy.critic),
     }
-    if plan["actor"]["takes_actor_memory"]:  # only a critic branches off
+    if plan["actor"]["takes_actor_memory"]:  # only a critic can share the actor's memory
         raise unknown("body", policy.actor_body)
     if policy.critic_body is not None:
         plan["critic"] = _plan_body(policy.critic_body, obs, builder)

@@ -22,7 +22,7 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 
 class MLP(nn.Module):
-    """Linear layers, each followed by the activation; where they learn, in one pass of the core."""
+    """Linear layers, each followed by the activation; during learning, computed in one pass of the core."""
 
     def __init__(self, input_size: int, hidden: Sequence[int], activation: Activation) -> None:
         super().__init__()
@@ -40,14 +40,14 @@ class MLP(nn.Module):
         return features
 
     def learns_in_core(self, samples: int) -> bool:
-        """Whether minibatches of so many samples leave nothing to torch's threads."""
+        """Whether minibatches of this size run in the core, so that PyTorch's threads are not needed."""
         return suits_the_core(samples, self._weights_and_biases(), self._activation)
 
     def native(self, plan: PlanBuilder) -> list[str]:
         """The names of the layers."""
         if self._activation != plan.activation:
             raise UnknownToCoreError(
-                f"the native core knows one activation for all networks; {plan.name(self)} has another"
+                f"the native core supports one activation for all networks; {plan.name(self)} has another"
             )
         return [plan.linear(layer) for layer in self.layers]
 

@@ -1,4 +1,4 @@
-"""Running normalization whose statistics are frozen until they are told to absorb new samples (S10)."""
+"""Running normalization whose statistics change only when new samples are absorbed explicitly (S10)."""
 
 import math
 
@@ -12,7 +12,7 @@ _EPSILON = 1e-8
 
 
 class RunningNormalizer(nn.Module):
-    """(x - mean) / std with the moments of everything absorbed so far; mean 0 and std 1 before that."""
+    """(x - mean) / std with the moments of all absorbed samples; initially mean 0 and std 1."""
 
     count: Tensor
     mean: Tensor
@@ -20,7 +20,7 @@ class RunningNormalizer(nn.Module):
     shift: Tensor
     scale: Tensor
     native_buffers = ("shift", "scale")
-    """What the native core reads besides parameters."""
+    """Buffers that the native core reads in addition to parameters."""
 
     def __init__(self, shape: tuple[int, ...] = (), clip: float | None = None) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class RunningNormalizer(nn.Module):
         self.register_buffer("count", torch.zeros((), dtype=torch.float64))
         self.register_buffer("mean", torch.zeros(shape, dtype=torch.float64))
         self.register_buffer("var", torch.ones(shape, dtype=torch.float64))
-        # What the hot path reads; derived from the moments, so not part of a checkpoint.
+        # Used in the hot path; derived from the moments, so not part of a checkpoint.
         self.register_buffer("shift", torch.zeros(shape), persistent=False)
         self.register_buffer("scale", torch.ones(shape), persistent=False)
 
@@ -55,7 +55,7 @@ class RunningNormalizer(nn.Module):
         self.refresh()
 
     def refresh(self) -> None:
-        """Bring what the hot path reads in line with the moments."""
+        """Update the derived buffers from the moments."""
         self.shift.copy_(self.mean)
         self.scale.copy_((self.var + _EPSILON).sqrt())
 

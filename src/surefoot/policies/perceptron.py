@@ -1,4 +1,4 @@
-"""Multilayer perceptrons when they learn: the core's passes take a part of the time of torch's."""
+"""Multilayer perceptrons during learning: the core's passes are faster than PyTorch's."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,15 +13,15 @@ from surefoot.native.kernels import kernel_threads, kernels
 from surefoot.policies.core_tensors import arrays, is_plain
 
 LEARNED: tuple[Activation, ...] = ("tanh", "relu", "elu", "leaky_relu")
-"""The nonlinearities that the core has gradients of."""
+"""The activations for which the core has gradients."""
 LEAST_WORK = 500_000
-"""Samples times weights: with less, handing a pass over to the core takes more than it saves."""
+"""Minimum of samples times weights: below it, the call overhead exceeds the gain."""
 WEIGHTS_A_SAMPLE = 512
-"""The core packs the weights in every pass: in larger layers, for so few samples, that takes more than it saves."""
+"""Maximum number of weights per sample: the core packs the weights in every pass, which must pay off."""
 
 
 def suits_the_core(samples: int, parameters: Sequence[Tensor], activation: Activation) -> bool:
-    """Whether the core would be faster, and has all that it takes."""
+    """Whether the core supports this pass and would be faster."""
     if not parameters or activation not in LEARNED or kernels() is None:
         return False
     sizes = [part.numel() for part in parameters]
@@ -30,7 +30,7 @@ def suits_the_core(samples: int, parameters: Sequence[Tensor], activation: Activ
 
 
 def learns(features: Tensor, parameters: Sequence[Tensor]) -> bool:
-    """Without a gradient, torch computes it: the reference that native rollouts are held to. And other precisions."""
+    """PyTorch computes passes without a gradient, the reference for native rollouts, and other precisions."""
     if not torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"):
         return False
     return (

@@ -25,24 +25,24 @@ from surefoot.policies.normalizer import RunningNormalizer
 from surefoot.policies.preprocess import Preprocess
 
 EncoderFactory = Callable[[ObsSpec], nn.Module]
-"""A user's own encoder: from the prepared spec to a module that gives features [B, F]."""
+"""A custom encoder: a function from the prepared spec to a module that returns features [B, F]."""
 
 
 @dataclass(frozen=True)
 class PolicyOutput:
-    """All that acting and learning need of one forward pass."""
+    """The result of a forward pass for acting and learning."""
 
     distribution: Distribution
-    prediction: Tensor  # the critic's own form, for its loss
+    prediction: Tensor  # in the form that the critic's loss expects
     value: Tensor  # [B] raw units
     state: State
     extras: dict[str, Tensor] = field(default_factory=dict)  # as `Policy.extras` declares them; kept in rollouts
 
 
 class Policy(nn.Module):
-    """What the collector, the learner and `predict` ask of a policy. Subclass it to bring your own.
+    """The interface of policies for collectors, the learner and `predict`. Subclass it for a custom policy.
 
-    `forward` must be pure: everything it finds out is in the PolicyOutput.
+    `forward` must be pure: all results are in the PolicyOutput.
     """
 
     head: DistributionHead
@@ -58,8 +58,8 @@ class Policy(nn.Module):
     ) -> PolicyOutput:
         """Distribution, value and next state of a batch of raw observations.
 
-        Only policies with memory are given `batch_sizes`: then the samples are sequences, packed as torch packs them,
-        none with an episode's start inside, and the state is one a sequence.
+        Only recurrent policies receive `batch_sizes`: then the samples are sequences in the layout of torch's
+        PackedSequence, without episode starts inside, and the state has one entry per sequence.
         """
         raise NotImplementedError
 
@@ -68,11 +68,11 @@ class Policy(nn.Module):
         return ()
 
     def state_names(self) -> tuple[str, ...]:
-        """What the parts of a state are called in metrics."""
+        """Names of the parts of a state, for metrics."""
         return tuple(f"part_{index}" for index in range(len(self.initial_state(1))))
 
     def extras(self) -> dict[str, ArraySpec]:
-        """Additional outputs that rollouts keep and minibatches carry, by name, each for one row."""
+        """Specs of additional outputs that rollouts and minibatches include, by name, each for one row."""
         return {}
 
     def obs_normalizers(self) -> dict[str, RunningNormalizer]:
@@ -80,22 +80,22 @@ class Policy(nn.Module):
         return {}
 
     def absorb(self, obs: Obs, moments: ObsMoments | None = None) -> None:
-        """Merge a rollout's valid observations `[B, ...]` into running statistics, or their moments if known."""
+        """Merge the valid observations `[B, ...]` of a rollout, or their moments if known, into running statistics."""
         if moments is None:
             self.absorb_obs(obs)
         else:
             self.absorb_moments(moments)
 
     def absorb_obs(self, obs: Obs) -> None:
-        """Merge a rollout's valid observations `[B, ...]` into running statistics, if there are any."""
+        """Merge the valid observations `[B, ...]` of a rollout into running statistics, if there are any."""
 
     def absorb_moments(self, moments: ObsMoments) -> None:
-        """The same from their moments by key; only collectors that know the policy by its exact type give these."""
+        """The same with moments by key, which only collectors that know the exact policy class provide."""
 
 
 @dataclass(frozen=True)
 class Latents:
-    """What a body makes of its observations."""
+    """The outputs of a body."""
 
     remembered: Tensor  # after the memory
     latent: Tensor  # after the trunk
@@ -103,7 +103,7 @@ class Latents:
 
 
 class Body(nn.Module):
-    """Encoder, memory and trunk over the observation keys it is given."""
+    """Encoder, memory and trunk over the given observation keys."""
 
     def __init__(self, encoder: nn.Module, size: int, keys: Sequence[str] | None, config: PolicyConfig):
         super().__init__()
@@ -127,7 +127,7 @@ class Body(nn.Module):
 
 
 class Branch(nn.Module):
-    """A critic's trunk over the actor's memory, and over what only the critic sees."""
+    """The trunk of a critic over the actor's memory and the observations that only the critic sees."""
 
     def __init__(
         self, encoder: nn.Module | None, size: int, keys: Sequence[str], config: PolicyConfig, memory_size: int
@@ -211,7 +211,7 @@ class ActorCritic(Policy):
         return (*(f"actor_{part}" for part in parts), *(f"critic_{part}" for part in parts))
 
     def extras(self) -> dict[str, ArraySpec]:
-        """Additional outputs that rollouts keep and minibatches carry, by name, each for one row."""
+        """Specs of additional outputs that rollouts and minibatches include, by name, each for one row."""
         return {}
 
     def obs_normalizers(self) -> dict[str, RunningNormalizer]:
@@ -253,19 +253,19 @@ class ActorCritic(Policy):
         return encoder, _feature_size(encoder, spec)
 
     def _autocast(self) -> AbstractContextManager[object]:
-        # In the policy and not in the learner, so that acting and learning see the same numbers (S7).
+        # In the policy, not in the learner, so that acting and learning compute the same numbers (S7).
         if self._config.precision == "float32":
             return nullcontext()
         return torch.autocast("cpu", dtype=torch.bfloat16)
 
 
 def _seen(parts: Any, keys: Sequence[str] | None) -> Any:
-    """Of observations or their specs, those with these keys; None for all."""
+    """The observations or specs with the given keys; None for all."""
     return {key: parts[key] for key in keys} if keys is not None and isinstance(parts, dict) else parts
 
 
 def _forgotten(state: State, episode_start: Tensor) -> State:
-    """Zero the memory of rows, or sequences, that begin an episode: before the cell sees it (S6)."""
+    """Zero the state of rows or sequences that start an episode, before the cell uses it (S6)."""
     return tuple(
         part.masked_fill(episode_start[: part.shape[0]].view(-1, *(1,) * (part.dim() - 1)), 0.0) for part in state
     )
@@ -273,10 +273,10 @@ def _forgotten(state: State, episode_start: Tensor) -> State:
 
 @torch.no_grad()
 def _feature_size(encoder: nn.Module, spec: ObsSpec) -> int:
-    """How many features an encoder gives, found by asking it."""
+    """The number of features of an encoder, found by running it."""
     features = encoder(tree_map(lambda part: torch.zeros(1, *part.shape), spec))
     if not isinstance(features, Tensor) or features.dim() != 2:
-        raise PolicyError(f"an encoder must give features [batch, size]; {type(encoder).__name__} does not")
+        raise PolicyError(f"an encoder must return features of shape [batch, size]; {type(encoder).__name__} does not")
     return features.shape[1]
 
 
@@ -286,7 +286,10 @@ def _check_encoder_keys(spec: ObsSpec, config: PolicyConfig) -> None:
         known = ", ".join(spec)
         if unknown:
             raise ConfigError(
-                [f"policy.encoders.{key}: no such observation{nearest(key, spec)} (known: {known})" for key in unknown]
+                [
+                    f"policy.encoders.{key}: unknown observation key{nearest(key, spec)} (known: {known})"
+                    for key in unknown
+                ]
             )
 
 
@@ -296,16 +299,18 @@ def _actor_keys(spec: ObsSpec, config: PolicyConfig) -> list[str] | None:
         return None
     problems = []
     if config.share_trunk:
-        problems.append("policy.critic_obs: needs policy.share_trunk false, else the actor sees it too")
+        problems.append(
+            "policy.critic_obs: set policy.share_trunk to false, because a shared trunk shows it to the actor"
+        )
     if not isinstance(spec, dict):
-        problems.append("policy.critic_obs: the observation is not a dict, so it has no keys")
+        problems.append("policy.critic_obs: requires a dict observation; this one has no keys")
         spec = {}
     for key in config.critic_obs:
         if spec and key not in spec:
-            problems.append(f"policy.critic_obs: no observation '{key}'{nearest(key, spec)}")
+            problems.append(f"policy.critic_obs: unknown observation key '{key}'{nearest(key, spec)}")
     actor_keys = [key for key in spec if key not in config.critic_obs]
     if spec and not actor_keys:
-        problems.append("policy.critic_obs: leaves the actor nothing to see")
+        problems.append("policy.critic_obs: leaves no observation for the actor; remove at least one key")
     if problems:
         raise ConfigError(problems)
     return actor_keys

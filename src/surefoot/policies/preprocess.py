@@ -1,4 +1,4 @@
-"""Raw observations to float tensors: one-hot for discrete, 0..1 for images, running normalization for boxes."""
+"""Converts raw observations to float tensors: one-hot for discrete, 0..1 for images, normalization for boxes."""
 
 import math
 from dataclasses import replace
@@ -17,14 +17,14 @@ from surefoot.policies.normalizer import RunningNormalizer
 
 
 def prepared_spec(spec: ArraySpec) -> ArraySpec:
-    """What one observation looks like after `Preprocess`: always float32."""
+    """The spec of an observation after `Preprocess`: always float32."""
     if spec.kind in ("discrete", "multi_discrete"):
         return ArraySpec("box", (sum(spec.sizes),), "float32")
     return replace(spec, dtype="float32", kind="image" if spec.kind == "image" else "box")
 
 
 class Preprocess(nn.Module):
-    """The border between what an env gives and what networks take."""
+    """Converts env observations to network inputs."""
 
     def __init__(self, spec: ObsSpec, config: NormalizeConfig) -> None:
         super().__init__()
@@ -70,13 +70,15 @@ class Preprocess(nn.Module):
         return normalizer
 
     def native(self, plan: PlanBuilder) -> list[Plain]:
-        """One description for each observation."""
+        """One description per observation."""
         return [self._native_part(plan, key, part) for key, part in tree_items(self._raw_spec)]
 
     def _native_part(self, plan: PlanBuilder, key: str, spec: ArraySpec) -> Plain:
         if spec.kind != "box" or spec.dtype != "float32":
             part = f"the observation '{key}'" if key else "the observation"
-            raise UnknownToCoreError(f"the native core takes boxes of float32; {part} is {spec.kind} of {spec.dtype}")
+            raise UnknownToCoreError(
+                f"the native core supports only float32 boxes; {part} is {spec.kind} of {spec.dtype}"
+            )
         described: Plain = {"key": key, "size": spec.size, "normalizer": "", "clip": math.inf}
         name = _module_name(key)
         return described | (plan.part("normalizer", self.normalizers[name]) if name in self.normalizers else {})
@@ -96,5 +98,5 @@ class Preprocess(nn.Module):
 
 
 def _module_name(key: str) -> str:
-    # The prefix keeps keys such as "type" and "values" apart from the attributes every module has.
+    # The prefix avoids clashes of keys such as "type" and "values" with attributes of modules.
     return f"obs/{key.replace('.', '/')}" if key else "obs"

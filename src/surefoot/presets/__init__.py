@@ -1,4 +1,4 @@
-"""Presets: one YAML file each; its first comment line says where the numbers come from."""
+"""Presets: one YAML file each; its first comment line names the source of the settings."""
 
 from importlib import resources
 
@@ -22,7 +22,7 @@ def preset_text(name: str) -> str:
     """The YAML of a preset."""
     if name not in preset_names():
         hint = nearest(name, preset_names())
-        raise ConfigError([f"there is no preset '{name}'{hint} ('surefoot presets' lists them)"])
+        raise ConfigError([f"unknown preset '{name}'{hint} ('surefoot presets' lists the known ones)"])
     return resources.files(__name__).joinpath(f"{name}{_SUFFIX}").read_text(encoding="utf-8")
 
 

@@ -1,1 +1,1 @@
-"""Collecting experience: collectors fill rollouts, minibatches serve them to the learner."""
+"""Rollouts: collectors fill them, minibatches pass them to the learner."""

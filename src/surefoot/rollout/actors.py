@@ -1,4 +1,4 @@
-"""Who acts in which row: the policy that learns, or others with frozen weights (opponents, teachers, older selves)."""
+"""The policies that act in each row: the learning one, or others with frozen weights (opponents, teachers)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,18 +17,18 @@ from surefoot.policies.policy import Policy
 from surefoot.rollout.buffer import RolloutBuffer
 
 LEARNER = ""
-"""The name of the policy that learns."""
+"""The name of the learning policy."""
 
 
 class Actor:
-    """Another policy, with its memory of every row."""
+    """Another policy, with its recurrent state for every row."""
 
     def __init__(self, policy: Policy, num_rows: int) -> None:
         self.policy, self.memory = policy, policy.initial_state(num_rows)
 
     @torch.inference_mode()
     def act(self, rows: Tensor, inputs: tuple[Any, Tensor, Tensor | None], uniform: Tensor) -> Tensor:
-        """Actions of some rows, ready for their environments."""
+        """Env actions for some rows."""
         obs, start, mask = inputs
         state: State = tuple(part[rows] for part in self.memory)
         output = self.policy(obs, state, start, mask)
@@ -40,8 +40,8 @@ class Actor:
 class Actors:
     """Assigns policies to rows. An assignment takes effect when the row's next episode starts, never inside one.
 
-    Rows that another policy acts in are marked invalid when the rollout is complete, so they enter no loss and no
-    statistic.
+    Rows in which another policy acts are marked invalid when the rollout is complete, so they are masked out of all
+    losses and statistics.
     """
 
     def __init__(self, env: VecEnv, buffer: RolloutBuffer, seed: int) -> None:
@@ -54,13 +54,13 @@ class Actors:
 
     @property
     def is_alone(self) -> bool:
-        """Whether the policy that learns acts in all rows, now and next."""
+        """Whether the learning policy acts in all rows, including the next episodes."""
         return not (self._wanted.any() or self._acting.any())
 
     def add(self, name: str, policy: Policy) -> None:
-        """Make a policy available under a name; one that has the name already is replaced and keeps its rows."""
+        """Add a policy under a name; a policy with the same name is replaced, and its rows are kept."""
         if not name:
-            raise PolicyError("a policy that acts in some rows needs a name")
+            raise PolicyError("the name of an added policy must not be empty; the empty name is the learning policy")
         actor = Actor(policy.eval(), self._env.num_rows)
         memory = self._saved_memory.pop(name, None)
         if memory is not None and [part.shape for part in memory] == [part.shape for part in actor.memory]:
@@ -68,24 +68,24 @@ class Actors:
         self._others[name] = actor
 
     def assign(self, rows: Sequence[int] | NDArray[Any] | slice, name: str = LEARNER) -> None:
-        """Let a policy act in rows from their next episodes on; without a name, the one that learns."""
+        """Let a policy act in rows, starting with their next episodes; without a name, the learning policy."""
         if name and name not in self._others:
-            raise PolicyError(f"no policy '{name}' was added; known: {', '.join(self._others) or 'none'}")
+            raise PolicyError(f"unknown policy '{name}'; add it first (known: {', '.join(self._others) or 'none'})")
         self._wanted[rows] = name
 
     def acting(self) -> list[str]:
-        """The name of the policy that acts in each row; empty for the one that learns."""
+        """The name of the policy that acts in each row; empty for the learning policy."""
         return [str(name) for name in self._acting]
 
     def begin(self) -> None:
-        """Before a rollout."""
+        """Check before a rollout that all assigned policies were added."""
         missing = sorted({str(name) for name in (*self._wanted, *self._acting) if name} - set(self._others))
         if missing:
-            raise PolicyError(f"rows are assigned to {', '.join(missing)}: add it again before the first rollout")
+            raise PolicyError(f"rows are assigned to {', '.join(missing)}; add it again before the first rollout")
         self._was_other.zero_()
 
     def replace_actions(self, t: int, step: int, group: int, env_actions: Tensor) -> Tensor:
-        """The environments' actions of a group of rows, those of other policies in their rows."""
+        """Env actions for a group of rows, with the actions of other policies in their rows."""
         if self.is_alone:
             return env_actions
         rows = self._env.groups[group]
@@ -108,19 +108,19 @@ class Actors:
         return env_actions
 
     def finish(self) -> None:
-        """After a rollout: rows of other policies are not learned from."""
+        """After a rollout, mark the rows of other policies as invalid."""
         if self._was_other.any():
             self._buffer.valid.masked_fill_(self._was_other, False)
 
     def state(self) -> dict[str, Any]:
-        """For checkpoints: who acts where, and memories; weights are for whoever adds the policies."""
+        """For checkpoints: assignments and recurrent states, without the weights of the other policies."""
         if self.is_alone and not self._others:
             return {}
         memory = {name: [part.clone() for part in actor.memory] for name, actor in self._others.items()}
         return {"wanted": list(self._wanted), "acting": list(self._acting), "memory": memory}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """From a checkpoint; policies have to be added again, from `Hook.begin`."""
+        """Restore from a checkpoint; the other policies must be added again in `Hook.begin`."""
         if state and len(state["wanted"]) == len(self._wanted):
             self._wanted[:], self._acting[:] = state["wanted"], state["acting"]
             self._saved_memory = {name: list(parts) for name, parts in state["memory"].items()}

@@ -33,7 +33,7 @@ class RolloutBuffer:
         )
         self._state_steps = chunks.state_steps
         self._start = self.episode_start.numpy()
-        # Views made once: indexing a tensor costs as much as a small operation on it.
+        # Views are created once: indexing a tensor costs as much as a small operation.
         self._inputs = [[self._inputs_at(step, rows) for step in range(steps)] for rows in env.groups]
         kept = {name: self.tensors[name] for name, field in self.fields.items() if field.writer == POLICY}
         self._outputs = [
@@ -48,7 +48,7 @@ class RolloutBuffer:
 
     @property
     def opening(self) -> Slot:
-        """Where environments put the observation that the next rollout begins with."""
+        """The slot for the observation with which the next rollout starts."""
         return self.slots[-1]
 
     def inputs_at(self, step: int, state: State, group: int | None = None) -> tuple[Obs, State, Tensor, Tensor | None]:
@@ -57,7 +57,7 @@ class RolloutBuffer:
         return obs, state, episode_start, mask
 
     def record(self, step: int, group: int, action: Tensor, output: PolicyOutput) -> None:
-        """Keep the policy's fields of a step."""
+        """Store the policy's fields of a step."""
         kept = self._outputs[group][step]
         kept["action"].copy_(action)
         kept["log_prob"].copy_(output.distribution.log_prob(action))
@@ -68,7 +68,7 @@ class RolloutBuffer:
             kept[name].copy_(extra)
 
     def keep_state(self, step: int, rows: slice, state: State) -> None:
-        """Keep the memory that rows have before a step, if a training sequence will begin with it."""
+        """Store the recurrent state before a step, if a training sequence starts there."""
         if not state or step not in self._state_steps:
             return
         chunks = [chunk for chunk, kept_at in enumerate(self._state_steps) if kept_at == step]
@@ -76,14 +76,14 @@ class RolloutBuffer:
             kept[chunks, rows] = part
 
     def mark_starts(self, step: int, rows: slice) -> None:
-        """Mark where episodes start, after the environments of some rows have made a step."""
+        """Mark the episode starts after a step of some rows."""
         slot, following = self.slots[step], self._start[step + 1, rows]
-        # A row that only reset, or is dead, has not started yet; and memory does not reach across what was not seen.
+        # After an auto-reset step or a dead agent, the episode has not started yet; memory must not span masked steps.
         np.logical_not(slot.valid[rows], out=following)
         following |= slot.terminated[rows] | slot.truncated[rows]
 
     def carry_over(self) -> None:
-        """What followed the last step is where the next rollout begins."""
+        """The next rollout starts with the observation after the last step."""
         for whole in self._with_next().values():
             tree_map(lambda leaf: leaf[0].copy_(leaf[-1]), whole)
 
@@ -111,11 +111,11 @@ class RolloutBuffer:
         )
 
     def opening_state(self) -> dict[str, Any]:
-        """For checkpoints: the fields that the next rollout begins with."""
+        """For checkpoints: the fields with which the next rollout starts."""
         return {name: tree_map(lambda leaf: leaf[-1].clone(), whole) for name, whole in self._with_next().items()}
 
     def fits(self, opening: dict[str, Any]) -> bool:
-        """Whether a saved opening has as many rows as we do."""
+        """Whether a saved opening has the same number of rows."""
         return len(opening["episode_start"]) == len(self.last_value)
 
     def load_opening(self, opening: dict[str, Any]) -> None:
@@ -132,7 +132,7 @@ class RolloutBuffer:
         return obs, self.episode_start[step, rows], None if mask is None else mask[step, rows]
 
     def _slot(self, step: int) -> Slot:
-        """Views of the environments' fields of a step; observations and masks are those of the next."""
+        """Views of the env fields of a step; observations and masks belong to the next step."""
         views: dict[str, Any] = {"action_mask": None, "metrics": np.empty((len(self.last_value), 0), np.float32)}
         for name in _SLOT:
             if name in self.fields:

@@ -1,4 +1,4 @@
-"""What collects: hides who steps the envs and who infers."""
+"""The collector protocol: independent of the engine and of where the policy runs."""
 
 from typing import Protocol
 

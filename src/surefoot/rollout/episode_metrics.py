@@ -1,4 +1,4 @@
-"""From the metrics of steps to one number per metric and episode."""
+"""Summarizes the metrics of steps as one number per metric and episode."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 
 class EpisodeMetrics:
-    """Follows the metrics of each row's running episode across rollouts; valid steps alone count.
+    """Tracks the metrics of each row's running episode across rollouts, over valid steps only.
 
-    An episode's number is its total (`sum`; a step without a value adds nothing), its mean over the steps that have one
-    (`mean`), or the value of its final step (`last`); NaN where there is none.
+    The number of an episode is the total (`sum`; a step without a value adds nothing), the mean over the steps that
+    have a value (`mean`), or the value of the final step (`last`); NaN if there is none.
     """
 
     def __init__(self, metrics: Mapping[str, str], num_rows: int) -> None:
@@ -23,7 +23,7 @@ class EpisodeMetrics:
     def absorb(
         self, values: NDArray[np.float32], ended: NDArray[np.bool_], valid: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
-        """Steps `[T, N, M]` with their flags `[T, N]`; `[E, M]` of the episodes that ended, in the order they did."""
+        """Add steps `[T, N, M]` with flags `[T, N]`; returns `[E, M]` of finished episodes, in order of their ends."""
         if not self.names:
             return np.zeros((int((ended & valid).sum()), 0))
         is_given = valid[:, :, None] & ~np.isnan(values)
@@ -52,14 +52,14 @@ class EpisodeMetrics:
         return {"names": list(self.names), "total": self._total.copy(), "count": self._count.copy()}
 
     def load_state(self, state: Mapping[str, Any] | None, is_running: NDArray[np.bool_]) -> None:
-        """From a checkpoint; totals of running episodes that it does not have stay unknown."""
+        """Restore from a checkpoint; metrics of running episodes that it does not have are unknown."""
         if state is not None and tuple(state["names"]) == self.names and len(state["total"]) == len(self._total):
             self._total, self._count = np.array(state["total"]), np.array(state["count"])
         else:
             self._total[is_running], self._count[is_running] = np.nan, 1
 
     def forget_running(self) -> None:
-        """The rows' episodes were cut off."""
+        """The episodes of the rows were cut off."""
         self._total[:], self._count[:] = 0.0, 0
 
 

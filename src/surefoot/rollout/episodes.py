@@ -1,4 +1,4 @@
-"""Episode statistics, read off whole rollouts."""
+"""Episode statistics of rollouts."""
 
 from collections import deque
 from typing import Any
@@ -15,11 +15,11 @@ from surefoot.envs.protocol import VecEnv
 from surefoot.rollout.episode_metrics import EpisodeMetrics
 
 WINDOW = 100
-"""Episodes that rolling statistics cover."""
+"""Number of episodes in rolling statistics."""
 
 
 class EpisodeTracker:
-    """Follows each row's running episode across rollouts, in raw rewards, valid steps and the env's metrics."""
+    """Tracks the running episode of each row across rollouts: raw rewards, valid steps and env metrics."""
 
     def __init__(self, env: VecEnv) -> None:
         self._env, self._restarts = env, env.restarts
@@ -30,13 +30,13 @@ class EpisodeTracker:
 
     @property
     def running(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Total reward and length so far of each row's episode; whoever counts elsewhere writes into them."""
+        """Total reward and length so far of each row's episode; the native collector writes into them."""
         return self._reward, self._length
 
     def absorb(
         self, obs: Obs, reward: Tensor, ended: Tensor, valid: Tensor, metrics: Tensor | None = None
     ) -> RolloutStats:
-        """The statistics of one more rollout, `[T, N]` each (metrics `[T, N, M]`), episodes in the order they ended."""
+        """Statistics of a rollout, `[T, N]` each (metrics `[T, N, M]`); episodes are in order of their ends."""
         is_valid = valid.numpy()
         rewards = np.where(is_valid, reward.numpy().astype(np.float64), 0.0)
         ends = ended.numpy()
@@ -46,7 +46,7 @@ class EpisodeTracker:
         for step in np.flatnonzero(ends.any(axis=1)):
             self._advance(rewards[begin : step + 1], is_valid[begin : step + 1])
             for row in np.flatnonzero(ends[step]):
-                if is_valid[step, row]:  # else a fault of the env cut it off, and it says nothing
+                if is_valid[step, row]:  # else a failed env cut the episode off
                     total_rewards.append(self._reward[row])
                     lengths.append(self._length[row])
                 self._reward[row], self._length[row] = 0.0, 0
@@ -57,7 +57,7 @@ class EpisodeTracker:
         return self.adopt(self.with_metrics(finished, metrics, ended, valid), int(is_valid.sum()), outside)
 
     def with_metrics(self, finished: Episodes, metrics: Tensor | None, ended: Tensor, valid: Tensor) -> Episodes:
-        """The episodes that finished in a rollout, with the metrics of their steps `[T, N, M]` summed up."""
+        """The episodes that finished in a rollout, with the metrics of their steps `[T, N, M]` summarized."""
         if metrics is None:
             return finished
         table = self._metrics.absorb(metrics.numpy(), ended.numpy(), valid.numpy())
@@ -65,7 +65,7 @@ class EpisodeTracker:
         return Episodes(finished.total_rewards, finished.lengths, columns)
 
     def adopt(self, finished: Episodes, num_steps: int, obs_out_of_bounds: int) -> RolloutStats:
-        """The statistics of one more rollout whose episodes are known; they come in the order in which they ended."""
+        """Statistics of a rollout whose finished episodes are known, in order of their ends."""
         self._recent.extend(finished[-WINDOW:])
         restarts, self._restarts = self._env.restarts - self._restarts, self._env.restarts
         return RolloutStats(num_steps, finished, tuple(self._recent), obs_out_of_bounds, restarts)
@@ -90,13 +90,13 @@ class EpisodeTracker:
             self._metrics.load_state(state.get("metrics"), self._length > 0)
 
     def forget_running(self) -> None:
-        """The rows' episodes were cut off: their envs start new ones."""
+        """The episodes of the rows were cut off: their envs start new ones."""
         self._reward[:], self._length[:] = 0.0, 0
         self._metrics.forget_running()
 
 
 def count_out_of_bounds(obs: Obs, valid: Tensor, spec: ObsSpec) -> int:
-    """Elements outside their Box in valid steps; discrete kinds are checked one by one when they are read."""
+    """Number of elements outside their Box in valid steps; discrete observations are checked when they are read."""
     count = 0
     for (_, leaf), (_, part) in zip(tree_items(obs), tree_items(spec), strict=True):
         if part.kind in ("box", "multi_binary"):

@@ -1,7 +1,7 @@
-"""The fields of a rollout: one table that allocation, views, minibatches, size estimate and checks all read.
+"""The fields of a rollout: one table for allocation, views, minibatches, size estimates and checks.
 
-A new per-step array is one entry here and one place that writes it. The fields that PPO itself uses have names in
-`Rollout` and `Batch`; every other one is an extra: `rollout.extras[name]`, `batch.extras[name]`.
+A new per-step array needs one entry here and code that writes it. The fields that PPO uses are attributes of `Rollout`
+and `Batch`; all others are extras: `rollout.extras[name]`, `batch.extras[name]`.
 """
 
 import math
@@ -29,12 +29,12 @@ class Field:
 
     name: str
     spec: ObsSpec
-    """Of one row at one step."""
+    """Spec of one row at one step."""
     writer: str
     is_learned: bool = True
-    """Whether minibatches carry it."""
+    """Whether minibatches include it."""
     has_next: bool = False
-    """Whether it has one step more: what follows the last step, where the next rollout begins."""
+    """Whether it has one more step: the values after the last step, with which the next rollout starts."""
     fill: float = 0
 
     def allocate(self, num_steps: int, num_rows: int) -> Any:
@@ -47,7 +47,7 @@ class Field:
         return one * (num_steps + self.has_next)
 
     def steps(self, whole: Any) -> Any:
-        """Without the next step."""
+        """The tensor without the next step."""
         return tree_map(lambda leaf: leaf[:-1], whole) if self.has_next else whole
 
     def _filled(self, spec: ArraySpec, *lead: int) -> Tensor:
@@ -56,7 +56,7 @@ class Field:
 
 
 def array(shape: tuple[int, ...] = (), dtype: str = "float32") -> ArraySpec:
-    """Numbers without bounds."""
+    """A spec of unbounded numbers."""
     return ArraySpec("box", shape, dtype)
 
 
@@ -80,7 +80,9 @@ def fields_of(env: VecEnv, policy: Policy) -> dict[str, Field]:
         table.append(Field("action_mask", array((env.mask_size,), "bool"), ENV, has_next=True, fill=1))
     if env.metrics:
         table.append(Field("metrics", array((len(env.metrics),)), ENV, is_learned=False, fill=math.nan))
-    shape = policy.critic.prediction_shape if hasattr(policy, "critic") else None  # one that only acts has no critic
+    shape = (
+        policy.critic.prediction_shape if hasattr(policy, "critic") else None
+    )  # a policy that only acts has no critic
     if shape is not None:
         table.append(Field("prediction", array(shape), POLICY))
     table += [Field(name, spec, POLICY) for name, spec in policy.extras().items()]

@@ -1,4 +1,4 @@
-"""How many bytes a rollout takes, known before they are allocated."""
+"""Size of a rollout in bytes, computed before it is allocated."""
 
 from surefoot.core.errors import ConfigError
 from surefoot.core.ram import free_ram, readable
@@ -8,25 +8,25 @@ from surefoot.policies.policy import Policy
 from surefoot.rollout.fields import fields_of
 
 _TARGETS = 2 * 4
-"""Bytes of advantage and return per transition."""
+"""Bytes of advantages and returns per transition."""
 _COPIES = 2
-"""The buffer itself, and the learner's copy of its valid steps."""
+"""The buffer, and the learner's copy of its valid steps."""
 
 
 def rollout_bytes(num_steps: int, env: VecEnv, policy: Policy, chunks: Chunks) -> int:
-    """What a rollout and learning from it take at least."""
+    """Lower bound of the memory of a rollout and an update."""
     per_row = sum(field.num_bytes(num_steps) for field in fields_of(env, policy).values()) + num_steps * _TARGETS
     state = sum(part.numel() * part.element_size() for part in policy.initial_state(1)) * len(chunks)
     return _COPIES * env.num_rows * (per_row + state)
 
 
 def check_fits(num_steps: int, env: VecEnv, policy: Policy, chunks: Chunks) -> None:
-    """Refuse a rollout that does not fit, before anything is allocated."""
+    """Reject a rollout that does not fit into memory, before anything is allocated."""
     needed, free = rollout_bytes(num_steps, env, policy, chunks), free_ram()
     if needed > free:
         raise ConfigError(
             [
-                f"rollout.num_steps: {num_steps} steps of {env.num_rows} rows take {readable(needed)}, but only"
-                f" {readable(free)} are free; lower rollout.num_steps or rollout.num_envs"
+                f"rollout.num_steps: {num_steps} steps of {env.num_rows} rows take {readable(needed)} of memory, but"
+                f" only {readable(free)} are available; lower rollout.num_steps or rollout.num_envs"
             ]
         )

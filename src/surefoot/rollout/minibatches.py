@@ -1,4 +1,4 @@
-"""From a rollout to shuffled minibatches of valid samples, for policies without memory."""
+"""Splits a rollout into shuffled minibatches of valid samples, for policies without memory."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields
@@ -13,7 +13,7 @@ from surefoot.policies.policy import Policy
 
 
 class FlatSamples:
-    """Every sample stands for itself, in any order."""
+    """Independent samples in any order."""
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
@@ -21,22 +21,22 @@ class FlatSamples:
         self.padding = 0.0
 
     def begin_epoch(self, policy: Policy) -> None:
-        """Nothing is carried from sample to sample."""
+        """Nothing to do without memory."""
 
     def minibatches(self, size: int, order: Tensor | None = None) -> Iterator[Batch]:
-        """Every sample once, `size` at a time."""
+        """Minibatches of `size` samples; every sample occurs once."""
         return minibatches(self.batch, size, order)
 
 
 def flatten(rollout: Rollout, targets: Targets) -> Batch:
-    """`[T, N]` to `[B]`, without the rows that are not valid: nothing after this needs a mask (S5)."""
+    """`[T, N]` to `[B]` without invalid steps, so that later code needs no mask (S5)."""
     valid = rollout.valid.flatten()
     keep = slice(None) if bool(valid.all()) else valid
     return map_rollout(lambda leaf: leaf.flatten(0, 1)[keep], rollout, targets)
 
 
 def map_rollout(function: Callable[[Tensor], Tensor], rollout: Rollout, targets: Targets) -> Batch:
-    """A batch of everything that is learned from, each tensor `[T, N, ...]` put through a function."""
+    """A batch of all training data, with a function applied to each tensor `[T, N, ...]`."""
     return Batch(
         obs=tree_map(function, rollout.obs),
         action=function(rollout.action),
@@ -52,7 +52,7 @@ def map_rollout(function: Callable[[Tensor], Tensor], rollout: Rollout, targets:
 
 
 def minibatches(batch: Batch, size: int, order: Tensor | None = None) -> Iterator[Batch]:
-    """Every sample once, `size` at a time, the last perhaps fewer; shuffled once, so that each is a plain slice."""
+    """Minibatches of `size` samples, the last possibly smaller; shuffled once, so that each one is a slice."""
     if order is None and len(batch) <= size:
         yield batch
         return

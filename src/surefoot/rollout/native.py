@@ -1,4 +1,4 @@
-"""The native collector: whole rollouts in the C++ core, straight into the rollout's tensors."""
+"""The native collector: complete rollouts in the C++ core, written directly into the rollout's tensors."""
 
 import logging
 from typing import Any
@@ -27,7 +27,7 @@ Bounds = list[list[float]]
 
 
 class NativeCollector:
-    """Does what the stepwise collector does: the same noise, the same steps, the same endings (`surefoot verify`)."""
+    """Equal to the stepwise collector: same noise, same steps, same episode ends (`surefoot verify`)."""
 
     def __init__(
         self,
@@ -50,14 +50,14 @@ class NativeCollector:
 
     # tour: collect
     def collect(self, policy: Policy) -> Rollout:
-        """T steps of every row, then V of what the steps left open; no Python until all of it is done."""
+        """T steps of every row, then the bootstrap values, without Python in between."""
         rows = self.rows
         if not rows.actors.is_alone:
             return self._collect_stepwise(policy)
-        rows.buffer.valid.fill_(True)  # rows of other policies may have been masked out before
-        self._sync(policy)  # first: a policy that is refused must not cost the rows their episodes
+        rows.buffer.valid.fill_(True)  # rows of other policies may have been masked out in the last rollout
+        self._sync(policy)  # first: rejecting a policy must not end the episodes
         rows.begin()
-        memory = rows.memory  # a copy, which the core carries through all steps
+        memory = rows.memory  # a copy, which the core updates in every step
         running = dict(zip(("running_reward", "running_length"), rows.episodes.running, strict=True))
         result = self._env.core.collect(
             self._policy,
@@ -94,15 +94,15 @@ class NativeCollector:
         }
 
     def _sync(self, policy: Policy) -> None:
-        """Give the core the policy as it is now: not only its weights may have changed since the last rollout."""
+        """Update the core's copy of the policy: more than its weights may have changed since the last rollout."""
         plan = plan_policy(policy)
         if isinstance(plan, str):
             raise PolicyError(
-                f"the policy was changed while it was trained natively: {plan}; set rollout.engine to local"
+                f"the policy was changed during a run with native rollouts: {plan}; set rollout.engine to local"
             )
         if plan != self._plan:
             self._plan, self._policy = plan, core().Policy(plan.plain)
-        assert isinstance(policy, ActorCritic)  # no other has a plan
+        assert isinstance(policy, ActorCritic)  # only an ActorCritic has a plan
         self._policy.sync(native_tensors(policy))
 
     def _buffer_arrays(self) -> dict[str, NDArray[Any]]:
@@ -136,7 +136,7 @@ class NativeCollector:
 
 
 def _bounds(specs: list[ArraySpec]) -> tuple[Bounds, Bounds]:
-    """Flat bounds of each part of the observation; none for parts without finite ones, which need no check."""
+    """Flat bounds of each part of the observation; None for parts without finite bounds, which need no check."""
     low, high = [], []
     for spec in specs:
         below, above = (bound.ravel() for bound in spec.bounds())

@@ -1,4 +1,4 @@
-"""Episodes that a time limit cut off: their final observations, valued in one batch when the rollout is over (S3)."""
+"""Final observations of truncated episodes, evaluated in one batch at the end of the rollout (S3)."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ from surefoot.policies.policy import Policy
 
 @dataclass
 class OpenEnds:
-    """(step, row) of each, with its observation and the memory the row had then (S6)."""
+    """(step, row) of each truncation, with its final observation and recurrent state (S6)."""
 
     _steps: list[Tensor] = field(default_factory=list)
     _rows: list[Tensor] = field(default_factory=list)
@@ -22,7 +22,7 @@ class OpenEnds:
     _states: list[State] = field(default_factory=list)
 
     def keep(self, step: int, group: slice, where: Flags, final_obs: ArrayTree, state: State) -> None:
-        """Copy what the flagged rows of a group left: the env reuses its final observations."""
+        """Copy the final observations of the flagged rows of a group: the env reuses their memory."""
         in_group = np.flatnonzero(where[group])
         if in_group.size == 0:
             return
@@ -34,13 +34,13 @@ class OpenEnds:
         self._states.append(tuple(part[torch.from_numpy(in_group)] for part in state))
 
     def value_into(self, final_value: Tensor, policy: Policy) -> None:
-        """Write V(final_obs) to `[T, N]` where episodes were cut off, 0 elsewhere."""
+        """Write V(final_obs) to `[T, N]` where episodes were truncated, and 0 elsewhere."""
         final_value.zero_()
         if not self._steps:
             return
         obs: Obs = tree_map(lambda *leaves: torch.cat(leaves), *self._obs)
         state = tuple(torch.cat(parts) for parts in zip(*self._states, strict=True))
         rows = torch.cat(self._rows)
-        # The final observation belongs to the old episode: the carried state, and no episode start.
+        # The final observation belongs to the old episode: keep its state, and no episode start.
         output = policy(obs, state, torch.zeros_like(rows, dtype=torch.bool))
         final_value[torch.cat(self._steps), rows] = output.value

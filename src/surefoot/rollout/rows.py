@@ -1,4 +1,4 @@
-"""The state of every row between two rollouts: its environment, its memory, its running episode."""
+"""The state of every row between rollouts: its environment, recurrent state and running episode."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from surefoot.rollout.footprint import check_fits
 
 
 class Rows:
-    """The environments, their buffer, and the policy's memory of each row; `step` counts steps per row."""
+    """The environments, their buffer, and the recurrent state of each row; `step` counts steps per row."""
 
     def __init__(self, env: VecEnv, policy: Policy, num_steps: int, seed: int, chunks: Chunks | None = None) -> None:
         self.env, self.seed, self._policy = env, seed, policy
@@ -32,11 +32,11 @@ class Rows:
         self._is_underway = False
         self._memories: list[State] = []
         self.is_exact = True
-        """Whether the last saved state could be restored in full, running episodes included."""
+        """Whether the last loaded state was restored completely, including running episodes."""
         self.restart()
 
     def restart(self) -> None:
-        """Start every env and every row's memory anew."""
+        """Reset every env and every recurrent state."""
         self.env.reset(self.buffer.opening, self.step)
         check_step(self.env, self.buffer.opening, self.step)
         self.buffer.episode_start[-1] = True
@@ -45,8 +45,8 @@ class Rows:
         self._is_underway = False
 
     def begin(self) -> None:
-        """Make ready for a rollout."""
-        if self._is_underway:  # the last one was given up halfway
+        """Prepare a rollout."""
+        if self._is_underway:  # the last rollout was aborted
             self.restart()
         self.actors.begin()
         self.buffer.carry_over()
@@ -54,44 +54,44 @@ class Rows:
         self._is_underway = True
 
     def finish(self, stats: RolloutStats, obs_moments: ObsMoments | None = None) -> Rollout:
-        """The rollout, complete."""
+        """The finished rollout."""
         self._is_underway = False
         return self.buffer.rollout(stats, obs_moments)
 
     @property
     def memory(self) -> State:
-        """What the policy remembers of every row."""
+        """The recurrent state of every row."""
         return tuple(torch.cat(parts) for parts in zip(*self._memories, strict=True))
 
     def memory_of(self, group: int) -> State:
-        """What the policy remembers of a group's rows."""
+        """The recurrent state of a group's rows."""
         return self._memories[group]
 
     def memory_before(self, step: int, group: int) -> State:
-        """The same before a step; kept, if a training sequence will begin with it."""
+        """The recurrent state before a step; stored if a training sequence starts there."""
         self.buffer.keep_state(step, self.env.groups[group], self._memories[group])
         return self._memories[group]
 
     def remember(self, group: int, memory: State) -> None:
-        """A group's rows have moved on."""
+        """Store the new recurrent state of a group's rows."""
         self._memories[group] = memory
 
     def _set_memory(self, memory: State) -> None:
         self._memories = [tuple(part[rows] for part in memory) for rows in self.env.groups]
 
     def noise(self, policy: Policy) -> Tensor:
-        """The noise of the rollout `[T, N, ...]`: a function of seed, step and row alone (S13)."""
+        """The noise of the rollout `[T, N, ...]`: a function of only seed, step and row (S13)."""
         steps = np.arange(self.first_step, self.step)
         rows = self.env.first_row + np.arange(self.env.num_rows)
         drawn = uniforms(self.seed, steps, rows, policy.head.noise_size, Stream.ACTION)
         return policy.head.noise(torch.from_numpy(drawn))
 
     def can_save_envs(self) -> bool:
-        """Whether the envs can say what state they are in."""
+        """Whether the envs can save their state."""
         return self.env.save_state() is not None
 
     def state(self) -> dict[str, Any]:
-        """For checkpoints; `envs` is None if they cannot be saved, or stopped in the middle of a rollout."""
+        """For checkpoints; `envs` is None if they cannot be saved, or if a rollout was aborted."""
         envs = None if self._is_underway else self.env.save_state()
         return {
             "step": self.step,
@@ -100,11 +100,13 @@ class Rows:
             "episodes": self.episodes.state(),
             "actors": self.actors.state(),
             "envs": envs,
-            "parameters": dict(self.env.parameter_values) if envs is None else {},  # what envs save includes theirs
+            "parameters": dict(self.env.parameter_values)
+            if envs is None
+            else {},  # the state of the envs includes them
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """From a checkpoint; `is_exact` is false if the envs had to start new episodes."""
+        """Restore from a checkpoint; `is_exact` is false if the envs had to start new episodes."""
         self.step = state["step"]
         self.episodes.load_state(state["episodes"])
         self.is_exact = self._can_load(state["envs"]) and self.buffer.fits(state["opening"])
@@ -118,6 +120,6 @@ class Rows:
         self.actors.load_state(state.get("actors", {}))
 
     def _can_load(self, saved: dict[str, Any] | None) -> bool:
-        """Whether a state of the envs is there, and of the kind that these envs have: another engine has its own."""
+        """Whether there is a state of the envs, and it was saved with the same engine."""
         own = self.env.save_state()
         return saved is not None and own is not None and saved.keys() == own.keys()

@@ -1,4 +1,4 @@
-"""What the learner draws minibatches from: single samples, or whole sequences where the policy has memory."""
+"""Source of minibatches: single samples, or complete sequences for recurrent policies."""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -17,31 +17,31 @@ class Samples(Protocol):
     """The valid steps of a rollout."""
 
     batch: Batch
-    """All of them, in no order that a policy could be run on."""
+    """All samples, in arbitrary order."""
     num_units: int
-    """What is shuffled: samples, or sequences."""
+    """Number of shuffled units: samples or sequences."""
 
     @property
     def padding(self) -> float:
-        """Share of a table of the units side by side that would be empty."""
+        """Fraction of padding if the units were padded to equal length."""
 
     def begin_epoch(self, policy: Policy) -> None:
         """Before the first minibatch of an epoch."""
 
     def minibatches(self, size: int, order: Tensor | None = None) -> Iterator[Batch]:
-        """Everything once."""
+        """Minibatches in which every sample occurs once."""
 
 
 def samples_of(rollout: Rollout, targets: Targets, ppo: PPOConfig) -> Samples:
-    """Sequences if the rollout kept memory for them."""
+    """Sequences if the rollout has recurrent states, else single samples."""
     if not rollout.valid.any():
-        raise EnvError("not one step of a whole rollout counts: all agents were absent; set rollout.num_steps higher")
+        raise EnvError("the rollout has no valid steps: no agent was active; raise rollout.num_steps")
     if rollout.chunks is None:
         return FlatSamples(flatten(rollout, targets))
     return SequenceSamples(rollout, targets, ppo.sequence_state == "recomputed")
 
 
 def pieces(minibatch: Batch, size: int | None) -> Iterator[Batch]:
-    """A minibatch in micro-batches; sequences stay whole."""
+    """Split a minibatch into micro-batches; sequences are never split."""
     size = size or len(minibatch)
     return minibatches(minibatch, size) if minibatch.batch_sizes is None else sequence_pieces(minibatch, size)

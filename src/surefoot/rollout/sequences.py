@@ -1,8 +1,8 @@
-"""From a rollout to shuffled minibatches of whole sequences, for policies with memory.
+"""Splits a rollout into shuffled minibatches of complete sequences, for recurrent policies.
 
-A sequence is a run of valid steps of one row, within one chunk of the rollout and one episode: so no sequence has a
-reset inside (S6) and nothing is padded (S5). A minibatch holds its samples as torch packs them: step by step, the
-longest sequence first, `batch_sizes` saying how many sequences still run at each step.
+A sequence consists of consecutive valid steps of one row, within one chunk of the rollout and one episode: so no
+sequence contains a reset (S6) and nothing is padded (S5). Minibatches have the layout of torch's PackedSequence: step
+by step, the longest sequence first; `batch_sizes` is the number of active sequences per step.
 """
 
 import math
@@ -20,7 +20,7 @@ from surefoot.rollout.minibatches import map_batch, map_rollout
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs of consecutive steps, one entry each; steps are counted row after row: row * T + step."""
+    """Runs of consecutive steps, one entry each; steps are indexed by row * T + step."""
 
     first: Tensor
     length: Tensor
@@ -30,7 +30,7 @@ class Runs:
 
 
 def split(episode_start: Tensor, valid: Tensor, chunks: Chunks) -> Runs:
-    """The sequences of a rollout: cut where a chunk or an episode begins, and where steps are not valid."""
+    """The sequences of a rollout, split where a chunk or an episode starts and where steps are invalid."""
     valid, begins = valid.T.contiguous(), episode_start.T.clone()
     begins[:, chunks.first_steps] = True
     begins[:, 1:] |= ~valid[:, :-1]
@@ -40,7 +40,7 @@ def split(episode_start: Tensor, valid: Tensor, chunks: Chunks) -> Runs:
 
 
 class SequenceSamples:
-    """What memory is trained on. Sequences that begin with a chunk begin with the memory kept for it."""
+    """Training sequences. Those at the start of a chunk begin with the recurrent state stored for it."""
 
     def __init__(self, rollout: Rollout, targets: Targets, recomputes: bool = False) -> None:
         assert rollout.chunks is not None
@@ -57,19 +57,19 @@ class SequenceSamples:
 
     @property
     def padding(self) -> float:
-        """The share of a table of all sequences side by side that would be empty."""
+        """The fraction of padding if all sequences were padded to equal length."""
         if not self.num_units:
             return 0.0
         return 1 - float(self.runs.length.sum()) / (self.num_units * int(self.runs.length.max()))
 
     def minibatches(self, size: int, order: Tensor | None = None) -> Iterator[Batch]:
-        """Every sequence once, in minibatches of about `size` samples each."""
+        """Minibatches of about `size` samples; every sequence occurs once."""
         order = torch.arange(self.num_units) if order is None else order
         for chosen in _shares(order, self.runs.length[order], size):
             yield self._packed(self.runs[chosen], tuple(part[self._place][chosen] for part in self.state))
 
     def begin_epoch(self, policy: Policy) -> None:
-        """Recompute the memory that sequences begin with, as the policy is now, if that is wanted."""
+        """Recompute the initial states of sequences with the current policy, if configured."""
         first_steps, kept_steps = self._chunks.first_steps, self._chunks.state_steps
         if self._recomputes:
             self.state = tuple(part.clone() for part in self._kept)
@@ -83,13 +83,13 @@ class SequenceSamples:
 
     @torch.no_grad()
     def _carry(self, policy: Policy, chunk: int, since: int, before: State) -> None:
-        """Every row's memory at the first step of a chunk, from what it was at an earlier step."""
+        """The state of every row at the first step of a chunk, computed from an earlier step."""
         until = self._chunks.first_steps[chunk]
         table = slice(since, until)
         begins = self._steps.episode_start.view(-1, self._num_steps)[:, table]
         lost = ~self._valid.view(-1, self._num_steps)[:, table]
         steps = torch.arange(until - since)
-        # What came before the last reset is forgotten, so only the steps from there on are run again.
+        # The state is zero at the last reset, so only later steps are recomputed.
         last_begin = torch.where(begins, steps, 0).amax(1)
         last_lost = torch.where(lost, steps, -1).amax(1)
         first = torch.maximum(last_begin, last_lost + 1)
@@ -103,7 +103,7 @@ class SequenceSamples:
             part[chunk, rows] = carried
 
     def _packed(self, runs: Runs, state: State) -> Batch:
-        """The samples of runs, packed; runs that come sorted by length keep their order."""
+        """The packed samples of runs; runs that are sorted by length keep their order."""
         order = runs.length.argsort(descending=True, stable=True)
         runs, state = runs[order], tuple(part[order] for part in state)
         runs_on = torch.arange(int(runs.length[0]))[:, None] < runs.length
@@ -113,7 +113,7 @@ class SequenceSamples:
 
 
 def sequence_pieces(batch: Batch, size: int) -> Iterator[Batch]:
-    """A minibatch of packed sequences in pieces of about `size` samples, each of whole sequences."""
+    """Split a minibatch of packed sequences into parts of about `size` samples, without splitting sequences."""
     assert batch.batch_sizes is not None
     if len(batch) <= size:
         yield batch
@@ -131,7 +131,7 @@ def sequence_pieces(batch: Batch, size: int) -> Iterator[Batch]:
 
 
 def _shares(units: Tensor, lengths: Tensor, size: int) -> Iterator[Tensor]:
-    """Units in order, cut into parts that have about as many samples each, at most about `size`."""
+    """Split units, in order, into parts of similar numbers of samples, at most about `size`."""
     total = int(lengths.sum())
     parts = math.ceil(total / size)
     middle = lengths.cumsum(0) - lengths / 2

@@ -1,4 +1,4 @@
-"""The stepwise collector: any VecEnv, any torch policy, one step of a group of rows at a time."""
+"""The stepwise collector: works with any VecEnv and any PyTorch policy, one step of a group of rows at a time."""
 
 import torch
 from torch import Tensor
@@ -27,13 +27,13 @@ class StepwiseCollector:
 
     # tour: collect
     def collect(self, policy: Policy) -> Rollout:
-        """T steps of every row, then V of what the steps left open."""
+        """T steps of every row, then the bootstrap values."""
         rows, buffer, open_ends = self.rows, self.rows.buffer, OpenEnds()
         rows.begin()
         noise = rows.noise(policy)
         with torch.inference_mode():
             for t in range(len(buffer.slots)):
-                for group in range(len(rows.env.groups)):  # one is inferred while the others step
+                for group in range(len(rows.env.groups)):  # the policy acts for one group while the others step
                     if t > 0:
                         self._arrive(t - 1, group, open_ends)
                     self._act(t, group, policy, noise[t])
@@ -45,7 +45,7 @@ class StepwiseCollector:
         return rows.finish(rows.buffer.stats(rows.episodes))
 
     def _act(self, t: int, group: int, policy: Policy, noise: Tensor) -> None:
-        """Choose a group's actions, send them off, and record them while the envs step."""
+        """Compute the actions of a group, send them, and record them while the envs step."""
         rows = self.rows
         output = policy(*rows.buffer.inputs_at(t, rows.memory_before(t, group), group))
         action = output.distribution.sample(noise[rows.env.groups[group]])
@@ -55,7 +55,7 @@ class StepwiseCollector:
         rows.remember(group, output.state)
 
     def _arrive(self, t: int, group: int, open_ends: OpenEnds) -> None:
-        """Take in what a group's step gave."""
+        """Receive and record the step of a group."""
         env, rows, slot = self.rows.env, self.rows.env.groups[group], self.rows.buffer.slots[t]
         env.receive(group, slot)
         check_step(env, slot, self.rows.first_step + t, rows)

@@ -1,1 +1,1 @@
-"""What a run says about itself: metric names and the sinks that take them. Never imports torch."""
+"""Metrics of a run: names, alerts, consoles and sinks. Never imports torch."""

@@ -1,4 +1,4 @@
-"""The alerts: what is watched, from where on it is wrong, what that means and what to try; one entry each."""
+"""The alerts, one entry each: the metric, its limits, what the alert means and what to try."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,27 +10,27 @@ from surefoot.telemetry.gauges import HIGH_KL, Exploration, Gauge, Throughput, c
 
 @dataclass(frozen=True)
 class Limits:
-    """From `bad` on it is wrong, from `good` on it is right again; which of them is larger says which way is wrong."""
+    """Thresholds: levels beyond `bad` raise an alert, levels beyond `good` clear it. If `bad` > `good`, high is bad."""
 
     bad: float
     good: float
 
     def is_bad(self, level: float) -> bool:
-        """Whether a level is on the wrong side."""
+        """Whether a level is beyond the `bad` threshold."""
         return level >= self.bad if self.bad > self.good else level <= self.bad
 
     def is_good(self, level: float) -> bool:
-        """Whether a level is clearly on the right side."""
+        """Whether a level is beyond the `good` threshold."""
         return level <= self.good if self.bad > self.good else level >= self.good
 
 
 @dataclass(frozen=True)
 class Alert:
-    """Raised when the median level of the last `window` iterations is bad; cleared after `calm` good ones in a row."""
+    """Raised if the median level of the last `window` iterations is bad; cleared after `calm` consecutive good ones."""
 
     name: str
     evidence: tuple[str, ...]
-    """The metrics that show it, the most telling first; not every run has all of them."""
+    """The metrics behind it, the most informative first; a run may not have all of them."""
     label: str
     meaning: str
     gauge: Callable[[], Gauge]
@@ -39,45 +39,45 @@ class Alert:
     window: int = 10
     calm: int = 10
     is_grave: bool = False
-    """Whether it ruins what has been learned, rather than slowing things down."""
+    """Whether it can destroy the learned policy, rather than only slow down the run."""
 
     @property
     def key(self) -> str:
-        """The alert's own metric: 1 while it is raised, 0 once when it is cleared."""
+        """The metric of the alert: 1 while it is raised, 0 once when it is cleared."""
         return names.ALERT_PREFIX + self.name
 
 
 def _kl_limits(config: Config) -> Limits:
-    """0.05, unless the settings ask for more."""
+    """0.05, or more if the settings allow a larger KL divergence."""
     adaptive = max((getattr(schedule, "desired_kl", 0.0) for schedule in config.schedules.values()), default=0.0)
     bad = max(HIGH_KL, 2 * adaptive, 2 * (config.ppo.target_kl or 0.0))
     return Limits(bad, 0.6 * bad)
 
 
 def gentler_updates(config: Config) -> list[str]:
-    """Ways to smaller updates, with the run's own values."""
+    """Tips for smaller updates, with the settings of the run."""
     ppo, lr = config.ppo, config.optimizer.lr
     tips = [f"lower optimizer.lr from {lr:g} to about {lr / 3:.1g}"]
     if ppo.target_kl is None:
-        tips.append("stop updates that go too far: set ppo.target_kl to 0.02")
+        tips.append("set ppo.target_kl to 0.02 to stop an update once the KL divergence is too high")
     if ppo.epochs > 3:
-        tips.append(f"fewer passes over the same data: lower ppo.epochs from {ppo.epochs} to {max(3, ppo.epochs // 2)}")
+        tips.append(f"lower ppo.epochs from {ppo.epochs} to {max(3, ppo.epochs // 2)}: fewer passes over each rollout")
     return tips
 
 
 def _better_values(config: Config) -> list[str]:
     tips = []
     if not config.normalize.returns and not config.normalize.reward:
-        tips.append("returns may be too large or too small to learn: set normalize.returns or normalize.reward to true")
+        tips.append("set normalize.returns or normalize.reward to true: the scale of the returns may be hard to learn")
     if not config.normalize.obs:
-        tips.append("set normalize.obs to true if observations are not of size 1")
+        tips.append("set normalize.obs to true if observations are not on the scale of 1")
     if config.policy.share_trunk:
-        tips.append("actor and critic may be in each other's way: set policy.share_trunk to false")
+        tips.append("set policy.share_trunk to false: actor and critic may interfere with each other")
     if config.ppo.value_coef < 0.5:
         tips.append(f"raise ppo.value_coef from {config.ppo.value_coef:g} to 0.5")
     lr = config.optimizer.lr
-    tips.append(f"try another optimizer.lr than {lr:g}: {lr * 3:.1g} if the value loss falls slowly, else {lr / 3:.1g}")
-    tips.append("where no reward has been found yet, there is nothing to predict: explore more, or reward progress")
+    tips.append(f"change optimizer.lr from {lr:g} to {lr * 3:.1g} if the value loss falls slowly, else to {lr / 3:.1g}")
+    tips.append("if the agent has not found any reward yet, encourage exploration or shape the reward")
     return tips
 
 
@@ -89,17 +89,19 @@ def _more_exploration(config: Config) -> list[str]:
 
 def _wider_noise(config: Config) -> list[str]:
     noise, floor, coef = config.policy.distribution, _std_floor(config), config.ppo.entropy_coef
-    tips = [f"raise policy.distribution.std_floor from {floor:g} to {5 * floor:.1g} (a new run)"]
+    tips = [f"raise policy.distribution.std_floor from {floor:g} to {5 * floor:.1g} (needs a new run)"]
     log_std = getattr(noise, "log_std", 0.0)
     if log_std < -1:
-        tips.append(f"start wider: raise policy.distribution.log_std from {log_std:g} to -1 (a new run)")
+        tips.append(
+            f"raise policy.distribution.log_std from {log_std:g} to -1 for a larger initial std (needs a new run)"
+        )
     if getattr(noise, "std", "learned") != "fixed":
         tips.append(f"raise ppo.entropy_coef from {coef:g} to {max(0.001, 3 * coef):.1g}")
     return tips
 
 
 def _std_floor(config: Config) -> float:
-    """Of distributions that have one."""
+    """The std floor of distributions that have one, else 0."""
     return getattr(config.policy.distribution, "std_floor", 0.0)
 
 
@@ -110,22 +112,22 @@ def _finite_numbers(config: Config) -> list[str]:
     if config.policy.precision != "float32":
         tips.append("set policy.precision to float32")
     if not (config.normalize.returns or config.normalize.reward):
-        tips.append("huge rewards overflow: set normalize.returns to true")
-    return [*tips, "look for log, sqrt and division in modules of your own"]
+        tips.append("set normalize.returns to true: very large rewards can overflow")
+    return [*tips, "check your own modules for log, sqrt and division"]
 
 
 def _steady_workers(config: Config) -> list[str]:
     return [
-        "read log.txt: it has the traceback, the env's index and its seed",
-        "if the env is slow rather than stuck, raise rollout.engine.step_timeout_s"
+        "see log.txt for the traceback and the index and seed of the env",
+        "if the env is slow rather than hung, raise rollout.engine.step_timeout_s"
         f" from {getattr(config.rollout.engine, 'step_timeout_s', 60):g}",
     ]
 
 
 def _steady_machine(config: Config) -> list[str]:
     return [
-        "look whether the machine swaps or throttles (top); time spent waiting for a CPU is not counted here",
-        "compare time/rollout_s and time/learn_s: if only the rollout got slower, it is the environment",
+        "check with top whether the machine is swapping or throttled; time spent waiting for a CPU is excluded here",
+        "compare time/rollout_s and time/learn_s: if only the rollout became slower, the environment is the cause",
     ]
 
 
@@ -133,8 +135,8 @@ ALERTS = (
     Alert(
         "step_skipped",
         (names.SKIPPED_STEPS,),
-        "steps with NaN or infinity skipped",
-        "the loss or its gradient was not finite; those steps were skipped",
+        "gradient steps skipped",
+        "the loss or its gradient was NaN or infinite, so these gradient steps were skipped",
         lambda: plain(names.SKIPPED_STEPS),
         lambda config: Limits(1, 0),
         _finite_numbers,
@@ -145,7 +147,7 @@ ALERTS = (
         "worker_restarted",
         (names.WORKER_RESTARTS,),
         "worker restarted",
-        "an environment process crashed or hung and was started anew; its episodes were cut off",
+        "an environment process crashed or hung and was restarted; its running episodes were cut off",
         lambda: plain(names.WORKER_RESTARTS),
         lambda config: Limits(1, 0),
         _steady_workers,
@@ -155,7 +157,7 @@ ALERTS = (
         "kl_high",
         (names.APPROX_KL,),
         "KL high",
-        "the policy changes too much in an update: training is unstable, and may unlearn what it has learned",
+        "the policy changes too much per update: training is unstable and the policy may collapse",
         lambda: plain(names.APPROX_KL),
         _kl_limits,
         gentler_updates,
@@ -165,7 +167,7 @@ ALERTS = (
         "clip_fraction_high",
         (names.CLIP_FRACTION, names.CLIP_RANGE),
         "clip fraction high",
-        "most samples are clipped: updates go farther than the clip range allows, and much of the data teaches nothing",
+        "most samples are clipped: updates push the policy past the clip range, and clipped samples have no gradient",
         lambda: clipped,
         lambda config: Limits(1.0, 0.8),
         gentler_updates,
@@ -174,9 +176,9 @@ ALERTS = (
         "value_not_learning",
         (names.EXPLAINED_VARIANCE, names.VALUE_ERROR),
         "explained variance below 0",
-        "the critic predicts returns worse than their mean would, so advantages are mostly noise",
+        "the critic predicts returns worse than a constant would, so advantages are mostly noise",
         lambda: explained,
-        lambda config: Limits(-0.02, 0.1),  # a critic that has learned nothing yet is about 0
+        lambda config: Limits(-0.02, 0.1),  # an untrained critic is at about 0
         _better_values,
         window=30,
     ),
@@ -184,7 +186,7 @@ ALERTS = (
         "entropy_collapse",
         (names.STD, names.ENTROPY_LOSS),
         "entropy collapsed",
-        "less than 5 % of the first randomness is left: the policy no longer explores, and hardly learns anything new",
+        "the policy has less than 5% of its initial randomness: it no longer explores and hardly learns anything new",
         Exploration,
         lambda config: Limits(0.05, 0.1),
         _more_exploration,
@@ -193,7 +195,7 @@ ALERTS = (
         "std_at_floor",
         (names.STD,),
         "std at its floor",
-        "the action noise is as small as policy.distribution.std_floor lets it be: the policy no longer explores",
+        "the standard deviation of the actions is at policy.distribution.std_floor: the policy no longer explores",
         lambda: plain(names.STD),
         lambda config: Limits(2 * _std_floor(config), 3 * _std_floor(config)),
         _wider_noise,
@@ -201,8 +203,8 @@ ALERTS = (
     Alert(
         "throughput_drop",
         (names.STEPS_PER_SECOND, names.CPU_WAIT),
-        "much slower than before",
-        "steps per second have fallen below a third of what this run has reached, and stay there",
+        "throughput dropped",
+        "steps per second have stayed below a third of the best speed of this run",
         Throughput,
         lambda config: Limits(1 / 3, 1 / 2),
         _steady_machine,

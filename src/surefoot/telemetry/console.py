@@ -1,4 +1,4 @@
-"""What a person sees of a run: a live panel on a terminal, plain lines elsewhere."""
+"""Console output of a run: a live panel on a terminal, plain lines elsewhere."""
 
 import logging
 import math
@@ -33,7 +33,7 @@ _RATES = (names.STEPS_PER_SECOND, names.ROLLOUT_STEPS_PER_SECOND, names.LEARN_ST
 
 @dataclass(frozen=True)
 class Reading:
-    """How one metric is shown; the short label is for narrow places."""
+    """How one metric is displayed; the short label is for narrow columns."""
 
     name: str
     label: str
@@ -73,7 +73,7 @@ _LINE = (_RETURN, _LENGTH, _KL, _EXPLAINED, _ENTROPY)
 
 @dataclass(frozen=True)
 class Pace:
-    """How far a run is, and how long the rest takes at the speed since this process began."""
+    """Progress of a run, and the time left at the speed since this process started."""
 
     step: int
     total_steps: int
@@ -82,12 +82,12 @@ class Pace:
 
     @property
     def percent(self) -> float:
-        """Steps done in percent; the last rollout may overshoot, this does not."""
+        """Completed steps in percent, at most 100: the last rollout may overshoot."""
         return min(100.0, 100.0 * self.step / max(1, self.total_steps))
 
     @property
     def eta_s(self) -> float | None:
-        """Seconds left; unknown before the first steps of this process."""
+        """Seconds left; None before the first steps of this process."""
         done, left = self.step - self.start_step, max(0, self.total_steps - self.step)
         return left * self.elapsed_s / done if done > 0 else None
 
@@ -116,13 +116,13 @@ def sparkline(values: Sequence[float], width: int) -> str:
 
 
 def raised_alerts(metrics: Metrics) -> list[str]:
-    """What is wrong now, in a few words each; an alert of somebody else's hook under its own name."""
+    """Labels of the active alerts; alerts from user hooks appear under their metric name."""
     raised = [name for name, value in metrics.items() if name.startswith(names.ALERT_PREFIX) and value > 0]
     return [_LABELS.get(name, name.removeprefix(names.ALERT_PREFIX)) for name in raised]
 
 
 class LiveConsole:
-    """A panel redrawn in place from construction to `close`; warnings scroll by above it."""
+    """A panel that is redrawn in place until `close`; warnings are printed above it."""
 
     def __init__(
         self,
@@ -136,17 +136,17 @@ class LiveConsole:
         self._began = self._drawn = clock()
         self._step, self._shown, self._returns = start_step, dict[str, float](), list[float]()
         self._console = console or Console()
-        # Without rich's refresh thread: it would take the interpreter from the training, and threads and
-        # forked workers do not mix.
+        # Without rich's refresh thread: it would compete with training for the interpreter, and threads do not
+        # mix with forked workers.
         self._live = Live(console=self._console, auto_refresh=False, get_renderable=self._panel)
         self._live.start(refresh=True)
-        self._console.show_cursor(True)  # a run that is killed could not give a hidden cursor back
+        self._console.show_cursor(True)  # a killed run could not restore a hidden cursor
         self._handler = RichHandler(console=self._console, show_path=False, log_time_format="%X")
         self._handler.setLevel(logging.WARNING)
         _log.addHandler(self._handler)
 
     def write(self, step: int, metrics: Metrics) -> None:
-        """Take a record; redraw unless that was done a moment ago."""
+        """Add a record; redraw unless the panel was redrawn a moment ago."""
         kept = {name: self._shown[name] for name in (*_RATES, names.EVAL_REWARD) if name in self._shown}
         smooth = {name: 0.7 * kept[name] + 0.3 * metrics[name] for name in _RATES if name in kept and name in metrics}
         self._step, self._shown = step, {**kept, **metrics, **smooth}
@@ -157,7 +157,7 @@ class LiveConsole:
             self._live.refresh()
 
     def close(self) -> None:
-        """Draw the last state, which stays, and give logger and terminal back."""
+        """Draw the final state, which stays on the screen, and restore the logger and the terminal."""
         _log.removeHandler(self._handler)
         self._live.stop()
 
@@ -178,7 +178,7 @@ class LiveConsole:
 
 
 def _progress(pace: Pace, width: int) -> Group:
-    """The bar, and a line with steps and times below it."""
+    """The progress bar, with a line of steps and times below it."""
     bar = Table.grid(expand=True)
     bar.add_column(ratio=1)
     bar.add_column(width=7, justify="right")
@@ -190,7 +190,7 @@ def _progress(pace: Pace, width: int) -> Group:
 
 
 def _table(metrics: Metrics, width: int) -> Table:
-    """Labels and values in pairs of columns; the room that is left goes between the pairs."""
+    """Labels and values in pairs of columns, with the remaining space between the pairs."""
     table = Table.grid(expand=True)
     for index in range(len(_TABLE[0])):
         if index:
@@ -207,7 +207,7 @@ def _table(metrics: Metrics, width: int) -> Table:
 
 
 class PlainConsole:
-    """One line now and then, for log files and pipes: ASCII only."""
+    """Prints one line per interval, for log files and pipes: ASCII only."""
 
     def __init__(
         self,
@@ -227,13 +227,13 @@ class PlainConsole:
         _log.addHandler(self._handler)
 
     def write(self, step: int, metrics: Metrics) -> None:
-        """Print a line if it is time or there is an evaluation, else keep it for the end."""
+        """Print a line if it is due or has an evaluation; else keep it in case it is the last one."""
         self._waiting = self._line(step, metrics)
         if self._clock() - self._printed >= self._min_interval_s or names.EVAL_REWARD in metrics:
             self._print_waiting()
 
     def close(self) -> None:
-        """Print what still waits, and give the logger back."""
+        """Print the last record if it is still pending, and restore the logger."""
         _log.removeHandler(self._handler)
         self._print_waiting()
 
@@ -258,11 +258,11 @@ class PlainConsole:
 def build_console(
     mode: Literal["auto", "live", "plain", "off"], title: str, total_steps: int, start_step: int
 ) -> Sink | None:
-    """The console for a mode; auto is live on a terminal that can show it, else plain."""
+    """The console for a mode; auto is live on a terminal that supports it, else plain."""
     if mode == "off":
         return None
     console = Console()
-    # rich alone takes a log file for a terminal under FORCE_COLOR; a terminal without Unicode has no bars.
+    # Under FORCE_COLOR, rich treats a log file as a terminal; a terminal without Unicode cannot show the bars.
     can_live = sys.stdout.isatty() and console.is_interactive and console.encoding.startswith("utf")
     if mode == "live" or (mode == "auto" and can_live):
         return LiveConsole(title, total_steps, start_step, console)

@@ -1,4 +1,4 @@
-"""What an alert looks at: a gauge turns the metrics of each iteration into one level; None says nothing."""
+"""Gauges turn the metrics of an iteration into the level that an alert watches; None means no reading."""
 
 import math
 import statistics
@@ -22,24 +22,24 @@ def plain(metric: str) -> Gauge:
 
 
 def usual_clip_fraction(clip: float) -> float:
-    """The share of samples that a KL of 0.05 moves out of the clip range: 53 % at 0.2, 75 % at 0.1.
+    """The fraction of samples that a KL divergence of 0.05 moves out of the clip range: 53% at 0.2, 75% at 0.1.
 
-    A KL of k makes log-ratios spread with a std of about sqrt(2 k); a narrow range clips many of them in a healthy run.
+    At a KL divergence of k, log-ratios have a std of about sqrt(2 k); a narrow range clips many in a healthy run.
     """
     return math.erfc(clip / (2 * math.sqrt(HIGH_KL)))
 
 
 def clipped(metrics: Metrics) -> float | None:
-    """The clip fraction, relative to what a high KL would clip in the clip range of that update."""
+    """The clip fraction, relative to that of a high KL divergence at the update's clip range."""
     if names.CLIP_FRACTION not in metrics or names.CLIP_RANGE not in metrics:
         return None
     return metrics[names.CLIP_FRACTION] / usual_clip_fraction(metrics[names.CLIP_RANGE])
 
 
 def explained(metrics: Metrics) -> float | None:
-    """Explained variance; 1 where the values are right to a tenth of the returns.
+    """Explained variance; 1 if the value error is below a tenth of the returns.
 
-    Where returns hardly differ (a solved task), there is no variance to explain, and a small error looks terrible.
+    If returns hardly vary (a solved task), there is no variance to explain, and a tiny error looks large.
     """
     if metrics.get(names.VALUE_ERROR, 1.0) < SMALL_ERROR:
         return 1.0
@@ -47,17 +47,17 @@ def explained(metrics: Metrics) -> float | None:
 
 
 class Exploration:
-    """How much of the first iteration's randomness is left.
+    """Randomness of the policy relative to the first iteration.
 
-    Entropy of discrete actions is 0 when one is certain, so its share of the start says how much is left. Differential
-    entropy has no such zero, and its sign means nothing: for continuous actions the share is that of the std.
+    The entropy of discrete actions is 0 for a deterministic policy, so its ratio to the initial entropy is meaningful.
+    Differential entropy has no such zero and its sign is arbitrary: for continuous actions the ratio of stds is used.
     """
 
     def __init__(self) -> None:
         self._first: float | None = None
 
     def __call__(self, metrics: Metrics) -> float | None:
-        """The share that is left."""
+        """The ratio to the first iteration."""
         if names.STD in metrics:
             now = metrics[names.STD]
         elif names.ENTROPY_LOSS in metrics:
@@ -70,10 +70,10 @@ class Exploration:
 
 
 class Throughput:
-    """The running median of steps per second, relative to the best there has been.
+    """The running median of steps per second, relative to its best value so far.
 
-    The window spans iterations and seconds: a moment is no drop. Nor is a machine that others keep busy: time spent
-    waiting for a CPU does not count.
+    The window covers several iterations and seconds, so a short pause is not a drop. Time spent waiting for a CPU is
+    excluded, so other processes on the machine do not cause a drop either.
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Throughput:
         self._seconds = self._best = 0.0
 
     def __call__(self, metrics: Metrics) -> float | None:
-        """The share that is left; None until the window is full."""
+        """The ratio to the best median; None until the window is full."""
         if names.STEPS_PER_SECOND not in metrics:
             return None
         took_s = metrics.get(names.ROLLOUT_SECONDS, 0.0) + metrics.get(names.LEARN_SECONDS, 0.0)

@@ -1,4 +1,4 @@
-"""The RAM that a run takes, and how long it waits for a CPU (which only Linux tells)."""
+"""RAM usage of a run, and the time it waits for a CPU (Linux only)."""
 
 import time
 from pathlib import Path
@@ -12,14 +12,14 @@ _SCHEDULER = Path("/proc/thread-self/schedstat")
 
 
 class CpuWait:
-    """How much of its time this thread is kept waiting for a CPU, because others use them all."""
+    """The fraction of time that this thread waits for a CPU because other processes occupy all of them."""
 
     def __init__(self) -> None:
         self._last: tuple[float, float] | None = None
         self.metrics()
 
     def metrics(self) -> dict[str, float]:
-        """The share of the time since the last call."""
+        """The fraction since the last call."""
         try:
             waited_s = int(_SCHEDULER.read_text().split()[1]) / 1e9
         except (OSError, ValueError, IndexError):
@@ -32,6 +32,6 @@ class CpuWait:
 
 
 def ram_metrics() -> dict[str, float]:
-    """Megabytes of this process, and the available share of the machine's or the container's RAM."""
+    """Megabytes used by this process, and the available fraction of the machine's or container's RAM."""
     left = min(limit.available / limit.total for limit in ram_limits())
     return {names.RAM: psutil.Process().memory_info().rss / 2**20, names.RAM_AVAILABLE: left}

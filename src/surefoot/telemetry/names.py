@@ -1,4 +1,4 @@
-"""Metric names, in the spelling that dashboards already know."""
+"""Metric names, spelled as in existing dashboards."""
 
 EPISODE_REWARD = "rollout/ep_rew_mean"
 EPISODE_LENGTH = "rollout/ep_len_mean"
@@ -49,4 +49,4 @@ EVAL_LENGTH = "eval/mean_ep_length"
 ALERT_PREFIX = "warn/"
 
 COUNTS = frozenset({WORKER_RESTARTS, SKIPPED_STEPS})
-"""Events of one iteration: over a run, their sum says more than their largest."""
+"""Counts of events per iteration: over a run, their sum is more informative than their maximum."""

@@ -1,4 +1,4 @@
-"""A group of sinks shields the training from one that fails."""
+"""A group of sinks; a failing sink does not stop training."""
 
 import contextlib
 import logging
@@ -11,20 +11,20 @@ _log = logging.getLogger("surefoot")
 
 
 class SinkGroup:
-    """Writes to all; one that fails is dropped with one warning, and the training goes on."""
+    """Writes to all sinks; a sink that fails is removed with one warning, and training continues."""
 
     def __init__(self, sinks: Sequence[Sink]) -> None:
         self._sinks = list(sinks)
 
     def write(self, step: int, metrics: Metrics) -> None:
-        """One record to every sink; what is not finite is left out, as missing."""
+        """Write one record to every sink, without the values that are not finite."""
         finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
         for sink in list(self._sinks):
             try:
                 sink.write(step, finite)
             except Exception as error:
                 self._sinks.remove(sink)
-                _log.warning("%s failed and is switched off: %s", type(sink).__name__, error)
+                _log.warning("%s failed and was disabled: %s", type(sink).__name__, error)
                 with contextlib.suppress(Exception):
                     sink.close()
 

@@ -1,4 +1,4 @@
-"""Alerts with hysteresis: raised by a lasting condition, cleared only when it has clearly been over for a while."""
+"""Alerts with hysteresis: raised by a persistent condition, cleared only once it has been over for a while."""
 
 import math
 import statistics
@@ -11,12 +11,12 @@ from surefoot.telemetry.alerts import ALERTS, Alert
 from surefoot.telemetry.sinks import Metrics
 
 _FEWEST = 3
-"""Readings that a median needs to shrug off an outlier."""
+"""Fewest readings for which a median is robust to an outlier."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """An alert that has just been raised or cleared, with its evidence: medians of the readings that decided."""
+    """An alert that was just raised or cleared, with the medians of the readings behind it."""
 
     alert: Alert
     is_raised: bool
@@ -24,29 +24,29 @@ class Change:
 
 
 class AlertWatch:
-    """Watches all alerts of one run; `stride` is how many iterations lie between two observations."""
+    """Watches all alerts of a run; `stride` is the number of iterations between two observations."""
 
     def __init__(self, config: Config, stride: int = 1, alerts: Sequence[Alert] = ALERTS) -> None:
         self._states = [_State(alert, config, stride) for alert in alerts]
 
     def observe(self, metrics: Metrics) -> list[Change]:
-        """One more iteration; what it raised or cleared."""
+        """Add an iteration; returns the alerts that it raised or cleared."""
         finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
         return [Change(state.alert, state.is_raised, state.evidence) for state in self._states if state.observe(finite)]
 
     @property
     def raised(self) -> list[Alert]:
-        """The alerts that are raised now."""
+        """The active alerts."""
         return [state.alert for state in self._states if state.is_raised]
 
 
 def shown(alert: Alert, metrics: Metrics) -> dict[str, float]:
-    """Those of an alert's evidence that there are."""
+    """The metrics of an alert that were recorded."""
     return {name: metrics[name] for name in alert.evidence if name in metrics}
 
 
 class _State:
-    """One alert's memory."""
+    """State of one alert."""
 
     def __init__(self, alert: Alert, config: Config, stride: int) -> None:
         self.alert, self.is_raised = alert, False
@@ -57,7 +57,7 @@ class _State:
         self._calm_needed, self._calm = _strided(alert.calm, stride), 0
 
     def observe(self, metrics: Metrics) -> bool:
-        """Whether this raised or cleared it; a reading that is missing changes nothing."""
+        """Whether this reading raised or cleared the alert; a missing reading changes nothing."""
         level = self._gauge(metrics)
         if level is None:
             return False
@@ -80,7 +80,7 @@ class _State:
 
 
 def _strided(iterations: int, stride: int) -> int:
-    """The same time in readings that are `stride` iterations apart."""
+    """A number of iterations as a number of readings that are `stride` iterations apart."""
     return max(math.ceil(iterations / stride), min(iterations, _FEWEST))
 
 

@@ -1,7 +1,7 @@
 """Checkpoint files: one .safetensors file, everything but tensors as JSON in its metadata, no pickle anywhere.
 
-Written to a temporary file in the same folder, synced, renamed, folder synced: a reader sees the old file or the new
-one. Read with a bounded header, a version and a checksum, so that a damaged or hostile file is refused.
+Files are written to a temporary file in the same directory, synced and renamed: a reader sees the old file or the new
+one. The size of the header, the version and a checksum are checked, so that damaged or hostile files are rejected.
 """
 
 import hashlib
@@ -29,12 +29,12 @@ _TENSOR, _ARRAY, _SCALAR = "__tensor__", "__array__", "__scalar__"
 
 
 def write_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
-    """Write a nested state of tensors, arrays and JSON values; raises OSError and leaves the old file alone."""
+    """Write a nested state of tensors, arrays and JSON values; on OSError the old file is unchanged."""
     write_atomically(path, _serialize(state))
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file whole or not at all, whatever happens on the way."""
+    """Replace a file completely or not at all, even after a crash."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
     try:
         with temporary.open("wb") as file:
@@ -48,12 +48,12 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """The state of a checkpoint, or a typed error that says what is wrong with the file."""
+    """The state of a checkpoint, or a typed error that names the problem."""
     metadata = _read_metadata(path)
     version = int(metadata["version"])
     if version > FORMAT_VERSION:
         raise CheckpointError(
-            f"{path} has format version {version}, newer than this Surefoot reads ({FORMAT_VERSION}); upgrade Surefoot"
+            f"{path} has format version {version}, but this Surefoot reads up to {FORMAT_VERSION}; upgrade Surefoot"
         )
     try:
         tensors = safetensors.torch.load(path.read_bytes())
@@ -70,24 +70,24 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def check_savable(state: Mapping[str, Any]) -> None:
-    """Refuse a state that no checkpoint can hold, before there is anything to lose."""
+    """Reject a state that cannot be saved, before training starts."""
     _serialize(state)
 
 
 def _read_metadata(path: Path) -> dict[str, str]:
-    """Only the header, after checks that need no trust in it."""
-    foreign = CheckpointError(f"{path} is not a Surefoot checkpoint; give a .safetensors file that Surefoot wrote")
+    """The metadata in the header, after checks that do not trust the file."""
+    foreign = CheckpointError(f"{path} is not a Surefoot checkpoint; pass a .safetensors file that Surefoot wrote")
     try:
         info = path.lstat()
         if not stat.S_ISREG(info.st_mode):
-            raise CheckpointError(f"{path} is not a regular file; links are not followed")
+            raise CheckpointError(f"{path} is not a regular file; symbolic links are not followed")
         with path.open("rb") as file:
             start = file.read(8)
             length = _header_bytes(start)
             if not 2 <= length <= _MAX_HEADER_BYTES:
                 raise foreign
             if length > info.st_size - 8:
-                raise CheckpointError(f"{path} is damaged: it is cut off")
+                raise CheckpointError(f"{path} is damaged: it is truncated")
             header = json.loads(file.read(length))
     except FileNotFoundError as error:
         raise CheckpointError(f"{path} does not exist") from error
@@ -99,7 +99,7 @@ def _read_metadata(path: Path) -> dict[str, str]:
     if not isinstance(metadata, dict) or metadata.get("format") != _FORMAT:
         raise foreign
     if re.fullmatch("[0-9]{1,9}", str(metadata.get("version"))) is None:
-        raise CheckpointError(f"{path} is damaged: it has no version")
+        raise CheckpointError(f"{path} is damaged: it has no valid format version")
     return metadata
 
 
@@ -116,8 +116,8 @@ def _serialize(state: Mapping[str, Any]) -> bytes:
     header_bytes = _header_bytes(data)
     if header_bytes > _MAX_HEADER_BYTES:
         raise CheckpointError(
-            f"the state's description takes {header_bytes} bytes, more than the {_MAX_HEADER_BYTES} that a checkpoint"
-            " may have; keep large parts of an env's state in arrays, or use fewer envs"
+            f"the header of the checkpoint has {header_bytes} bytes, more than the maximum of {_MAX_HEADER_BYTES};"
+            " store large parts of an env's state in arrays, or use fewer envs"
         )
     return data
 
@@ -139,7 +139,9 @@ def _pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
         tensors[name] = torch.from_numpy(np.array(value, value.dtype.newbyteorder("="), order="C"))
         kind = _ARRAY if isinstance(value, np.ndarray) else _SCALAR
     else:
-        raise CheckpointError(f"{name} is a {type(value).__name__}; a checkpoint holds numbers, strings and arrays")
+        raise CheckpointError(
+            f"{name} is a {type(value).__name__}; checkpoints support only numbers, strings, lists, dicts and arrays"
+        )
     return {kind: name}
 
 

@@ -1,7 +1,7 @@
-"""Older checkpoint formats, brought up to date one version at a time.
+"""Migrates older checkpoint formats, one version at a time.
 
-When the format changes: raise FORMAT_VERSION, add the step from the version before, and keep a fixture of the old one
-in `tests/training/checkpoints/`. Settings that were renamed are handled where configs are built (core/old_settings.py).
+When the format changes: increment FORMAT_VERSION, add a migration from the previous version, and keep a fixture of it
+in `tests/training/checkpoints/`. Renamed settings are handled where configs are built (core/old_settings.py).
 """
 
 from collections.abc import Callable
@@ -15,8 +15,8 @@ _DERIVED = ("optimizer", "update", "reward_scaler")
 
 
 def _parts_by_name(state: dict[str, Any]) -> dict[str, Any]:
-    """Version 2: every part's state under the part's own name; terms, transforms and hooks have states too."""
-    if "optimizer" not in state:  # a bare policy
+    """Version 2: the state of every part under its name; terms, transforms and hooks have states too."""
+    if "optimizer" not in state:  # only a policy
         return state
     schedules = {}
     config = state.get("config", {}).get("optimizer", {})
@@ -35,16 +35,18 @@ def _parts_by_name(state: dict[str, Any]) -> dict[str, Any]:
 
 
 MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _parts_by_name}
-"""Version n -> what turns its state into one of version n + 1."""
+"""Version n -> function that converts its state to version n + 1."""
 
 
 def migrate(state: dict[str, Any], version: int) -> dict[str, Any]:
-    """A state of the current version."""
+    """Convert a state to the current version."""
     for old in range(version, FORMAT_VERSION):
         if old not in MIGRATIONS:
-            raise CheckpointError(f"checkpoint format version {old} is too old to be read")
+            raise CheckpointError(
+                f"checkpoint format version {old} is no longer supported; use an older version of Surefoot"
+            )
         try:
             state = MIGRATIONS[old](state)
         except (KeyError, TypeError, AttributeError) as error:
-            raise CheckpointError(f"a checkpoint of format version {old} is damaged: {error}") from error
+            raise CheckpointError(f"the checkpoint (format version {old}) is damaged: {error}") from error
     return state

@@ -1,4 +1,4 @@
-"""What is left of a run that ended in NaN, as JSON for people: weights, data, and the iterations before."""
+"""A readable JSON dump of a run that ended in NaN: weights, data and the last iterations."""
 
 import json
 import logging
@@ -18,7 +18,7 @@ _log = logging.getLogger("surefoot")
 def write_dump(
     folder: Path, step: int, trouble: str, trainer: Trainer, iterations: list[dict[str, float]]
 ) -> Path | None:
-    """Write nonfinite_step_N.json; None if the disk refuses."""
+    """Write nonfinite_step_N.json; returns None if that fails."""
     path = folder / f"nonfinite_step_{step:012d}.json"
     content = {
         "step": step,
@@ -35,7 +35,7 @@ def write_dump(
     try:
         write_atomically(path, json.dumps(content, indent=1, allow_nan=False).encode())
     except OSError as error:
-        _log.warning("the dump %s was not written: %s", path, error.strerror)
+        _log.warning("failed to write the dump %s: %s", path, error.strerror)
         return None
     return path
 
@@ -47,7 +47,7 @@ def _rollout_tensors(trainer: Trainer) -> dict[str, Tensor]:
 
 
 def _describe(tensors: dict[str, Tensor]) -> dict[str, dict[str, Any]]:
-    """Of each tensor: how much of it is not finite, and how large the rest is."""
+    """Per tensor: the number of values that are not finite, and the magnitude of the others."""
     described = {}
     for name, tensor in tensors.items():
         finite = tensor[tensor.isfinite()].double()

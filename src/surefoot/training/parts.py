@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from surefoot.training.trainer import Trainer
 
 LEARNED = ("policy", "gradient", "objective", "schedules")
-"""Parts that an update changes, and that a rollback restores."""
+"""Parts that an update changes and a rollback restores."""
 
 
 class _Counters:
-    """Steps and iterations of a trainer, and updates of its learner; the total stays that of the config."""
+    """Steps and iterations of a trainer, and updates of its learner; the total comes from the config."""
 
     def __init__(self, trainer: "Trainer") -> None:
         self._trainer = trainer
@@ -33,7 +33,7 @@ class _Counters:
 
 
 def parts_of(trainer: "Trainer") -> dict[str, Stateful]:
-    """Saving, restoring, checking and rolling back iterate over these."""
+    """The parts that are saved, restored, checked and rolled back."""
     learner = trainer.learner
     return {
         "policy": ModuleState(trainer.policy, "policy"),

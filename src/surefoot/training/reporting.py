@@ -1,4 +1,4 @@
-"""From an iteration's records to metrics, for the sinks."""
+"""Converts the records of an iteration to metrics for the sinks."""
 
 import logging
 import math
@@ -17,7 +17,7 @@ _log = logging.getLogger("surefoot")
 
 
 def metrics_of(report: IterationReport, elapsed_s: float) -> dict[str, float]:
-    """Every number of an iteration under the name dashboards know it by."""
+    """The metrics of an iteration by name."""
     stats, learned = report.stats, report.learned
     metrics = {
         names.TOTAL_STEPS: float(report.progress.step),
@@ -55,7 +55,7 @@ def metrics_of(report: IterationReport, elapsed_s: float) -> dict[str, float]:
 
 
 def env_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
-    """The mean of each of the env's metrics over the episodes that have a value of it."""
+    """The mean of each env metric over the episodes that have a value."""
     means = {}
     for name in dict.fromkeys(name for episode in episodes for name in episode.metrics):
         mean = mean_of_known([episode.metrics.get(name, math.nan) for episode in episodes])
@@ -65,7 +65,7 @@ def env_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
 
 
 class Report(Hook):
-    """Watches every iteration; writes every n-th, any that carries something from another hook, and new alerts."""
+    """Watches every iteration; writes every n-th record, and records with metrics of other hooks or new alerts."""
 
     def __init__(self, sink: Sink, every: int, watch: AlertWatch, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class Report(Hook):
         self._began, self._cpu_wait = clock(), CpuWait()
 
     def after_iteration(self, report: IterationReport) -> None:
-        """Write a record if it is time, or if an alert was raised or cleared."""
+        """Write a record if it is due, or if an alert was raised or cleared."""
         metrics = metrics_of(report, self._clock() - self._began) | self._cpu_wait.metrics()
         changes = self._watch.observe(metrics)
         for change in changes:
@@ -93,4 +93,4 @@ def _tell(change: Change, step: int) -> None:
     if change.is_raised:
         _log.warning("%s at step %d: %s (%s)", alert.key, step, alert.meaning, values)
     else:
-        _log.info("%s is over at step %d (%s)", alert.key, step, values)
+        _log.info("%s cleared at step %d (%s)", alert.key, step, values)

@@ -1,4 +1,4 @@
-"""Updates that end in NaN: back to the last good weights, and if that does not help, an end with a dump (fault 18)."""
+"""Rolls back updates that produce NaN to the last good weights; if that fails, ends the run with a dump (fault 18)."""
 
 import logging
 from collections import deque
@@ -23,15 +23,15 @@ from surefoot.training.trainer import Trainer
 _log = logging.getLogger("surefoot")
 
 FORGIVEN_AFTER = 100
-"""Good iterations after which earlier rollbacks no longer count."""
+"""Number of good iterations that resets the count of rollbacks."""
 _REMEMBERED = 10
 
 
 class RollBack(Hook):
-    """The first hook of all: what it lets pass is fit to be evaluated, reported and saved.
+    """The first hook, so that later hooks evaluate, report and save only finite weights.
 
-    The learner skips steps whose gradient is not finite. This looks at what that cannot mend: many in a row, or weights
-    and statistics that are broken themselves.
+    The learner skips steps whose gradient is not finite. This hook handles what skipping cannot fix: many consecutive
+    skips, or weights and statistics that are not finite.
     """
 
     def __init__(self, trainer: Trainer, config: Config, folder: Path | None) -> None:
@@ -42,7 +42,7 @@ class RollBack(Hook):
         self._streak = self._rollbacks = self._good_iterations = 0
 
     def after_iteration(self, report: IterationReport) -> None:
-        """Keep what is good; go back from what is not."""
+        """Keep a copy of good weights; roll back bad ones."""
         self._recent.append(metrics_of(report, 0.0))
         trouble = self._trouble(report.learned.skips)
         if trouble is None:
@@ -51,21 +51,21 @@ class RollBack(Hook):
         self._streak = 0
         step, limit = report.progress.step, self._config.train.max_rollbacks
         dump = self._dump(step, trouble) if self._rollbacks == limit else None
-        # Before it ends, too: whoever saves after the error saves something good.
+        # Also before the error, so that a final checkpoint has good weights.
         self._go_back()
         if self._rollbacks == limit:
             again = f" again, after {limit} rollback{'s' * (limit > 1)} to the last good weights" if limit else ""
-            where = f"; {dump} shows the weights, the data and the last iterations" if dump else ""
+            where = f"; {dump} describes the weights, the data and the last iterations" if dump else ""
             raise NonFiniteError(
-                f"{trouble} at step {step}{again}; lower optimizer.lr ({self._config.optimizer.lr:g}) or look for NaN"
-                f" in modules of your own{where}"
+                f"{trouble} at step {step}{again}; lower optimizer.lr ({self._config.optimizer.lr:g}) or check your own"
+                f" modules for NaN{where}"
             )
         self._rollbacks, self._good_iterations = self._rollbacks + 1, 0
         report.metrics[names.ROLLBACKS] = float(self._rollbacks)
-        _log.warning("%s at step %d; went back to the last good weights and statistics", trouble, step)
+        _log.warning("%s at step %d; rolled back to the last good weights and statistics", trouble, step)
 
     def _trouble(self, skips: Iterable[bool]) -> str | None:
-        """What is wrong, if anything; steps in a row are counted across updates."""
+        """The problem, if any; consecutive skipped steps are counted across updates."""
         longest = 0
         for is_skipped in skips:
             self._streak = self._streak + 1 if is_skipped else 0
@@ -73,7 +73,7 @@ class RollBack(Hook):
         if not _is_finite(self._trainer.policy.state_dict().values()):
             return "the weights or statistics are not finite after the update"
         if longest >= self._config.train.max_skipped_steps:
-            return f"{longest} gradient steps in a row were not finite"
+            return f"{longest} consecutive gradient steps were not finite"
         return None
 
     def _keep(self, report: IterationReport) -> None:
@@ -97,9 +97,9 @@ class RollBack(Hook):
 
 
 def learning_state(trainer: Trainer) -> dict[str, Any]:
-    """A copy of all that an update changes: weights, statistics, moments, states of terms and schedules.
+    """A copy of everything that an update changes: weights, statistics, moments, states of terms and schedules.
 
-    Not the reward scaler: it only ever sees rewards, which are checked where they come in.
+    Without the reward scaler: it only sees rewards, which are checked when they are received.
     """
     parts = trainer.parts()
     copied: dict[str, Any] = _copied(states({name: parts[name] for name in LEARNED}))
@@ -107,7 +107,7 @@ def learning_state(trainer: Trainer) -> dict[str, Any]:
 
 
 def _copied(value: Any) -> Any:
-    """With tensors of its own, so that the next update does not change them."""
+    """A deep copy, so that the next update does not change it."""
     if isinstance(value, dict):
         return {key: _copied(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

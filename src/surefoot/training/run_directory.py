@@ -1,4 +1,4 @@
-"""A run's folder: config, metrics, checkpoints, log, and a lock against a second process."""
+"""The run directory: config, metrics, checkpoints, log, and a lock against a second process."""
 
 import fcntl
 import logging
@@ -18,7 +18,7 @@ _PATTERN = re.compile(r"step_(\d+)\.safetensors")
 
 
 class RunDirectory:
-    """Use as a context manager: the lock is held, and the log file open, inside."""
+    """A context manager that holds the lock and keeps the log file open."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -43,7 +43,7 @@ class RunDirectory:
     @property
     def holds_run(self) -> bool:
         """Whether a run has been started here."""
-        return os.path.exists(self.config_file)  # pathlib's raises where the folder may not be entered
+        return os.path.exists(self.config_file)  # pathlib's raises if the directory is not accessible
 
     def __enter__(self) -> "RunDirectory":
         try:
@@ -57,7 +57,7 @@ class RunDirectory:
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         lock = (self.path / "lock").open("a+", encoding="utf-8")
         try:
-            # The kernel drops this lock when its process dies, so a stale one needs no cleaning.
+            # The kernel releases this lock when its process dies, so there are no stale locks.
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             lock.seek(0)
@@ -77,7 +77,7 @@ class RunDirectory:
         _log.setLevel(logging.INFO)
 
     def __exit__(self, *exception: object) -> None:
-        # Closing writes what a full disk did not take before.
+        # Closing flushes data that a full disk rejected before.
         if self._handler is not None:
             _log.removeHandler(self._handler)
             with suppress(OSError):
@@ -87,17 +87,17 @@ class RunDirectory:
                 self._lock.close()
 
     def write_config(self, config: Config) -> None:
-        """The complete config, ready to run again."""
+        """Write the complete config, from which the run can be repeated."""
         try:
             write_atomically(self.config_file, to_yaml(config).encode())
         except OSError as error:
             raise self._not_writable(error) from error
 
     def save(self, step: int, state: dict[str, Any], keep: int) -> None:
-        """Add a periodic checkpoint and drop the oldest beyond `keep`."""
+        """Write a periodic checkpoint and delete the oldest beyond `keep`."""
         new = self.checkpoints / f"step_{step:012d}.safetensors"
         write_checkpoint(new, state)
-        # Damaged ones that a resume skipped may be ahead of it.
+        # Damaged checkpoints that a resume skipped may have higher steps.
         for old in [path for path in self.saved() if path != new][keep - 1 :]:
             old.unlink()
 
@@ -107,28 +107,28 @@ class RunDirectory:
         return sorted(found, reverse=True)
 
     def newest(self) -> tuple[Path, dict[str, Any]]:
-        """The newest checkpoint that can be read; never silently nothing."""
+        """The newest readable checkpoint, or an error if there is none."""
         candidates = self.saved()
         for path in candidates:
             try:
                 return path, read_checkpoint(path)
             except CheckpointError as error:
-                _log.warning("%s; trying the one before it", error)
+                _log.warning("%s; trying the previous checkpoint", error)
         if candidates:
-            raise CheckpointError(f"none of the {len(candidates)} checkpoints in {self.checkpoints} can be read")
-        raise CheckpointError(f"{self.checkpoints} holds no checkpoint to go on from")
+            raise CheckpointError(f"none of the {len(candidates)} checkpoints in {self.checkpoints} is readable")
+        raise CheckpointError(f"{self.checkpoints} has no checkpoint to resume from")
 
     def refuse_other_run(self, step: int) -> None:
-        """Only the run that is here may go on here: an agent that is new, or behind it, would mix two."""
+        """Reject an agent that does not continue the run in this directory: it would mix two runs."""
         newest = max((int(path.stem.removeprefix("step_")) for path in self.saved()), default=0)
         if self.holds_run and (step == 0 or newest > step):
             raise RunDirectoryError(
-                f"{self.path} already holds a run that is at step {newest}; load its newest checkpoint to go on with"
-                " it, or choose another directory"
+                f"{self.path} already contains a run at step {newest}; load its newest checkpoint to continue it,"
+                " or choose another directory"
             )
 
     def best_score(self, metric: str) -> float | None:
-        """The score of the best policy so far by a metric (train.best_metric), if there is one."""
+        """The score of the best policy so far by a metric (train.best_metric), if any."""
         if not self.best.exists():
             return None
         try:
@@ -148,7 +148,7 @@ class RunDirectory:
 
     def _not_writable(self, error: OSError) -> RunDirectoryError:
         return RunDirectoryError(
-            f"the run directory {self.path} cannot be written ({error.strerror}); choose another with --run-dir"
+            f"the run directory {self.path} is not writable ({error.strerror}); choose another with --run-dir"
         )
 
     def _remove_leftovers(self) -> None:
@@ -158,7 +158,7 @@ class RunDirectory:
 
 
 class _LogFile(logging.FileHandler):
-    """A full disk costs lines of the log; a traceback for each of them on the terminal would help nobody."""
+    """A log file that drops lines when the disk is full, without a traceback per line on the terminal."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """Go on."""
+        """Ignore the error."""

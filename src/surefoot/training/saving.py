@@ -1,4 +1,4 @@
-"""Periodic checkpoints: a full disk costs a warning, not the run."""
+"""Periodic checkpoints: a full disk causes a warning and does not end the run."""
 
 import logging
 from collections.abc import Callable
@@ -13,7 +13,7 @@ _log = logging.getLogger("surefoot")
 
 
 class SaveCheckpoints(Hook):
-    """Saves every so many steps, retries after a failure, and always saves at the end."""
+    """Saves at an interval of steps, retries after a failure, and always saves at the end."""
 
     def __init__(
         self, run: RunDirectory, state: Callable[[], dict[str, Any]], every: int, keep: int, start: int
@@ -23,38 +23,40 @@ class SaveCheckpoints(Hook):
         self._every = Every(every, start)
         self._is_due = self._has_failed = False
         self.is_asked = False
-        """Set to save after this iteration, whatever the interval says."""
+        """Set to save after this iteration, regardless of the interval."""
         self._saved_step: int | None = None
 
     def after_iteration(self, report: IterationReport) -> None:
-        """Save if it is time, or was and could not be done."""
+        """Save if a checkpoint is due, or if the last attempt failed."""
         self._is_due = self._every.is_due(report.progress.step) or self._is_due or self.is_asked
         self.is_asked = False
-        # After an update with bad steps, weights may be on their way to NaN: better an older checkpoint than that one.
+        # After an update with skipped steps the weights may be diverging: keep the older checkpoint.
         if self._is_due and not report.learned.skipped_steps:
             self._is_due = not self.save(report.progress.step)
 
     def finish(self, step: int) -> None:
-        """Save where the run ended; if that fails, it must not look like a success."""
+        """Save the final checkpoint; a failure is an error."""
         if not self.save(step):
             raise RunDirectoryError(
-                f"the run ended at step {step}, but that could not be saved in {self._directory.path}; older ones"
-                " are intact: free some space and resume from there"
+                f"the run ended at step {step}, but the checkpoint could not be saved in {self._directory.path}; older"
+                " checkpoints are intact: free some disk space and resume from there"
             )
 
     def save(self, step: int) -> bool:
-        """Save now, unless this step is saved already; False if the disk refused."""
+        """Save now, unless this step is already saved; returns False if writing failed."""
         if step == self._saved_step:
             return True
         try:
             self._directory.save(step, self._state(), self._keep)
         except OSError as error:
             if not self._has_failed:
-                _log.warning("checkpoint at step %d not saved (%s); training goes on, will retry", step, error.strerror)
+                _log.warning(
+                    "checkpoint at step %d not saved (%s); will retry, training continues", step, error.strerror
+                )
             self._has_failed = True
             return False
         if self._has_failed:
-            _log.warning("checkpoint at step %d saved after all", step)
-        _log.info("checkpoint at step %d", step)
+            _log.warning("checkpoint at step %d saved after retrying", step)
+        _log.info("saved a checkpoint at step %d", step)
         self._has_failed, self._saved_step = False, step
         return True

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: the first asks the run to finish its iteration and save, the second ends it at once."""
+"""SIGINT and SIGTERM: the first signal finishes the iteration and saves, the second stops immediately."""
 
 import logging
 import os
@@ -12,7 +12,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopSignal:
-    """Use as a context manager around a run; outside the main thread it never fires."""
+    """A context manager around a run; it has no effect outside the main thread."""
 
     def __init__(self) -> None:
         self.received: int | None = None
@@ -41,4 +41,4 @@ class StopSignal:
             os._exit(128 + number)
         self.received = number
         name = signal.Signals(number).name
-        _log.warning("%s: finishing this iteration, then saving; send it again to stop at once", name)
+        _log.warning("%s received: finishing this iteration, then saving; send it again to stop immediately", name)

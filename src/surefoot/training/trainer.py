@@ -17,7 +17,7 @@ from surefoot.training.parts import parts_of
 
 
 class Trainer:
-    """Owns the parts of a run and its progress."""
+    """Owns the parts of the training loop and its progress."""
 
     def __init__(
         self,
@@ -35,11 +35,11 @@ class Trainer:
         self.progress = Progress(0, total)
 
     def set_total(self, steps: int) -> None:
-        """Change how many steps the run has in all."""
+        """Change the total number of steps."""
         self.progress = replace(self.progress, total=steps)
 
     def train(self, should_stop: Callable[[], bool] = lambda: False) -> None:
-        """Iterate until the steps are used up or somebody asks to stop; an iteration is never cut short."""
+        """Iterate until all steps are done or a stop is requested; an iteration is always completed."""
         while not self.progress.is_done and not should_stop():
             self.hooks.after_iteration(self.iterate())
 
@@ -65,5 +65,5 @@ class Trainer:
     # tour: end
 
     def parts(self) -> dict[str, Stateful]:
-        """Everything that has state, by the name it has in checkpoints (S15)."""
+        """Everything that has state, by its name in checkpoints (S15)."""
         return parts_of(self)

@@ -168,7 +168,7 @@ def test_the_page_says_so_when_something_is_loaded_or_breaks(tmp_path):
         '<script type="application/json"', "<script>nonsense()</script>" + '<script type="application/json"'
     )
     problem = probe(worse, tmp_path, "return {};")["problem"]
-    assert "refused to load http://example.invalid/spy.png" in problem
+    assert "blocked by the content security policy: http://example.invalid/spy.png" in problem
     assert "nonsense is not defined" in problem
 
 
@@ -185,13 +185,13 @@ def test_twenty_long_runs_stay_small(tmp_path):
     runs = [RunRecord(tmp_path / str(gamma), {"ppo": {"gamma": gamma}}, long.records) for gamma in range(20)]
     page = report_page(runs)
     assert len(page.encode()) < 12e6
-    assert "Long curves are thinned to 1,000 points" in page
+    assert "Long curves are downsampled to 1,000 points" in page
     assert "first 6 configurations" in page
 
 
 def test_the_lead_says_what_was_run(page):
     lead = re.search(r'<p class="lead">(.*?)</p>', page)[1]
-    assert lead.startswith("4 runs, 2 configurations · seeds 1, 2, 3 · 40,960 steps in all · engine local · 8 envs")
+    assert lead.startswith("4 runs, 2 configurations · seeds 1, 2, 3 · 40,960 steps in total · engine local · 8 envs")
     assert "<h1>CartPole-v1</h1>" in page
 
 

@@ -163,8 +163,8 @@ FAULTS = [
     ({"h_last": None}, TypeError, "h_last must be"),
     ({"batch_sizes": np.array([2, 1], np.int32)}, TypeError, "batch_sizes must be a C-contiguous int64"),
     ({"batch_sizes": np.array([], np.int64)}, ValueError, "batch_sizes must have at least one step"),
-    ({"batch_sizes": np.array([1, 2])}, ValueError, "batch_sizes must be positive and never grow"),
-    ({"batch_sizes": np.array([3, 0])}, ValueError, "batch_sizes must be positive and never grow"),
+    ({"batch_sizes": np.array([1, 2])}, ValueError, "batch_sizes must be positive and not increase"),
+    ({"batch_sizes": np.array([3, 0])}, ValueError, "batch_sizes must be positive and not increase"),
     ({"batch_sizes": np.array([2, 2])}, ValueError, r"gates_x must have shape \[4, 12\]"),
 ]
 

@@ -1,4 +1,4 @@
-"""`surefoot bench train|rollout|scaling|stepping|peers ...`: finds the benchmark, one a module."""
+"""`surefoot bench train|rollout|scaling|stepping|peers ...`: runs the benchmark, one module each."""
 
 import importlib
 
@@ -8,27 +8,32 @@ from surefoot.core.errors import ConfigError, SurefootError
 from surefoot.core.registry import nearest
 
 BENCHMARKS = {
-    "train": "a run from end to end: steps/s by phase, RAM of all processes",
-    "rollout": "the engines side by side, collecting only",
-    "scaling": "speed and RAM against the number of envs, and the best one",
-    "stepping": "envs alone with random actions: native, EnvPool, Gymnasium",
-    "peers": "Surefoot beside other PPO systems, in a checkout (extra 'peers')",
+    "train": "a complete run: steps per second by phase, RAM of all processes",
+    "rollout": "compare the engines, rollouts only",
+    "scaling": "speed and RAM for different numbers of envs, with a recommendation",
+    "stepping": "environments only, with random actions: native, EnvPool, Gymnasium",
+    "peers": "compare Surefoot with other PPO libraries; needs a checkout and the extra 'peers'",
 }
 WITHOUT_SETTINGS = ("stepping", "peers")
-"""Their sides have nothing of a run's config in common."""
+"""Benchmarks that do not use the settings of a run."""
 
 
 def main(arguments: list[str]) -> int:
-    """Find the benchmark, parse, measure, show."""
+    """Select the benchmark, parse its options, measure and print."""
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_usage())
         return 0 if arguments else 2
     name, rest = arguments[0], arguments[1:]
     if name not in BENCHMARKS:
-        raise SurefootError(f"there is no benchmark '{name}'{nearest(name, BENCHMARKS)} (see surefoot bench --help)")
+        raise SurefootError(f"unknown benchmark '{name}'{nearest(name, BENCHMARKS)} (see surefoot bench --help)")
     rest, settings = split_settings(_with_json_value(rest))
     if name in WITHOUT_SETTINGS and settings:
-        raise ConfigError([f"{key}: bench {name} has settings of its own, the same on every side" for key in settings])
+        raise ConfigError(
+            [
+                f"{key}: bench {name} does not accept settings; it uses the same ones for every library"
+                for key in settings
+            ]
+        )
     try:
         module = importlib.import_module(f"surefoot.cli.bench.{name}")
         given = (arguments,) if name in WITHOUT_SETTINGS else (settings, arguments)
@@ -40,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _with_json_value(arguments: list[str]) -> list[str]:
-    """A lone `--json` means standard output."""
+    """`--json` without a value means standard output."""
     result = []
     for place, argument in enumerate(arguments):
         result.append(argument)
@@ -53,4 +58,4 @@ def _with_json_value(arguments: list[str]) -> list[str]:
 def _usage() -> str:
     lines = ["usage: surefoot bench BENCHMARK ...", ""]
     lines += [f"  {name:10s} {text}" for name, text in BENCHMARKS.items()]
-    return "\n".join([*lines, "", "surefoot bench BENCHMARK --help says more"])
+    return "\n".join([*lines, "", "run 'surefoot bench BENCHMARK --help' for details"])

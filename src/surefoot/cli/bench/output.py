@@ -1,4 +1,4 @@
-"""Where results of benchmarks go: files, the screen, or both."""
+"""Output of benchmark results: files, the screen, or both."""
 
 import sys
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ STDOUT = "-"
 
 @dataclass(frozen=True)
 class Output:
-    """Where results go besides the screen."""
+    """Output files of a benchmark."""
 
     json: str | None = None
-    """a file for the numbers; alone or with - they are printed instead of tables"""
+    """write the results as JSON to this file; without a value or with - print JSON instead of tables"""
     output: Path | None = None
-    """a folder for <benchmark>.json and <benchmark>.md"""
+    """write <benchmark>.json and <benchmark>.md to this directory"""
 
     def __post_init__(self) -> None:
-        """Refuse places that cannot be written to before anything is measured."""
+        """Reject paths that are not writable before anything is measured."""
         folders = {} if self.output is None else {"--output": self.output}
         if self.json is not None and self.json != STDOUT:
             folders["--json"] = Path(self.json).parent
@@ -31,16 +31,18 @@ class Output:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise ConfigError([f"{option}: {folder} cannot be written to ({error.strerror})"]) from error
+                raise ConfigError(
+                    [f"{option}: {folder} is not writable ({error.strerror}); choose another path"]
+                ) from error
 
 
 def say(line: str) -> None:
-    """Progress, where it does not mix with results."""
+    """Print progress to stderr, so that it does not mix with results."""
     print(line, file=sys.stderr, flush=True)
 
 
 def deliver(report: "Report", arguments: list[str], output: Output) -> int:
-    """Files first, so that nothing measured is lost; then the screen."""
+    """Write the files first, so that no measurement is lost, then print."""
     from rich.console import Console
 
     from surefoot.benchmark.report import Occasion, show, to_json, write, write_text

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def main(settings: Raw, arguments: list[str], rest: list[str]) -> int:
-    """Parse, measure, show."""
+    """Parse, measure, print."""
 
     def rollout(
         target: Target = None,
@@ -30,15 +30,15 @@ def main(settings: Raw, arguments: list[str], rest: list[str]) -> int:
         effort: Annotated[Effort, tyro.conf.OmitArgPrefixes] = Effort(repeats=5),  # noqa: B008
         output: Annotated[Output, tyro.conf.OmitArgPrefixes] = Output(),  # noqa: B008
     ) -> int:
-        """Measure the engines side by side, in turns: collecting only, and the limit of the native one.
+        """Compare the engines on rollouts only, with interleaved repeats, and measure the limit of the native engine.
 
         Args:
-            target: a preset or a Gymnasium id; the default preset if not given
-            config: a YAML file with settings, on top of the preset's
-            engines: which ones; all if not given
-            only_native: the native engine and its limit
-            only_python: all engines but the native one
-            threads_list: numbers of threads that the native engine is measured with besides, such as 1 2
+            target: a preset or a Gymnasium id; default: the default preset
+            config: a YAML file with settings that override the preset
+            engines: engines to measure; default: all
+            only_native: measure only the native engine and its limit
+            only_python: measure all engines except the native one
+            threads_list: additional numbers of threads for the native engine, such as 1 2
         """
         from surefoot.benchmark.engines import bench_rollout
 
@@ -49,18 +49,20 @@ def main(settings: Raw, arguments: list[str], rest: list[str]) -> int:
 
 
 def _contest(engines: tuple[str, ...], only_native: bool, only_python: bool, threads: tuple[int, ...]) -> "Contest":
-    """Who collects; two ways to say so at once are refused."""
+    """The engines to compare; conflicting options are rejected."""
     from surefoot.benchmark.engines import NATIVE, Contest
 
     given = {"--engines": bool(engines), "--only-native": only_native, "--only-python": only_python}
     if sum(given.values()) > 1:
         names = " and ".join(name for name, is_given in given.items() if is_given)
-        raise ConfigError([f"{names}: exclude each other, give one of them"])
+        raise ConfigError([f"{names} are mutually exclusive; use one of them"])
     chosen = named_engines(engines) or known_engines()
     if only_native or only_python:
         chosen = [name for name in chosen if (name == NATIVE) == only_native]
     if threads and min(threads) < 1:
-        raise ConfigError([f"--threads-list: needs numbers of at least 1 (got {threads})"])
+        raise ConfigError([f"--threads-list: must be numbers of at least 1 (got {threads})"])
     if threads and NATIVE not in chosen:
-        raise ConfigError(["--threads-list: is of the native engine, which is not among those chosen"])
+        raise ConfigError(
+            ["--threads-list: applies only to the native engine, which is not selected; add it to --engines"]
+        )
     return Contest(chosen, tuple(dict.fromkeys(threads)))

@@ -14,7 +14,7 @@ from surefoot.core.layers import Raw
 
 
 def main(settings: Raw, arguments: list[str], rest: list[str]) -> int:
-    """Parse, measure, show."""
+    """Parse, measure, print."""
 
     def scaling(
         target: Target = None,
@@ -26,19 +26,19 @@ def main(settings: Raw, arguments: list[str], rest: list[str]) -> int:
         effort: Annotated[Effort, tyro.conf.OmitArgPrefixes] = Effort(seconds=3.0),  # noqa: B008
         output: Annotated[Output, tyro.conf.OmitArgPrefixes] = Output(),  # noqa: B008
     ) -> int:
-        """Measure speed and RAM against the number of envs, and recommend one.
+        """Measure speed and RAM for different numbers of envs, and recommend one.
 
         Args:
-            target: a preset or a Gymnasium id; the default preset if not given
-            config: a YAML file with settings, on top of the preset's
-            num_envs_list: the numbers of envs
-            engines: which ones; the configured one if not given
-            only_rollout: no learning, and what a step of the rollout costs
+            target: a preset or a Gymnasium id; default: the default preset
+            config: a YAML file with settings that override the preset
+            num_envs_list: numbers of envs to measure
+            engines: engines to measure; default: the configured engine
+            only_rollout: measure rollouts without learning, and the cost of a rollout step
         """
         from surefoot.benchmark.scaling import Sweep, bench_scaling
 
         if not num_envs_list or min(num_envs_list) < 1:
-            raise ConfigError([f"--num-envs-list: needs numbers of at least 1 (got {num_envs_list})"])
+            raise ConfigError([f"--num-envs-list: must be numbers of at least 1 (got {num_envs_list})"])
         run = run_config(target, config, settings)
         sweep = Sweep(num_envs_list, named_engines(engines) or [run.rollout.engine.kind], only_rollout)
         return deliver(bench_scaling(run, sweep, effort, say), arguments, output)

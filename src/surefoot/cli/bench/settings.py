@@ -1,4 +1,4 @@
-"""What benchmarks of a configured run share: its settings, and engines by name."""
+"""Shared by benchmarks of a configured run: its settings, and engines by name."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,24 +13,24 @@ Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 
 
 def run_config(target: str | None, file: Path | None, settings: Raw) -> Config:
-    """The config that is measured."""
+    """The config to measure."""
     from surefoot.cli.train import target_settings
 
-    # A benchmark is no run of a fixed length: schedules must not reach their end in it.
+    # A benchmark has no fixed number of steps, so schedules must not reach their end.
     endless = {"train": {"steps": 10**12}}
     yaml = {} if file is None else read_yaml(file)
     return build_config(target_settings(target, has_config=file is not None), yaml, endless, settings)
 
 
 def known_engines() -> list[str]:
-    """All of them."""
+    """Names of all engines."""
     from surefoot.envs.engines import engines
 
     return engines.names()
 
 
 def named_engines(names: tuple[str, ...]) -> list[str]:
-    """The named ones, checked."""
+    """The given engine names, validated."""
     from surefoot.envs.engines import engines
 
     for name in names:

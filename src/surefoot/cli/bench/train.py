@@ -13,7 +13,7 @@ from surefoot.core.layers import Raw
 
 
 def main(settings: Raw, arguments: list[str], rest: list[str]) -> int:
-    """Parse, measure, show."""
+    """Parse, measure, print."""
 
     def train(
         target: Target = None,
@@ -22,11 +22,11 @@ def main(settings: Raw, arguments: list[str], rest: list[str]) -> int:
         effort: Annotated[Effort, tyro.conf.OmitArgPrefixes] = Effort(repeats=5, seconds=8.0),  # noqa: B008
         output: Annotated[Output, tyro.conf.OmitArgPrefixes] = Output(),  # noqa: B008
     ) -> int:
-        """Measure a run from end to end in a process of its own: rollout, learning, RAM.
+        """Measure a complete run in a separate process: rollout, learning, RAM.
 
         Args:
-            target: a preset or a Gymnasium id; the default preset if not given
-            config: a YAML file with settings, on top of the preset's
+            target: a preset or a Gymnasium id; default: the default preset
+            config: a YAML file with settings that override the preset
         """
         from surefoot.benchmark.train import bench_train
 

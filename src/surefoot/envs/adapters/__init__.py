@@ -1,1 +1,1 @@
-"""Adapters: what other libraries call environments, as rows that step together."""
+"""Adapters that turn environments of other libraries into rows that step together."""

@@ -1,4 +1,4 @@
-"""EnvPool: many envs stepped by its own threads; it resets an env in the step after its end (NEXT_STEP, S4)."""
+"""EnvPool: many envs stepped by EnvPool's threads; an env resets in the step after its end (NEXT_STEP, S4)."""
 
 import difflib
 import warnings
@@ -17,11 +17,11 @@ from surefoot.core.extras import install_hint
 from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 
 _OURS = ("num_envs", "batch_size", "seed", "env_seed", "env_type", "gym_reset_return_info")
-"""Arguments of `envpool.make` that follow from Surefoot's own settings."""
+"""Arguments of `envpool.make` that Surefoot sets."""
 
 
 class EnvPoolEnvs(GymnasiumVectorEnv):
-    """Every env of a task is a row; row i is seeded from (seed, i), whatever their number and that of the threads."""
+    """Every env of a task is a row; row i is seeded from (seed, i), regardless of the number of envs and threads."""
 
     def __init__(self, task: str, config: EnvConfig, num_envs: int, seed: int) -> None:
         super().__init__(EnvPoolVector(task, config, num_envs), seed, config.truncation_as_termination, config.metrics)
@@ -31,7 +31,7 @@ class EnvPoolEnvs(GymnasiumVectorEnv):
 
 
 class EnvPoolVector(VectorEnv[Any, Any, Any]):
-    """A pool as a vector env that takes its seeds in `reset`."""
+    """A pool as a vector env that is seeded in `reset`."""
 
     metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
     _pool: Any = None
@@ -47,11 +47,11 @@ class EnvPoolVector(VectorEnv[Any, Any, Any]):
             self.single_observation_space = spec.gymnasium_observation_space
             self.single_action_space = spec.gymnasium_action_space
         if spec.config.max_num_players > 1:
-            raise EnvError(f"EnvPool's '{task}' is for {spec.config.max_num_players} players; take a task for one")
+            raise EnvError(f"EnvPool's '{task}' has {spec.config.max_num_players} players; choose a single-player task")
         self._config = config
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin with new envs: EnvPool seeds an env when it makes it, and never again."""
+        """Create new envs: EnvPool seeds an env only when it is created."""
         self.close()
         with _typed_errors(self._task, self._config):
             self._pool = _envpool(self._task).make(self._task, env_type="gymnasium", env_seed=seed, **self._kwargs)
@@ -59,18 +59,18 @@ class EnvPoolVector(VectorEnv[Any, Any, Any]):
         return obs, self._with_masks(obs, infos)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """One step of every env; one that ended in the step before is reset instead."""
+        """Step every env; an env that ended in the previous step is reset instead."""
         obs, reward, terminated, truncated, infos = self._pool.step(actions)
         return obs, reward, terminated, truncated, self._with_masks(obs, infos)
 
     def close(self, **kwargs: Any) -> None:
-        """Let go of the pool: its threads end when it does, not in its own `close`."""
+        """Release the pool: its threads end when it is deleted, not in its `close`."""
         if self._pool is not None:
             self._pool.close()
             self._pool = None
 
     def _with_masks(self, obs: Any, infos: dict[str, Any]) -> dict[str, Any]:
-        """Tasks with masks show them in the observation."""
+        """Move the action masks of tasks that include them in the observation to the infos."""
         space = self.single_action_space
         if isinstance(obs, dict) and "action_mask" in obs and isinstance(space, spaces.Discrete):
             mask = obs["action_mask"].reshape(self.num_envs, -1)
@@ -80,11 +80,11 @@ class EnvPoolVector(VectorEnv[Any, Any, Any]):
 
 
 def _envpool(task: str) -> ModuleType:
-    """The package, if it is there and knows the task."""
+    """The package, if it is installed and has the task."""
     try:
         import envpool
     except ImportError as error:
-        raise EnvError(f"environment 'envpool:{task}' needs EnvPool; {install_hint('envpool')}") from error
+        raise EnvError(f"environment 'envpool:{task}' requires EnvPool; {install_hint('envpool')}") from error
     known = {name.lower(): name for name in envpool.list_all_envs()}
     if task not in known.values():
         close = difflib.get_close_matches(task.lower(), known, n=1)
@@ -97,20 +97,20 @@ def _envpool(task: str) -> ModuleType:
 def _refuse_ours(config: EnvConfig) -> None:
     taken = [name for name in _OURS if name in config.kwargs]
     if taken:
-        raise EnvError(f"env.kwargs: Surefoot itself tells EnvPool its {', '.join(taken)}; leave it out")
+        raise EnvError(f"env.kwargs: Surefoot sets {', '.join(taken)} of EnvPool itself; remove it from env.kwargs")
 
 
 @contextmanager
 def _typed_errors(task: str, config: EnvConfig) -> Iterator[None]:
     try:
         with warnings.catch_warnings():
-            # EnvPool gives bounds in double precision to spaces in single precision.
+            # EnvPool passes double-precision bounds to single-precision spaces.
             warnings.filterwarnings("ignore", message=".*precision lowered", category=UserWarning)
             yield
     except EnvError:
         raise
     except TypeError as error:
-        raise EnvError(f"environment 'envpool:{task}' refuses env.kwargs {config.kwargs}: {error}") from error
+        raise EnvError(f"environment 'envpool:{task}' does not accept env.kwargs {config.kwargs}: {error}") from error
     except Exception as error:
         cause = str(error).replace("\n", " ")
-        raise EnvError(f"environment 'envpool:{task}' could not be made: {cause}") from error
+        raise EnvError(f"environment 'envpool:{task}' could not be created: {cause}") from error

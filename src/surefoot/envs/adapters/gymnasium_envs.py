@@ -1,4 +1,4 @@
-"""Gymnasium envs in this process, stepped one after the other."""
+"""Gymnasium envs in this process, stepped one after another."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ GymEnv = gym.Env[Any, Any]
 
 
 class GymnasiumEnvs(Shard):
-    """Envs `first_env`, `first_env + 1`, ... of a run: env i is seeded from (seed, i), whoever else there is."""
+    """Envs `first_env`, `first_env + 1`, ... of a run: env i is seeded from (seed, i), regardless of other envs."""
 
     def __init__(
         self,
@@ -53,14 +53,14 @@ class GymnasiumEnvs(Shard):
         self.final_obs = new_slot(self.num_rows, self.obs_spec, 0).obs
 
     def reset(self, slot: Slot, step: int = 0) -> None:
-        """Start every env anew from its own seed; one for another step gives other episodes."""
+        """Reset every env from a seed derived from (seed, env, step); another step gives other episodes."""
         self._seeds = self._derive_seeds(step)
         for row, seed in enumerate(self._seeds):
             obs, info = self._reset_env(row, seed)
             self._write(row, obs, info, slot)
 
     def step(self, actions: NDArray[Any], slot: Slot) -> None:
-        """Step every env; one that ended is reset at once and its last observation kept in `final_obs`."""
+        """Step every env; an env that ended is reset immediately and its last observation is kept in `final_obs`."""
         per_env = actions.astype(self._action_dtype, copy=False)
         reader = self._reader if slot.metrics.shape[1] else None
         for row in range(self.num_rows):
@@ -110,7 +110,7 @@ class GymnasiumEnvs(Shard):
         return env.get_wrapper_attr(name) if env.has_wrapper_attr(name) else None
 
     def _has_masks(self) -> bool:
-        """Only the very first env is asked, by a reset: all others begin alike, however they are spread."""
+        """Only the first env of the run is checked, by a reset: the others have the same spaces."""
         return self._own_masks or (self._is_first and "action_mask" in self._reset_env(0, self._seeds[0])[1])
 
     def _derive_seeds(self, step: int) -> list[int]:
@@ -122,7 +122,7 @@ class GymnasiumEnvs(Shard):
         try:
             result = self._envs[row].reset(seed=seed)
         except Exception as error:
-            raise EnvError(f"{self.describe(row)} raised in reset: {brief(error)}") from error
+            raise EnvError(f"{self.describe(row)} raised an exception in reset: {brief(error)}") from error
         if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], dict):
             raise EnvError(f"{self.describe(row)}: reset must return (obs, info)")
         return result
@@ -132,7 +132,7 @@ class GymnasiumEnvs(Shard):
         try:
             result = self._envs[row].step(action)
         except Exception as error:
-            raise EnvError(f"{self.describe(row)} raised in step: {brief(error)}") from error
+            raise EnvError(f"{self.describe(row)} raised an exception in step: {brief(error)}") from error
         return env_step(result, row, self.describe)
 
     def _write(self, row: int, obs: Any, info: dict[str, Any], slot: Slot) -> None:
@@ -141,5 +141,7 @@ class GymnasiumEnvs(Shard):
             env = self._envs[row]
             mask = env.get_wrapper_attr("action_masks")() if self._own_masks else info.get("action_mask")
             if mask is None:
-                raise EnvError(f"{self.describe(row)} gave no 'action_mask' in its info, but did before")
+                raise EnvError(
+                    f"{self.describe(row)} returned no 'action_mask' in its info; return one in every reset and step"
+                )
             slot.action_mask[row] = flat_mask(mask, self._num_choices, self.describe(row))

@@ -1,4 +1,4 @@
-"""Makes Gymnasium envs from an id, in this process or in a worker; without the config, so that workers start lean."""
+"""Creates Gymnasium envs from an id, in this process or in a worker; does not import the config, for fast workers."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -17,13 +17,13 @@ _log = logging.getLogger("surefoot")
 
 
 def bare_id(env_id: str) -> str:
-    """Without the module's name where that is Gymnasium's own: the ids mean the same envs."""
+    """The id without its module if that is Gymnasium itself: both ids mean the same env."""
     return env_id.removeprefix("gymnasium:")
 
 
 @dataclass(frozen=True)
 class GymnasiumFactory:
-    """Makes a Gymnasium env with the config's arguments; knows the spec of ids that a script registered itself."""
+    """Creates a Gymnasium env with the configured arguments; carries the spec of ids that a script registered."""
 
     env_id: str
     kwargs: Mapping[str, Any]
@@ -34,21 +34,21 @@ class GymnasiumFactory:
         env_id, kwargs = self.env_id, self.kwargs
         if self.spec is not None:
             gym.registry.setdefault(env_id, self.spec)
-        # Surefoot checks shapes, flags and finiteness at its own border, every step and at less cost.
+        # Surefoot itself checks shapes, flags and finiteness in every step, at a lower cost.
         limit = {} if self.max_episode_steps is None else {"max_episode_steps": self.max_episode_steps}
         try:
             with _quiet_mujoco(env_id):
                 return gym.make(env_id, disable_env_checker=True, **limit, **kwargs)
         except (gym.error.Error, ImportError, ModuleNotFoundError) as error:
             cause = str(error).replace("\n", " ")
-            raise EnvError(f"environment '{env_id}' could not be made: {cause}") from error
+            raise EnvError(f"environment '{env_id}' could not be created: {cause}") from error
         except TypeError as error:
-            raise EnvError(f"environment '{env_id}' refuses env.kwargs {kwargs}: {error}") from error
+            raise EnvError(f"environment '{env_id}' does not accept env.kwargs {kwargs}: {error}") from error
 
 
 @contextmanager
 def _quiet_mujoco(env_id: str) -> Iterator[None]:
-    """What MuJoCo warns of while it compiles a model goes to the log; it would print it and write MUJOCO_LOG.TXT."""
+    """Send MuJoCo's warnings about a model to the log instead of stderr and MUJOCO_LOG.TXT."""
     spec = gym.registry.get(bare_id(env_id))
     if spec is None or not str(spec.entry_point).startswith("gymnasium.envs.mujoco"):
         yield
@@ -68,4 +68,4 @@ def _quiet_mujoco(env_id: str) -> Iterator[None]:
 
 @cache
 def _log_once(message: str) -> None:
-    _log.debug("MuJoCo warns: %s", message)
+    _log.debug("MuJoCo warning: %s", message)

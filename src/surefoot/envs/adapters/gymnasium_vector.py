@@ -1,4 +1,4 @@
-"""Gymnasium vector envs in each autoreset mode, brought to same-step resets with dense final observations (S4)."""
+"""Gymnasium vector envs of every autoreset mode, converted to same-step resets with dense final observations (S4)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,8 +21,8 @@ AnyVectorEnv = VectorEnv[Any, Any, Any]
 class GymnasiumVectorEnv(Shard):
     """Adapts a `gymnasium.vector.VectorEnv`.
 
-    SAME_STEP takes the final observations from the infos, DISABLED resets ended rows itself, and NEXT_STEP marks the
-    step that only resets as invalid: its action is ignored, so it must not count anywhere.
+    SAME_STEP reads the final observations from the infos, DISABLED resets ended rows explicitly, and NEXT_STEP marks
+    auto-reset steps as invalid: their actions are ignored, so they must be masked out everywhere.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class GymnasiumVectorEnv(Shard):
         mode = env.metadata.get("autoreset_mode")
         if not isinstance(mode, AutoresetMode):
             raise EnvError(
-                f"{type(env).__name__} does not say how it resets; set metadata['autoreset_mode'] to one of"
+                f"{type(env).__name__} does not declare its autoreset mode; set metadata['autoreset_mode'] to one of"
                 f" {', '.join('AutoresetMode.' + known.name for known in AutoresetMode)}"
             )
         self._env: Any = env
@@ -55,7 +55,7 @@ class GymnasiumVectorEnv(Shard):
         self._resetting: Flags = np.zeros(self.num_rows, dtype=bool)
 
     def reset(self, slot: Slot, step: int = 0) -> None:
-        """Start every env anew from its own seed; one for another step gives other episodes."""
+        """Reset every env from a seed derived from (seed, env, step); another step gives other episodes."""
         self._seed = self._derive_seed(step)
         obs, infos = self._reset_envs(seed=self._seed)
         self._resetting[:] = False
@@ -63,7 +63,7 @@ class GymnasiumVectorEnv(Shard):
         self._write_masks(infos, slot, np.ones(self.num_rows, dtype=bool))
 
     def step(self, actions: NDArray[Any], slot: Slot) -> None:
-        """Step the vector env and fill the slot as if it reset in the same step."""
+        """Step the vector env and fill the slot as with same-step resets."""
         obs, reward, terminated, truncated, infos = self._step_envs(actions)
         slot.reward[:], slot.terminated[:], slot.truncated[:] = reward, terminated, truncated
         slot.valid[:] = ~self._resetting
@@ -82,7 +82,7 @@ class GymnasiumVectorEnv(Shard):
             self._keep_reported_final(infos, slot)
         elif ended.any():
             self._write_obs(obs, self.final_obs, ended)
-            # This returns everybody's observations, but the infos of the rows that it resets.
+            # This returns the observations of all rows, but only the infos of the rows that it resets.
             obs, reset_infos = self._reset_envs(options={"reset_mask": ended.copy()})
             self._write_masks(reset_infos, slot, ended)
             has_told_mask = ~ended
@@ -99,7 +99,7 @@ class GymnasiumVectorEnv(Shard):
         return seeds if self._has_seed_each() else seeds[0]
 
     def _has_seed_each(self) -> bool:
-        """Vector envs of another make have one generator for all rows, so they take one seed."""
+        """Custom vector envs have one generator for all rows, so they take one seed."""
         return self._has_env_each()
 
     def _has_env_each(self) -> bool:
@@ -113,7 +113,7 @@ class GymnasiumVectorEnv(Shard):
         try:
             obs, infos = self._env.reset(**how)
         except Exception as error:
-            raise EnvError(f"the vector env raised in reset: {type(error).__name__}: {error}") from error
+            raise EnvError(f"the vector env raised an exception in reset: {type(error).__name__}: {error}") from error
         return obs, infos
 
     def _step_envs(self, actions: NDArray[Any]) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -122,12 +122,12 @@ class GymnasiumVectorEnv(Shard):
                 actions.astype(self._env.single_action_space.dtype, copy=False)
             )
         except Exception as error:
-            raise EnvError(f"the vector env raised in step: {type(error).__name__}: {error}") from error
+            raise EnvError(f"the vector env raised an exception in step: {type(error).__name__}: {error}") from error
         return obs, reward, terminated, truncated, infos
 
     def _write_obs(self, obs: Any, target: ArrayTree, rows: Flags | slice = slice(None)) -> None:
         if not self._writer.write_batch(obs, target, rows):
-            # One by one: vector envs of another make may give a list, and an error names its row.
+            # Row by row: custom vector envs may return a list, and an error must name the row.
             for row in map(int, np.arange(self.num_rows)[rows]):
                 self._writer.write(_row(obs, row), target, row, self.describe)
 
@@ -139,11 +139,13 @@ class GymnasiumVectorEnv(Shard):
         for row in map(int, np.flatnonzero(rows & ~self._resetting)):
             mask = None if masks is None else _row(masks, row)
             if mask is None:
-                raise EnvError(f"{self.describe(row)} gave no 'action_mask' in its infos, but did before")
+                raise EnvError(
+                    f"{self.describe(row)} returned no 'action_mask' in its infos; return one in every reset and step"
+                )
             slot.action_mask[row] = flat_mask(mask, self.mask_size, self.describe(row))
 
     def _own_metrics(self) -> Any:
-        """As the vector env itself declares, or its first env."""
+        """The metrics that the vector env declares, or its first env."""
         own = getattr(self._env, "metrics", None)
         if own is None and self._has_env_each() and self._env.unwrapped.call("has_wrapper_attr", "metrics")[0]:
             own = self._env.unwrapped.get_attr("metrics")[0]
@@ -152,10 +154,12 @@ class GymnasiumVectorEnv(Shard):
     def _write_metrics(self, infos: dict[str, Any], slot: Slot, ended: Flags) -> None:
         final = infos.get("final_info", {}) if self._mode is AutoresetMode.SAME_STEP else infos
         if not isinstance(final, Mapping):
-            raise EnvError("the vector env's infos['final_info'] must be a dict of arrays for its metrics to be read")
+            raise EnvError(
+                "infos['final_info'] of the vector env must be a dict of arrays, from which metrics are read"
+            )
         slot.metrics[:] = np.nan
         self._reader.read_batch(infos, slot.metrics, slot.valid & ~ended, self.describe)
-        # A row that was reset in this very step tells of its next episode in the infos themselves.
+        # For a row that was reset in this step, the infos already describe the next episode.
         self._reader.read_batch(final, slot.metrics, slot.valid & ended, self.describe)
 
     def _keep_reported_final(self, infos: dict[str, Any], slot: Slot) -> None:
@@ -166,8 +170,8 @@ class GymnasiumVectorEnv(Shard):
                 self._writer.write(final, self.final_obs, int(row), self.describe)
             elif slot.truncated[row]:
                 raise EnvError(
-                    f"{self.describe(int(row))} was truncated without infos['final_obs'], so its value cannot be"
-                    " bootstrapped; supply it, or set env.truncation_as_termination: true"
+                    f"{self.describe(int(row))} was truncated without infos['final_obs'], so its return cannot be"
+                    " bootstrapped; return infos['final_obs'], or set env.truncation_as_termination: true"
                 )
 
 

@@ -1,4 +1,4 @@
-"""One PettingZoo parallel env: its answers are checked, and its errors say which env it was."""
+"""One PettingZoo parallel env, with checked results and errors that name the env."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,17 +9,17 @@ from surefoot.core.errors import EnvError
 from surefoot.envs.protocol.shard import brief, construct
 
 ParallelEnv = Any
-"""A `pettingzoo.ParallelEnv`; not imported, so that the package is needed only where its envs are."""
+"""A `pettingzoo.ParallelEnv`; not imported, so that only users of its envs need the package."""
 Agent = Any
 
 
 def is_parallel_env(env: object) -> bool:
-    """Whether this is a PettingZoo parallel env: several agents, all of which act in one step."""
+    """Whether this is a PettingZoo parallel env, in which all agents act in every step."""
     return hasattr(env, "possible_agents") and hasattr(env, "step") and not hasattr(env, "agent_iter")
 
 
 class Answer(NamedTuple):
-    """What a parallel env's step returns: a dict by agent each."""
+    """The result of a step of a parallel env: dicts by agent."""
 
     observations: Mapping[Agent, Any]
     rewards: Mapping[Agent, Any]
@@ -28,50 +28,50 @@ class Answer(NamedTuple):
     infos: Mapping[Agent, Any]
 
     def mentions(self, agent: Agent) -> bool:
-        """Whether the env says anything about this agent; an info alone is no step."""
+        """Whether the result includes this agent; an info alone does not count as a step."""
         return any(agent in part for part in self[:4])
 
     def of(self, agent: Agent) -> tuple[Any, ...]:
-        """An agent's share, as a single env would return it; no reward is a reward of 0, no flag is not set."""
+        """The result of one agent, in the form of a single-agent env; a missing reward is 0, a missing flag False."""
         flags = self.terminations.get(agent, False), self.truncations.get(agent, False)
         return self.observations.get(agent), self.rewards.get(agent, 0.0), *flags, self.infos.get(agent) or {}
 
 
 class CheckedEnv:
-    """Env number `index` of a run; `possible` are the agents that it may list."""
+    """Env number `index` of a run; `possible` are its possible agents."""
 
     def __init__(self, index: int, make: Callable[[], ParallelEnv], seed: int) -> None:
         self._index, self._seed = index, seed
         self.env = construct(make, index)
         self.possible: tuple[Agent, ...] = tuple(getattr(self.env, "possible_agents", ()))
         if not self.possible:
-            raise EnvError(f"env {index} does not say who its agents can be; list them all in env.possible_agents")
+            raise EnvError(f"env {index} does not declare its possible agents; list all of them in env.possible_agents")
 
     def describe(self) -> str:
         """Env index and seed."""
         return f"env {self._index} (seed {self._seed})"
 
     def agents(self) -> list[Agent]:
-        """Those that take part now."""
+        """The active agents."""
         listed = list(self.env.agents)
         for agent in listed:
             if agent not in self.possible:
                 raise EnvError(
-                    f"{self.describe()} lists agent '{agent}', who is not in its possible_agents; add it there"
+                    f"{self.describe()} lists agent '{agent}', which is not in its possible_agents; add it there"
                 )
         return listed
 
     def reset(self, seed: int | None) -> tuple[Mapping[Agent, Any], Mapping[Agent, Any]]:
-        """Observations and infos of the agents that a new episode begins with."""
+        """Observations and infos of the agents at the start of an episode."""
         self._seed = self._seed if seed is None else seed
         try:
             result = self.env.reset(seed=seed)
         except Exception as error:
-            raise EnvError(f"{self.describe()} raised in reset: {brief(error)}") from error
+            raise EnvError(f"{self.describe()} raised an exception in reset: {brief(error)}") from error
         if not _are_mappings(result, 2):
             raise EnvError(f"{self.describe()}: reset must return (observations, infos), dicts by agent")
         if not self.agents():
-            raise EnvError(f"{self.describe()} has no agents after reset; list those that take part in env.agents")
+            raise EnvError(f"{self.describe()} has no agents after reset; list the active agents in env.agents")
         return result[0], result[1]
 
     def step(self, actions: dict[Agent, Any]) -> Answer:
@@ -79,7 +79,7 @@ class CheckedEnv:
         try:
             result = self.env.step(actions)
         except Exception as error:
-            raise EnvError(f"{self.describe()} raised in step: {brief(error)}") from error
+            raise EnvError(f"{self.describe()} raised an exception in step: {brief(error)}") from error
         if not _are_mappings(result, 5):
             names = "observations, rewards, terminations, truncations, infos"
             raise EnvError(f"{self.describe()}: step must return ({names}), dicts by agent")
@@ -87,7 +87,7 @@ class CheckedEnv:
 
     @property
     def can_save(self) -> bool:
-        """Whether it has `save_state` and `load_state`, and no wrapper whose own state would be lost."""
+        """Whether it has `save_state` and `load_state`, and no wrapper whose state would be lost."""
         return hasattr(self.env, "save_state") and self.env.unwrapped is self.env
 
 
@@ -98,7 +98,7 @@ def common_agents(envs: Sequence[CheckedEnv]) -> tuple[Agent, ...]:
         if env.possible != agents:
             raise EnvError(
                 f"{env.describe()} has the possible_agents {list(env.possible)}, but {envs[0].describe()} has"
-                f" {list(agents)}; make all envs with the same ones in the same order"
+                f" {list(agents)}; create all envs with the same agents in the same order"
             )
     return agents
 
@@ -111,14 +111,14 @@ def common_space(
     others = [f"'{agent}' ({space_of(agent)})" for agent in agents if space_of(agent) != space]
     if others:
         raise EnvError(
-            f"one policy acts for all agents, so their {role} spaces must be equal, but {', '.join(others)} differ from"
-            f" '{agents[0]}' ({space}); pad them to one space in the env, or train these agents apart"
+            f"all agents share one policy, so their {role} spaces must be equal, but {', '.join(others)} differ from"
+            f" '{agents[0]}' ({space}); pad them to one space in the env, or train these agents separately"
         )
     return space
 
 
 def without_mask(space: spaces.Space[Any]) -> spaces.Space[Any] | None:
-    """The observation's own space where it comes as {"observation", "action_mask"}; None where it does not."""
+    """The space of the observation if the env returns {"observation", "action_mask"}, else None."""
     if isinstance(space, spaces.Dict) and set(space.spaces) == {"observation", "action_mask"}:
         return space["observation"]
     return None

@@ -1,4 +1,4 @@
-"""From the name of a module with `parallel_env` to envs, such as `mpe2.simple_spread_v3`."""
+"""Creates envs from the name of a module with `parallel_env`, such as `mpe2.simple_spread_v3`."""
 
 import difflib
 import importlib
@@ -15,43 +15,43 @@ from surefoot.envs.adapters.pettingzoo_env import ParallelEnv
 
 @dataclass(frozen=True)
 class PettingZooFactory:
-    """Makes a module's parallel env with the config's arguments; travels to other processes by name."""
+    """Creates the parallel env of a module with the configured arguments; it is sent to other processes by name."""
 
     module: str
     config: EnvConfig
 
     def __call__(self) -> ParallelEnv:
-        """One env."""
+        """Create one env."""
         limit = self.config.max_episode_steps
         kwargs = self.config.kwargs | ({} if limit is None else {"max_cycles": limit})
         try:
             return imported(self.module).parallel_env(**kwargs)
         except TypeError as error:
             raise EnvError(
-                f"environment 'pettingzoo:{self.module}' refuses the arguments {kwargs} (env.kwargs, and"
+                f"environment 'pettingzoo:{self.module}' does not accept the arguments {kwargs} (env.kwargs, and"
                 f" env.max_episode_steps as max_cycles): {error}"
             ) from error
 
 
 def pettingzoo_factory(module: str, config: EnvConfig) -> PettingZooFactory:
-    """A factory for a module's parallel env; refuses an unknown module at once, with the nearest known one."""
+    """A factory for the parallel env of a module; an unknown module is rejected with the nearest known one."""
     if not hasattr(imported(module), "parallel_env"):
-        raise EnvError(f"module '{module}' has no parallel_env(); give one that has, such as 'mpe2.simple_spread_v3'")
+        raise EnvError(f"module '{module}' has no parallel_env(); use one that has, such as 'mpe2.simple_spread_v3'")
     return PettingZooFactory(module, config)
 
 
 def imported(module: str) -> ModuleType:
-    """The module, or a typed error that says what is missing."""
+    """The module, or a typed error that names what is missing."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         missing = error.name or ""
         name = f"environment 'pettingzoo:{module}'"
         if missing.partition(".")[0] == "pettingzoo" and find_spec("pettingzoo") is None:
-            raise EnvError(f"{name} needs PettingZoo; {install_hint('pettingzoo')}") from error
+            raise EnvError(f"{name} requires PettingZoo; {install_hint('pettingzoo')}") from error
         if missing == module or module.startswith(f"{missing}."):
-            raise EnvError(f"there is no module '{missing}'{_suggestion(missing) or _remedy(missing)}") from error
-        raise EnvError(f"{name} needs the package '{missing}', which is missing") from error
+            raise EnvError(f"no module named '{missing}'{_suggestion(missing) or _remedy(missing)}") from error
+        raise EnvError(f"{name} requires the package '{missing}', which is not installed; install it") from error
     except (ImportError, TypeError, ValueError) as error:
         cause = str(error).replace("\n", " ")
         raise EnvError(f"environment 'pettingzoo:{module}' could not be imported: {cause}") from error
@@ -65,7 +65,7 @@ def _remedy(missing: str) -> str:
 
 
 def _suggestion(module: str) -> str:
-    """A "did you mean" clause with the nearest module beside or inside this one."""
+    """A "did you mean" clause with the nearest module in the same package."""
     parent, _, name = module.rpartition(".")
     if not parent:
         return ""

@@ -1,4 +1,4 @@
-"""PettingZoo's parallel envs: a row is one agent of one env, and one policy acts for all."""
+"""PettingZoo's parallel envs: a row is one agent of one env, and all agents share one policy."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -25,11 +25,11 @@ from surefoot.envs.protocol.steps import EnvStep, env_step
 
 
 class PettingZooEnvs(Shard):
-    """Envs `first_env`, `first_env + 1`, ... of a run, each with a row for each possible agent, in their order.
+    """Envs `first_env`, `first_env + 1`, ... of a run, each with one row per possible agent, in order.
 
-    Env i is seeded from (seed, i), whoever else there is. A step of an agent is valid if it had an observation to act
-    on and the env answered. An agent that is done, gone or not there yet has an invalid row of zeros with every action
-    allowed. An env that no agent is left in resets in the same step.
+    Env i is seeded from (seed, i), regardless of other envs. A step of an agent is valid if the agent had an
+    observation to act on and the env returned a result for it. An agent that is done, removed or not yet active has an
+    invalid row of zeros with every action allowed. An env without active agents resets in the same step.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class PettingZooEnvs(Shard):
         self.final_obs = new_slot(self.num_rows, self.obs_spec, 0).obs
 
     def reset(self, slot: Slot, step: int = 0) -> None:
-        """Start every env anew from its own seed; one for another step gives other episodes."""
+        """Reset every env from a seed derived from (seed, env, step); another step gives other episodes."""
         self._seeds = self._derive_seeds(step)
         self._now = self._new_slot(0 if slot.action_mask is None else choices(self.action_spec))
         for index, seed in enumerate(self._seeds):
@@ -67,7 +67,7 @@ class PettingZooEnvs(Shard):
         self._show(slot)
 
     def step(self, actions: NDArray[Any], slot: Slot) -> None:
-        """Step every env with the actions of the agents it lists; one that nobody is left in is reset at once."""
+        """Step every env with the actions of its active agents; an env without active agents is reset immediately."""
         now = self._now
         now.reward[:], now.terminated[:], now.truncated[:], now.valid[:] = 0, False, False, False
         if self._reader:
@@ -129,12 +129,12 @@ class PettingZooEnvs(Shard):
         self.mask_size = choices(self.action_spec) if self._has_mask_in_obs or self._has_mask_in_infos() else 0
 
     def _has_mask_in_infos(self) -> bool:
-        """Only the very first env is asked, by a reset: all others begin alike, however they are spread."""
+        """Only the first env of the run is checked, by a reset: the others have the same spaces."""
         infos = self._envs[0].reset(self._seeds[0])[1] if self._numbers.start == 0 else {}
         return any("action_mask" in (info or {}) for info in infos.values())
 
     def _begin(self, index: int, seed: int | None) -> None:
-        """A new episode of one env, with the agents that it lists."""
+        """Start an episode of one env, with its active agents."""
         env, rows = self._envs[index], self._rows(index)
         self.calls.begin(rows.start)
         observations, infos = env.reset(seed)
@@ -144,7 +144,7 @@ class PettingZooEnvs(Shard):
                 self._see(rows.start + self._place[agent], observations[agent], infos.get(agent) or {})
 
     def _step_env(self, index: int, actions: Any) -> bool:
-        """One step of one env; whether an agent is left in it."""
+        """Step one env; returns whether it still has active agents."""
         env, first_row = self._envs[index], self._rows(index).start
         self.calls.begin(first_row)
         answer = env.step({agent: actions[first_row + self._place[agent]] for agent in env.agents()})
@@ -153,7 +153,7 @@ class PettingZooEnvs(Shard):
         return any(left)
 
     def _take(self, row: int, agent: Agent, answer: Answer, is_listed: bool) -> bool:
-        """One agent's part of a step; whether it goes on."""
+        """One agent's part of a step; returns whether the agent is still active."""
         if not is_listed and not self._acting[row]:
             return False
         step = env_step(answer.of(agent), row, self.describe)
@@ -167,10 +167,10 @@ class PettingZooEnvs(Shard):
         return goes_on
 
     def _record(self, row: int, step: EnvStep, goes_on: bool, is_told: bool, is_seen: bool) -> None:
-        """What the step of an agent that acted was worth, and what it leaves if it was its last."""
+        """Reward and flags of an agent that acted, and its final observation if this was its last step."""
         now = self._now
         now.valid[row], now.reward[row], now.terminated[row] = is_told, step.reward, step.terminated
-        # Gone without a flag is cut off: the env has not said that nothing would have followed.
+        # Removed without a flag counts as truncated: the env did not declare a terminal state.
         now.truncated[row] = step.truncated or not (goes_on or step.terminated)
         if self._reader and is_told:
             self._reader.read(step.info, now.metrics, row, self.describe)
@@ -180,31 +180,33 @@ class PettingZooEnvs(Shard):
             self._writer.write(self._parts(step.obs, step.info)[0], self.final_obs, row, self.describe)
         elif is_told and not step.terminated and not self._truncation_as_termination:
             raise EnvError(
-                f"{self.describe(row)} was cut off without a last observation, so its value cannot be bootstrapped;"
-                " supply it, or set env.truncation_as_termination: true"
+                f"{self.describe(row)} was truncated without a final observation, so its return cannot be bootstrapped;"
+                " return the observation, or set env.truncation_as_termination: true"
             )
         else:
             alone = slice(row, row + 1)
             tree_map(lambda final, last: np.copyto(final[alone], last[alone]), self.final_obs, now.obs)
 
     def _see(self, row: int, obs: Any, info: Mapping[str, Any]) -> None:
-        """The observation and mask that an agent acts on next."""
+        """Write the observation and mask for an agent's next action."""
         bare, mask = self._parts(obs, info)
         self._writer.write(bare, self._now.obs, row, self.describe)
         self._acting[row] = True
         if self._now.action_mask is not None:
             if mask is None:
-                raise EnvError(f"{self.describe(row)} gave no 'action_mask', but agents did before")
+                raise EnvError(
+                    f"{self.describe(row)} returned no 'action_mask', but other agents did; return one in every step"
+                )
             self._now.action_mask[row] = flat_mask(mask, choices(self.action_spec), self.describe(row))
 
     def _parts(self, obs: Any, info: Mapping[str, Any]) -> tuple[Any, Any]:
-        """Observation and mask, which come together or apart."""
+        """Observation and mask, from one dict or from observation and info."""
         if not self._has_mask_in_obs:
             return obs, info.get("action_mask")
         return (obs.get("observation"), obs.get("action_mask")) if isinstance(obs, Mapping) else (None, None)
 
     def _clear(self, rows: slice) -> None:
-        """Nobody acts here: finite numbers and a free choice, whatever the env leaves behind."""
+        """Fill the row of an inactive agent: zeros, and every action allowed."""
         self._acting[rows] = False
         for _, leaf in tree_items(self._now.obs):
             leaf[rows] = 0

@@ -1,7 +1,7 @@
-"""Saving and restoring a Gymnasium env in the middle of an episode, for those whose state is known in full.
+"""Saves and restores Gymnasium envs in the middle of an episode, if their complete state is known.
 
-An env of your own takes part by having `save_state() -> dict` and `load_state(dict)` (numbers, strings, arrays).
-Of Gymnasium's, the classic-control and the MuJoCo tasks are known here.
+Custom envs can implement `save_state() -> dict` and `load_state(dict)` (numbers, strings, arrays). Of Gymnasium's
+envs, the classic-control and MuJoCo tasks are supported.
 """
 
 from typing import Any
@@ -47,7 +47,7 @@ _DERIVED = [
 
 
 def save_env(env: gym.Env[Any, Any]) -> Snapshot | None:
-    """The env's whole state, or None if some part of it is unknown."""
+    """The complete state of an env, or None if some part of it is unknown."""
     wrappers = []
     while isinstance(env, gym.Wrapper):
         if type(env) not in _WRAPPERS:
@@ -61,11 +61,13 @@ def save_env(env: gym.Env[Any, Any]) -> Snapshot | None:
 
 
 def load_env(env: gym.Env[Any, Any], snapshot: Snapshot) -> None:
-    """Put an env of the same making into a saved state."""
+    """Restore a saved state in an env that was created in the same way."""
     env.reset()
     for attributes in snapshot["wrappers"]:
         if not isinstance(env, gym.Wrapper):
-            raise EnvError("the saved state is of an env with other wrappers; make the env as it was when it was saved")
+            raise EnvError(
+                "the saved state belongs to an env with different wrappers; create the env as when it was saved"
+            )
         for name, value in attributes.items():
             setattr(env, name, value)
         env = env.env
@@ -101,7 +103,7 @@ def _load_inner(env: Any, inner: Snapshot) -> None:
 
 
 def _is_mujoco(env: Any) -> bool:
-    """One of Gymnasium's own; asked by name, so that nobody waits for MuJoCo to be imported who does not use it."""
+    """Whether this is an env of Gymnasium; compared by name, so that MuJoCo is imported only if it is used."""
     return type(env).__module__.startswith("gymnasium.envs.mujoco")
 
 

@@ -1,4 +1,4 @@
-"""Engines: who steps the envs, and where. One file an engine; all of them give the same numbers."""
+"""Engines step the envs, in this process or elsewhere. One file per engine; all engines give the same results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from surefoot.envs.protocol.declared import Declared
 from surefoot.envs.protocol.parameters import Parametrized
 from surefoot.envs.protocol.shard import Shard
 
-if TYPE_CHECKING:  # workers start lean, without the config's validation
+if TYPE_CHECKING:  # workers start faster without the config's validation
     from surefoot.core.config import RolloutConfig
 
 GROUPS_FROM = 32
-"""Envs from which acting in two groups pays, where envs step while the policy infers: below, a second inference costs
-more than it hides. Halves of 16 rows are also large enough for matrix products to round as those of all rows do."""
+"""Number of envs from which two groups are faster, if envs step while the policy acts: below it, the second forward
+pass costs more than it hides. Halves of 16 rows are also large enough for matrix products to round like full ones."""
 
 engines: Registry["Engine"] = Registry(
     "engine", "surefoot.envs.engines", "rollout.engine", "Engine", automatic=("native", "local")
@@ -27,7 +27,7 @@ engines: Registry["Engine"] = Registry(
 
 @dataclass(frozen=True)
 class RowSpecs:
-    """What every row looks like."""
+    """The specs of every row."""
 
     obs: ObsSpec
     action: ArraySpec
@@ -37,13 +37,13 @@ class RowSpecs:
 
     @staticmethod
     def of(shard: Shard, num_envs: int) -> "RowSpecs":
-        """As a shard of so many envs says."""
+        """The specs of a shard."""
         rows_per_env = shard.num_rows // num_envs
         return RowSpecs(shard.obs_spec, shard.action_spec, shard.mask_size, rows_per_env, shard.declared)
 
 
 class Engine(Parametrized, VecEnv):
-    """Base of engines: built from a blueprint of the envs."""
+    """Base class of engines: built from a blueprint of the envs."""
 
     num_rows: int
     obs_spec: ObsSpec
@@ -55,11 +55,11 @@ class Engine(Parametrized, VecEnv):
     restarts: int = 0
     name: ClassVar[str]
     takes_any_env: ClassVar[bool] = True
-    """False where only certain envs can be stepped; its constructor raises a NativeError for the others."""
+    """False if the engine supports only certain envs; its constructor raises a NativeError for others."""
     keeps_cores_busy: ClassVar[bool] = True
-    """Whether envs step on other threads or processes while the policy infers."""
+    """Whether envs step in other threads or processes while the policy acts."""
     why_not_native: str = ""
-    """Filled in where the native engine was asked for and could not be had."""
+    """The reason if the native engine was requested but is not available."""
 
     def __init__(self, blueprint: Blueprint, config: "RolloutConfig") -> None:
         raise NotImplementedError
@@ -85,13 +85,13 @@ class Engine(Parametrized, VecEnv):
 
 
 def env_groups(num_envs: int, config: "RolloutConfig", overlaps: bool) -> list[range]:
-    """The envs of each group; `overlaps` says whether envs step while another group is inferred."""
+    """The envs of each group; `overlaps` is whether envs step while the policy acts for another group."""
     count = config.groups or (2 if overlaps and num_envs >= GROUPS_FROM else 1)
     return shares(range(num_envs), min(count, num_envs))
 
 
 def rows_of(envs: range, rows_per_env: int) -> slice:
-    """The rows of a stretch of envs."""
+    """The rows of a range of envs."""
     return slice(envs.start * rows_per_env, envs.stop * rows_per_env)
 
 
@@ -102,7 +102,7 @@ def part_of(tree: ArrayTree, rows: slice) -> ArrayTree:
 
 
 def joined_state(parts: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:
-    """One state of all envs from those of their parts, or None if one of them could not be saved."""
+    """The state of all envs from the states of their parts, or None if a part could not be saved."""
     known = [part["envs"] for part in parts if part is not None]
     return {"envs": [env for envs in known for env in envs]} if len(known) == len(parts) else None
 

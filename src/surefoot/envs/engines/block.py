@@ -14,11 +14,11 @@ from surefoot.envs.engines import RowSpecs
 from surefoot.envs.protocol import ArrayTree, Slot
 
 _ALIGNMENT = 64
-"""Bytes of a cache line: two workers never write to the same one at a field's edge."""
+"""Bytes per cache line: fields are aligned so that two workers never write to the same one."""
 
 
 def anonymous_file(name: str) -> int:
-    """A file without a path: the kernel frees it with the last process that has it, however that ends."""
+    """An anonymous file: the kernel frees it when the last process that uses it ends."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create(name)
     with tempfile.TemporaryFile() as file:
@@ -26,7 +26,7 @@ def anonymous_file(name: str) -> int:
 
 
 class Block:
-    """Views of the same memory in every process; the layout follows from specs and number of rows alone."""
+    """Views of the same memory in every process; the layout depends only on the specs and the number of rows."""
 
     def __init__(self, file: int, specs: RowSpecs, num_rows: int) -> None:
         self._offset = 0
@@ -61,7 +61,7 @@ class Block:
 
 
 def copy_rows(source: Slot, target: Slot, rows: slice) -> None:
-    """Copy some rows of a whole step."""
+    """Copy some rows of a step."""
     target.reward[rows] = source.reward[rows]
     target.terminated[rows] = source.terminated[rows]
     target.truncated[rows] = source.truncated[rows]
@@ -72,7 +72,7 @@ def copy_rows(source: Slot, target: Slot, rows: slice) -> None:
 
 
 def copy_beginning(source: Slot, target: Slot, rows: slice) -> None:
-    """Copy what some rows act on next."""
+    """Copy the next observations and masks of some rows."""
     if isinstance(source.obs, dict):
         assert isinstance(target.obs, dict)
         for key, leaf in source.obs.items():

@@ -1,4 +1,4 @@
-"""The `local` engine: all envs in this process, one after the other."""
+"""The `local` engine: all envs in this process, one after another."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from surefoot.envs.protocol.parameters import Values, part_of_values
 
 @engines.register("local")
 class LocalEngine(Engine):
-    """One shard a group; for debugging, and for envs that step faster than processes can talk."""
+    """One shard per group; for debugging, and for envs that step faster than processes can communicate."""
 
     name = "local"
     keeps_cores_busy = False
@@ -31,16 +31,16 @@ class LocalEngine(Engine):
             shard.final_obs = part_of(self.final_obs, rows)
 
     def reset(self, slot: Slot, step: int = 0) -> None:
-        """Start every env anew."""
+        """Reset every env."""
         for shard, rows in zip(self._shards, self.groups, strict=True):
             shard.reset(slot.part(rows), step)
 
     def send(self, group: int, actions: NDArray[Any]) -> None:
-        """Keep the actions."""
+        """Store the actions."""
         self._shards[group].send(0, actions)
 
     def receive(self, group: int, slot: Slot) -> None:
-        """Make the step."""
+        """Step the envs."""
         self._shards[group].receive(0, slot.part(self.groups[group]))
 
     def describe(self, row: int) -> str:

@@ -1,4 +1,4 @@
-"""The `processes` engine: a few worker processes with many envs each, and one block of memory that all share."""
+"""The `processes` engine: worker processes with many envs each, and one block of shared memory."""
 
 import logging
 import os
@@ -31,24 +31,26 @@ RESTART_WINDOW_S = 3600.0
 
 
 class WorkerTraceError(Exception):
-    """The traceback of another process, as the cause of an error in this one."""
+    """The traceback of a worker process, as the cause of an error in this process."""
 
 
 @engines.register("processes")
 class ProcessEngine(Engine):
-    """Every worker has a share of every group, so that all of them work on whichever group is sent.
+    """Every worker has envs of every group, so that all workers step whichever group is sent.
 
-    A worker that raises, dies or hangs is replaced; its rows' running episodes end there, truncated and invalid.
+    A worker that raises, dies or hangs is replaced; its running episodes are cut off: truncated and masked out.
     """
 
     name = "processes"
 
     class Settings(PartSettings):
-        """What happens when an environment fails."""
+        """How failing environments are handled."""
 
-        step_timeout_s: Positive = Field(60.0, description="seconds after which an environment call counts as hung")
+        step_timeout_s: Positive = Field(
+            60.0, description="seconds before an env call counts as hung and its worker is replaced"
+        )
         max_restarts: int = Field(
-            10, ge=0, description="restarts of workers within an hour; one more saves and stops the run"
+            10, ge=0, description="maximum number of worker restarts per hour; one more saves and stops the run"
         )
 
     def __init__(self, blueprint: Blueprint, config: RolloutConfig) -> None:
@@ -96,7 +98,7 @@ class ProcessEngine(Engine):
             raise
 
     def reset(self, slot: Slot, step: int = 0) -> None:
-        """Start every env anew."""
+        """Reset every env."""
         self._check_owner()
         self._drain()
         self._step = step
@@ -104,7 +106,7 @@ class ProcessEngine(Engine):
         copy_beginning(self._block.slot, slot, slice(0, self.num_rows))
 
     def send(self, group: int, actions: NDArray[Any]) -> None:
-        """Put the actions into the block and wake every worker that has rows of the group."""
+        """Write the actions to the block and wake every worker that has rows of the group."""
         self._check_owner()
         self._block.actions[self.groups[group]] = actions
         for index, worker in enumerate(self._workers):
@@ -113,7 +115,7 @@ class ProcessEngine(Engine):
                 self._in_flight[index].add(group)
 
     def receive(self, group: int, slot: Slot) -> None:
-        """Wait for the workers, replace those that failed, and copy the step out of the block."""
+        """Wait for the workers, replace those that failed, and copy the step from the block."""
         self._check_owner()
         for index, worker in enumerate(self._workers):
             if group in self._in_flight[index]:
@@ -152,12 +154,12 @@ class ProcessEngine(Engine):
             raise EnvError(refusal)
 
     def _share(self, worker: WorkerProcess, values: Values) -> dict[int, Values]:
-        """The values of a worker's rows, by group."""
+        """The parameter values of a worker's rows, by group."""
         rows = {group: rows_of(envs, self._specs.rows_per_env) for group, envs in worker.envs.items()}
         return {group: part_of_values(values, self.parameters, part) for group, part in rows.items()}
 
     def save_state(self) -> dict[str, Any] | None:
-        """Snapshots of all envs, or None if one of them cannot be saved, or failed while it was."""
+        """Snapshots of all envs, or None if one of them cannot be saved or failed during saving."""
         if not self._close.alive:
             return None
         self._check_owner()
@@ -171,7 +173,7 @@ class ProcessEngine(Engine):
             except WorkerError as fault:
                 self._replace(index, fault)
                 parts[-1] = None
-        if any(self._lost):  # rows whose loss has not been told yet: their observations are of other episodes
+        if any(self._lost):  # cut-off episodes not reported yet: their rows already show new episodes
             return None
         return self._with_parameters(joined_state([parts[first] for first in sorted(parts)]))
 
@@ -184,11 +186,11 @@ class ProcessEngine(Engine):
         self._describe_by("load_state", {"envs": state["envs"]}, step)
 
     def close(self) -> None:
-        """End the workers; returns within seconds, whatever they are doing."""
+        """Stop the workers; returns within seconds, even if they hang."""
         self._close()
 
     def _describe_by(self, name: str, *arguments: Any) -> None:
-        """Begin anew in all workers side by side; nothing is under way then, so what fails is raised."""
+        """Make a call in all workers in parallel; no step is in progress, so failures are raised."""
         for worker in self._workers:
             worker.call(name, *arguments)
         for lost, worker in zip(self._lost, self._workers, strict=True):
@@ -200,7 +202,7 @@ class ProcessEngine(Engine):
             lost.clear()
 
     def _replace(self, index: int, fault: WorkerError) -> None:
-        """A new worker with new episodes, for one that failed; too many within an hour end the run."""
+        """Replace a failed worker with a new one that starts new episodes; too many restarts per hour end the run."""
         worker = self._workers[index]
         while True:
             now = time.monotonic()
@@ -208,16 +210,20 @@ class ProcessEngine(Engine):
                 self._restarted.popleft()
             if len(self._restarted) >= self._max_restarts:
                 self.close()
-                limit = f"restarted {self._max_restarts} times within an hour" if self._max_restarts else "no restarts"
+                limit = (
+                    f"already restarted {self._max_restarts} times within an hour"
+                    if self._max_restarts
+                    else "no restarts"
+                )
                 message = f"{fault}; {limit} (rollout.engine.max_restarts)"
                 raise _error(message, fault) from WorkerTraceError(fault.trace)
             self._restarted.append(now)
             self.restarts += 1
             _log.warning(
-                "%s; restarting worker %d (%d of %d within an hour), its running episodes do not count",
+                "%s; restarting worker %d (%d of %d restarts per hour); its running episodes are discarded",
                 *(fault, index, len(self._restarted), self._max_restarts),
             )
-            _log.info("worker %d was at:\n%s", index, fault.trace)  # for the log, not for the terminal
+            _log.info("traceback of worker %d:\n%s", index, fault.trace)  # for the log, not the terminal
             try:
                 self._restart(worker)
                 break
@@ -240,16 +246,16 @@ class ProcessEngine(Engine):
         worker.descriptions = worker.result()
 
     def _write_loss(self, worker: WorkerProcess, group: int) -> None:
-        """What a step says that was not made: the episode is over, and nothing of this step counts."""
+        """Fill the rows of a failed step: their episodes are truncated, and the step is masked out."""
         rows = rows_of(worker.envs[group], self._specs.rows_per_env)
         lost = self._block.slot.part(rows)
         lost.reward[:], lost.terminated[:], lost.truncated[:], lost.valid[:] = 0, False, True, False
         lost.metrics[:] = np.nan
-        # Nobody bootstraps from it, but what an earlier end left here may not even be finite.
+        # Not used for bootstrapping, but leftovers of an earlier episode might not be finite.
         tree_map(lambda final, obs: np.copyto(final[rows], obs), self.final_obs, lost.obs)
 
     def _drain(self) -> None:
-        """Wait for steps whose results nobody wants anymore."""
+        """Wait for steps whose results are no longer needed."""
         for index, worker in enumerate(self._workers):
             for _ in range(len(self._in_flight[index])):
                 try:
@@ -262,15 +268,15 @@ class ProcessEngine(Engine):
     def _check_owner(self) -> None:
         if os.getpid() != self._owner:
             raise EnvError(
-                f"these environments belong to process {self._owner}; a forked process cannot use them: start it with"
-                " the 'spawn' method and make the environments there"
+                f"these environments belong to process {self._owner} and cannot be used in a forked process; start it"
+                " with the 'spawn' method and create the environments there"
             )
         if not self._close.alive:
             raise EnvError("the environments are closed")
 
 
 def _close(workers: Sequence[WorkerProcess], block_file: int, owner: int) -> None:
-    """End every worker: at once those that listen, by force after a moment those that do not."""
+    """Stop every worker, and kill those that do not exit in time."""
     if os.getpid() != owner:
         return
     for worker in workers:
@@ -286,6 +292,6 @@ def _without_empty(share: Sequence[range]) -> dict[int, range]:
 
 
 def _error(message: str, fault: WorkerError) -> EnvError:
-    """One line; the traceback goes along as the cause, and to the log."""
+    """A one-line error; the traceback is attached as its cause and written to the log."""
     _log.info("%s\n%s", message, fault.trace)
     return EnvError(message)

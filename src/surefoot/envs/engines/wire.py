@@ -1,7 +1,7 @@
-"""What the `processes` engine and its workers say to each other over a socket.
+"""Messages between the `processes` engine and its workers over a socket.
 
-A step is one byte each way: the group to step, and `DONE`. Everything else is rare and goes as a pickled message,
-always between processes of one run. Either side sees the end of the other as the end of the stream.
+A step is one byte each way: the group to step, and `DONE`. All other messages are rare and pickled, always between
+processes of one run. When one side ends, the other sees the end of the stream.
 """
 
 import pickle
@@ -14,7 +14,7 @@ from typing import Any
 
 MAX_GROUPS = 200
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""What a terminal or a scheduler sends to all processes of a run; workers leave them to their parent."""
+"""Signals that a terminal or scheduler sends to all processes of a run; workers leave them to their parent."""
 CALL = bytes([255])
 DONE = b"."
 RESULT = b"="
@@ -22,11 +22,11 @@ FAILURE = b"!"
 
 _LENGTH = struct.Struct("!Q")
 _PATIENCE = 60
-"""Waits for the rest of a message that has begun to arrive."""
+"""Number of waits for the rest of a partially received message."""
 
 
 class Phase(IntEnum):
-    """What a worker's envs are doing, for messages."""
+    """The current call of a worker's envs, for error messages."""
 
     IDLE = 0
     CONSTRUCTOR = 1
@@ -37,7 +37,7 @@ class Phase(IntEnum):
 
 
 class Cell(IntEnum):
-    """Numbers that a worker keeps in shared memory, so that they survive its death."""
+    """Status that a worker keeps in shared memory, so that it survives a crash."""
 
     CALLS = 0
     ROW = 1
@@ -50,7 +50,7 @@ STATUS_BYTES = 8 * len(Cell)
 
 @dataclass(frozen=True)
 class Failure:
-    """An exception on its way from a worker: what happened, and where."""
+    """An exception sent by a worker, with its traceback."""
 
     message: str
     names_env: bool
@@ -58,13 +58,13 @@ class Failure:
 
 
 def send_message(connection: socket.socket, kind: bytes, message: Any, dumps: Any = pickle.dumps) -> None:
-    """One byte of kind, the length, the pickled message."""
+    """Send one byte for the kind, the length, and the pickled message."""
     payload = dumps(message)
     connection.sendall(kind + _LENGTH.pack(len(payload)) + payload)
 
 
 def read_message(connection: socket.socket) -> Any:
-    """The message whose kind has been read already."""
+    """Receive a message whose kind has already been read."""
     (length,) = _LENGTH.unpack(_read(connection, _LENGTH.size))
     return pickle.loads(_read(connection, length))
 
@@ -74,11 +74,11 @@ def _read(connection: socket.socket, length: int) -> bytes:
     while len(received) < length:
         try:
             piece = connection.recv(min(length - len(received), 1 << 20))
-        except BlockingIOError:  # a wait ran out; on a busy machine the rest may still come
+        except BlockingIOError:  # timed out; on a busy machine the rest may still arrive
             piece, waits = b"", waits + 1
             if waits < _PATIENCE:
                 continue
         if not piece:
-            raise EOFError("the other side is gone")
+            raise EOFError("the other process closed the connection")
         received += piece
     return bytes(received)

@@ -1,4 +1,4 @@
-"""A worker of the `processes` engine: makes its share of the envs and steps them when told to."""
+"""A worker of the `processes` engine: creates its envs and steps them on request."""
 
 import ctypes
 import faulthandler
@@ -39,7 +39,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Worker:
-    """One shard of each group; dispatches what arrives on the socket until its other end is closed."""
+    """Holds one shard per group; handles messages on the socket until the other end is closed."""
 
     def __init__(self, connection: socket.socket, block_file: int, status: Any) -> None:
         self._connection, self._block_file, self._status = connection, block_file, status
@@ -48,13 +48,13 @@ class Worker:
         self._envs: Mapping[int, range] = {}
 
     def serve(self) -> None:
-        """Answer until there is nobody left to answer."""
+        """Handle messages until the connection is closed."""
         receive, send = self._connection.recv, self._connection.sendall
         while command := receive(1):
             try:
                 if command == CALL:
                     name, arguments = read_message(self._connection)
-                    # What the envs save may be of any kind; the parent decides whether that can be kept.
+                    # Envs may save objects of any type; the parent decides whether they can be stored.
                     send_message(self._connection, RESULT, getattr(self, name)(*arguments), cloudpickle.dumps)
                 else:
                     self._steps[command[0]]()
@@ -62,11 +62,11 @@ class Worker:
             except BaseException as error:  # an env may even call sys.exit
                 is_ours = isinstance(error, SurefootError)
                 failure = Failure(str(error) if is_ours else brief(error), is_ours, traceback.format_exc())
-                with suppress(OSError):  # nobody is left to be told
+                with suppress(OSError):  # the parent is gone
                     send_message(self._connection, FAILURE, failure)
 
     def construct(self, blueprint: Blueprint, envs: Mapping[int, range]) -> RowSpecs:
-        """Make the envs of each group; what their rows look like."""
+        """Create the envs of each group; returns their specs."""
         calls, self._envs = Calls(self._status), envs
         for group, share in envs.items():
             self._at(group, Phase.CONSTRUCTOR)
@@ -78,7 +78,7 @@ class Worker:
         return RowSpecs.of(shard, len(envs[group]))
 
     def attach(self, specs: RowSpecs, num_rows: int) -> None:
-        """From now on, read actions from the shared block and write steps into it."""
+        """Start reading actions from the shared block and writing steps to it."""
         block = Block(self._block_file, specs, num_rows)
         self._slots = {}
         for group, envs in self._envs.items():
@@ -98,7 +98,7 @@ class Worker:
         return step
 
     def reset(self, step: int) -> dict[int, list[str]]:
-        """Start every env anew; the rows of each group in words, for messages."""
+        """Reset every env; returns the descriptions of the rows by group, for error messages."""
         for group, shard in self._shards.items():
             self._at(group, Phase.RESET)
             shard.reset(self._slots[group], step)
@@ -106,7 +106,7 @@ class Worker:
         return self._descriptions()
 
     def set_parameters(self, values: Mapping[int, Values]) -> str:
-        """Give each group's envs their values; what an env raised, if one did: another worker would not help."""
+        """Set the parameters of the envs; returns an env's error, which a restarted worker would not fix."""
         try:
             for group, shard in self._shards.items():
                 self._at(group, Phase.PARAMETERS)
@@ -142,11 +142,11 @@ class Worker:
 
 
 def main() -> None:
-    """Entry point of the process: file descriptors and the parent's process id as arguments."""
+    """Entry point of the process; the arguments are file descriptors and the parent's process id."""
     connection_file, block_file, status_file, trace_file, parent, dies_with_thread = map(int, sys.argv[1:])
     _leave_signals_to_the_parent()
     for file in (connection_file, block_file, status_file, trace_file):
-        os.set_inheritable(file, False)  # a child of an env must not keep our connection open
+        os.set_inheritable(file, False)  # a child process of an env must not keep the connection open
     if dies_with_thread:
         _die_with(parent)
     else:
@@ -158,11 +158,11 @@ def main() -> None:
     worker.serve()
     worker.close()
     sys.stdout.flush()
-    os._exit(0)  # threads that an env left behind must not keep the process
+    os._exit(0)  # threads that an env left running must not keep the process alive
 
 
 def _leave_signals_to_the_parent() -> None:
-    """It decides when a run ends, and a Ctrl-C goes to the whole terminal. What envs start gets them as usual."""
+    """Ignore signals that the parent handles, such as Ctrl-C; child processes of envs still receive them."""
     for number in SIGNALS:
         signal.signal(number, _do_nothing)  # not SIG_IGN, which other programs would inherit
     os.register_at_fork(after_in_child=_listen_again)
@@ -179,14 +179,14 @@ def _listen_again() -> None:
 
 
 def _watch(parent: int) -> None:
-    """End with the parent, where the kernel cannot be asked to."""
+    """Exit with the parent on systems where the kernel cannot do this."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)
 
 
 def _die_with(parent: int) -> None:
-    """Ask Linux to kill us with the parent: an env that hangs would never see the end of the socket."""
+    """Ask Linux to kill this process with its parent: a hung env would never notice the closed socket."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

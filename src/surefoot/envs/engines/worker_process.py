@@ -1,4 +1,4 @@
-"""The parent's side of one worker: starts it, talks to it, notices when it raises, dies or hangs, and ends it."""
+"""The parent's side of a worker: starts it, communicates with it, detects errors, crashes and hangs, and stops it."""
 
 import mmap
 import os
@@ -34,10 +34,10 @@ from surefoot.envs.engines.wire import (
 
 _COMMAND = "from surefoot.envs.engines.worker import main; main()"
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""Threads of numerical libraries in every worker would fight over the cores that the workers fill already."""
+"""Limits numerical libraries to one thread per worker, because the workers already use all cores."""
 _GROUPS = [bytes([group]) for group in range(MAX_GROUPS)]
 _START_S = 60.0
-"""Until the first call of an env: the interpreter starts and imports."""
+"""Time limit before the first env call, while the interpreter starts and imports."""
 _GRACE_S = 2.0
 _DUMP_S = 0.5
 _ACTIVITY = {
@@ -51,7 +51,7 @@ _ACTIVITY = {
 
 
 class WorkerError(Exception):
-    """A worker raised, died or hung; `trace` is where its envs were then."""
+    """A worker raised an exception, died or hung; `trace` is its traceback."""
 
     def __init__(self, message: str, trace: str) -> None:
         super().__init__(message)
@@ -59,7 +59,7 @@ class WorkerError(Exception):
 
 
 class WorkerProcess:
-    """One worker; `descriptions` names its rows by group, as of the last reset."""
+    """One worker; `descriptions` are the descriptions of its rows by group, as of the last reset."""
 
     def __init__(self, index: int, envs: Mapping[int, range], block_file: int, timeout_s: float) -> None:
         self.index, self.envs = index, envs
@@ -70,7 +70,7 @@ class WorkerProcess:
         self._release = ExitStack()
 
     def start(self, blueprint: Blueprint) -> None:
-        """Start the process and let it construct its envs; the answer is waited for with `result`."""
+        """Start the process and let it create its envs; `result` waits for the reply."""
         try:
             self._spawn()
         except OSError as error:
@@ -87,15 +87,15 @@ class WorkerProcess:
         self._release.callback(self._status.release)
         self._connection, theirs = socket.socketpair()
         self._release.callback(self._connection.close)
-        # A wait that runs out looks whether the worker still makes progress.
+        # After a timeout, check whether the worker still makes progress.
         wait = struct.pack("ll", *divmod(int(1e6 * self._wait_s), 1_000_000))
         self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, wait)
         files = (theirs.fileno(), self._block_file, self._status_file, self._trace_file)
-        # The kernel ties a child to the thread that started it, and only the main thread lasts as long as we do.
+        # The kernel ties a child to the thread that started it, and only the main thread lives as long as the process.
         dies_with_thread = threading.current_thread() is threading.main_thread()
         arguments = [*map(str, files), str(os.getpid()), str(int(dies_with_thread))]
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        # Blocked until the worker can handle them: a Ctrl-C must not end it while it starts.
+        # Blocked until the worker can handle them: Ctrl-C must not kill it during startup.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
             self._process = subprocess.Popen(
@@ -109,17 +109,17 @@ class WorkerProcess:
             theirs.close()
 
     def step(self, group: int) -> None:
-        """Begin a step of a group; `wait` is for its end."""
-        with suppress(BrokenPipeError, ConnectionResetError):  # a worker that died is noticed when it is waited for
+        """Begin a step of a group; `wait` waits for it."""
+        with suppress(BrokenPipeError, ConnectionResetError):  # a dead worker is detected while waiting for it
             self._connection.send(_GROUPS[group])
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Begin anything else; `result` is for its answer."""
+        """Begin any other call; `result` waits for the reply."""
         with suppress(BrokenPipeError, ConnectionResetError):
             send_message(self._connection, CALL, (name, arguments), _dumps)
 
     def wait(self) -> None:
-        """Until the step is made."""
+        """Wait for the step to finish."""
         try:
             kind = self._connection.recv(1)
         except (BlockingIOError, ConnectionResetError):
@@ -128,7 +128,7 @@ class WorkerProcess:
             self._raise(kind)
 
     def result(self) -> Any:
-        """The answer to a call."""
+        """Wait for the reply to a call."""
         kind = self._patiently()
         if kind in (b"", FAILURE):
             self._raise(kind)
@@ -138,7 +138,7 @@ class WorkerProcess:
             return self._raise(b"")
 
     def _patiently(self) -> bytes:
-        """Wait as long as the worker makes progress: each call of an env may take the whole timeout."""
+        """Wait while the worker makes progress: every single env call may take up to the timeout."""
         calls, waited_s = self._status[Cell.CALLS], 0.0
         while True:
             try:
@@ -146,12 +146,12 @@ class WorkerProcess:
             except ConnectionResetError:
                 return b""
             except BlockingIOError:
-                # Waits are counted, not the clock: a stopped run (Ctrl-Z) goes on as if no time had passed.
+                # Counts waits instead of time, so that a suspended run (Ctrl-Z) continues normally.
                 waited_s += self._wait_s
                 if self._status[Cell.CALLS] != calls:
                     calls, waited_s = self._status[Cell.CALLS], 0.0
                 elif self._process is not None and self._process.poll() is not None:
-                    return b""  # dead, though a child of it may keep the connection open
+                    return b""  # dead, even if one of its child processes keeps the connection open
                 elif waited_s > (self._timeout_s if calls else max(self._timeout_s, _START_S)):
                     raise self._hung() from None
 
@@ -164,7 +164,7 @@ class WorkerProcess:
         raise WorkerError(f"worker {self.index} {self._ending()}{self._where()}", self._trace())
 
     def _ending(self) -> str:
-        """How the process ended, or that it did not."""
+        """How the process ended, if it did."""
         assert self._process is not None
         try:
             code = self._process.wait(_GRACE_S)
@@ -173,15 +173,17 @@ class WorkerProcess:
         if code >= 0:
             return f"exited with code {code}"
         known = {number.value: number.name for number in signal.Signals}
-        hint = " (killed from outside, perhaps for lack of memory)" if code == -signal.SIGKILL else ""
-        return f"died of {known.get(-code, f'signal {-code}')}{hint}"
+        hint = (
+            " (killed from outside, possibly because the machine ran out of memory)" if code == -signal.SIGKILL else ""
+        )
+        return f"was killed by {known.get(-code, f'signal {-code}')}{hint}"
 
     def _hung(self) -> WorkerError:
         assert self._process is not None
-        self._process.send_signal(signal.SIGUSR1)  # its fault handler writes down where it is
+        self._process.send_signal(signal.SIGUSR1)  # its fault handler writes a traceback
         time.sleep(_DUMP_S)
         message = f"worker {self.index} made no progress for {self._timeout_s:g} s{self._where()}"
-        return WorkerError(f"{message}; raise rollout.engine.step_timeout_s if that is usual", self._trace())
+        return WorkerError(f"{message}; raise rollout.engine.step_timeout_s if the env is just slow", self._trace())
 
     def _where(self) -> str:
         phase, group, row = (self._status[cell] for cell in (Cell.PHASE, Cell.GROUP, Cell.ROW))
@@ -197,7 +199,7 @@ class WorkerProcess:
         return written.partition("\nExtension modules:")[0].strip()
 
     def end(self, deadline: float = 0.0) -> None:
-        """Wait for the process to end until a moment in time, then kill it; release everything."""
+        """Wait for the process to exit until a deadline, then kill it; release all resources."""
         if self._process is None:
             return
         with suppress(subprocess.TimeoutExpired):
@@ -208,14 +210,14 @@ class WorkerProcess:
         self._release.close()
 
     def ask_to_end(self) -> None:
-        """Close our end of the socket, which the worker sees as its end."""
+        """Close this end of the socket, which tells the worker to exit."""
         if self._process is not None:
             with suppress(OSError):
                 self._connection.shutdown(socket.SHUT_RDWR)
 
 
 def deadline() -> float:
-    """The moment until which workers may end by themselves."""
+    """The deadline for workers to exit on their own."""
     return time.monotonic() + _GRACE_S
 
 
@@ -224,6 +226,6 @@ def _dumps(message: Any) -> bytes:
         return bytes(cloudpickle.dumps(message))
     except Exception as error:
         raise EnvError(
-            f"the environment cannot be sent to a worker process ({error}); give a factory that makes everything it"
-            " needs itself, or set rollout.engine: local"
+            f"the environment cannot be sent to a worker process ({error}); pass a factory that creates everything it"
+            " needs, or set rollout.engine: local"
         ) from error

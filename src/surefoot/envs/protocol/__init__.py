@@ -1,4 +1,4 @@
-"""The VecEnv protocol: rows that reset in the same step and fill slots of the rollout's memory."""
+"""The VecEnv protocol: rows with same-step resets that write into slots of the rollout."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,15 +18,15 @@ ALL_ROWS = slice(0, None)
 
 @dataclass(frozen=True)
 class Slot:
-    """Where one step of N rows goes, in a rollout: reward and flags of the step, obs and mask of the next."""
+    """Arrays for one step of N rows in a rollout: reward and flags of the step, obs and mask for the next action."""
 
     obs: ArrayTree  # [N, ...]
     reward: NDArray[np.float32]  # [N]
     terminated: Flags  # [N]
     truncated: Flags  # [N]
-    valid: Flags  # [N] false where nothing happened: dead agents, reset rows
+    valid: Flags  # [N] false for dead agents and auto-reset steps
     action_mask: Flags | None  # [N, choices]
-    metrics: NDArray[np.float32]  # [N, M] of the step, NaN for no value; M is 0 where nobody wants them
+    metrics: NDArray[np.float32]  # [N, M] of the step, NaN for no value; M is 0 if they are not used
 
     @property
     def ended(self) -> Flags:
@@ -43,63 +43,63 @@ class Slot:
 class VecEnv(Protocol):
     """N rows. An engine or an adapter implements this; a collector uses nothing else.
 
-    Rows step in groups: `send` begins a step of one, `receive` waits for it, and a collector infers one group while the
-    others step. Row i is the same whatever the groups are.
+    Rows step in groups: `send` begins a step of a group, `receive` waits for it, and a collector acts for one group
+    while the others step. Row i does not depend on the groups.
     """
 
     num_rows: int
     first_row: int
     """The number of row 0 among all rows of a run, wherever they are stepped: noise follows from it (S13)."""
     restarts: int
-    """How often envs had to be replaced because they raised, died or hung."""
+    """How often workers were restarted because they raised, died or hung."""
     obs_spec: ObsSpec
     action_spec: ArraySpec
     mask_size: int
-    """Number of choices that action masks cover; 0 without masks."""
+    """Size of action masks; 0 without masks."""
     final_obs: ArrayTree
-    """Dense [N, ...]; after a step, holds the last observation of every row whose episode ended in it."""
+    """Dense [N, ...]; after a step, the last observation of every row whose episode ended in that step."""
 
     metrics: dict[str, str]
-    """Numbers that the envs report of every step, in the order of `Slot.metrics`: name -> last, mean or sum."""
+    """Metrics that the envs report in every step, in the order of `Slot.metrics`: name -> last, mean or sum."""
     parameters: dict[str, NDArray[np.float64]]
-    """What can be set in the envs: name -> default; a value has the shape of its default."""
+    """Parameters of the envs: name -> default; a value has the shape of its default."""
     parameter_values: dict[str, NDArray[np.float64]]
-    """What has been set: `[N]` for single numbers, one array for all rows for arrays."""
+    """Current values: `[N]` for scalars, one array for all rows for arrays."""
 
     @property
     def groups(self) -> tuple[slice, ...]:
-        """The rows of each group, in order; a group is stepped as one."""
+        """The rows of each group, in order; the rows of a group step together."""
 
     def reset(self, slot: Slot, step: int = 0) -> None:
-        """Start every row anew, seeded from (seed, row, step); fills obs and mask."""
+        """Reset every row, seeded from (seed, row, step); fills obs and mask."""
 
     def send(self, group: int, actions: NDArray[Any]) -> None:
-        """Begin a step of a group's rows with an action each."""
+        """Begin a step of a group with one action per row."""
 
     def receive(self, group: int, slot: Slot) -> None:
-        """Wait for the step of a group; fills its rows of the slot, those that ended with their next beginning."""
+        """Wait for the step of a group; fills its rows of the slot, with the next initial obs for rows that ended."""
 
     def describe(self, row: int) -> str:
-        """A row for error messages: env index and seed."""
+        """Env index and seed of a row, for error messages."""
 
     def set_parameters(self, values: Mapping[str, Any]) -> None:
-        """Between rollouts: a number for all rows or one per row, an array for all; all of it is set, or none."""
+        """Set parameters between rollouts: scalars for all rows or per row, arrays for all rows; all or nothing."""
 
     def restore_parameters(self, saved: Mapping[str, Any]) -> None:
-        """Set saved values as far as they fit, and the other parameters back to their defaults."""
+        """Restore saved values that fit, and reset the other parameters to their defaults."""
 
     def save_state(self) -> dict[str, Any] | None:
-        """All that is needed to continue from here bit for bit, or None if the envs cannot save their state."""
+        """The state needed to continue bit for bit, or None if the envs cannot save their state."""
 
     def load_state(self, state: dict[str, Any], step: int = 0) -> None:
-        """Continue from a saved state at a step; the caller restores the observation it saved beside it."""
+        """Continue from a saved state at a step; the caller restores the observations that it saved."""
 
     def close(self) -> None:
-        """Release everything; safe to call twice."""
+        """Release all resources; safe to call twice."""
 
 
 def step_all(env: VecEnv, actions: NDArray[Any], slot: Slot) -> None:
-    """Step every row, one group beside the other."""
+    """Step all groups."""
     for group, rows in enumerate(env.groups):
         env.send(group, actions[rows])
     for group in range(len(env.groups)):
@@ -107,7 +107,7 @@ def step_all(env: VecEnv, actions: NDArray[Any], slot: Slot) -> None:
 
 
 def slot_for(env: VecEnv) -> Slot:
-    """A slot for one step of all rows, metrics included."""
+    """A slot for one step of all rows, including metrics."""
     return new_slot(env.num_rows, env.obs_spec, env.mask_size, len(env.metrics))
 
 
@@ -127,16 +127,16 @@ def new_slot(num_rows: int, obs_spec: ObsSpec, mask_size: int, num_metrics: int 
 
 
 def choices(spec: ArraySpec) -> int:
-    """How many entries an action mask has for this action space; 0 where masks make no sense."""
+    """The size of an action mask for this action space; 0 if it does not support masks."""
     if spec.kind in ("discrete", "multi_discrete"):
         return sum(spec.sizes)
     return spec.size if spec.kind == "multi_binary" else 0
 
 
 def flat_mask(mask: Any, size: int, who: str) -> NDArray[np.bool_]:
-    """A mask given flat or as one array a choice, checked for its length."""
+    """A mask as a flat array, from a flat array or one array per choice; its size is checked."""
     parts: Sequence[Any] = mask if isinstance(mask, tuple | list) else (mask,)
     flat = np.concatenate([np.asarray(part).ravel() for part in parts]).astype(bool)
     if flat.size != size:
-        raise EnvError(f"{who} gave an action mask of {flat.size} entries; its action space has {size}")
+        raise EnvError(f"{who} returned an action mask with {flat.size} entries; its action space requires {size}")
     return flat

@@ -1,4 +1,4 @@
-"""A user's observation, single or batched, nested or flat, to what policies take."""
+"""Converts an observation, single or batched, nested or flat, to the format of policies."""
 
 from typing import Any
 
@@ -12,17 +12,17 @@ from surefoot.envs.protocol.spaces import SEPARATOR
 
 
 def as_batch(obs: Any, spec: ObsSpec) -> tuple[ArrayTree, bool]:
-    """The observation as a batch, and whether it was a single one."""
+    """The observation as a batch, and whether it was a single observation."""
     if isinstance(spec, ArraySpec):
         return _leaf_batch(obs, spec, "")
     flat = _flatten(obs, "")
     missing = [key for key in spec if key not in flat]
     if missing:
-        raise EnvError(f"the observation lacks {', '.join(missing)}; the policy was trained with {', '.join(spec)}")
+        raise EnvError(f"the observation has no {', '.join(missing)}; the policy was trained with {', '.join(spec)}")
     leaves = {key: _leaf_batch(flat[key], part, key) for key, part in spec.items()}
     singles = {is_single for _, is_single in leaves.values()}
     if len(singles) > 1:
-        raise EnvError("some parts of the observation are batched and others are not")
+        raise EnvError("some parts of the observation are batched and others are not; batch all of them or none")
     return {key: array for key, (array, _) in leaves.items()}, singles.pop()
 
 
@@ -44,10 +44,10 @@ def _leaf_batch(value: Any, spec: ArraySpec, key: str) -> tuple[NDArray[Any], bo
     is_single = array.shape == spec.shape
     if not is_single and array.shape[1:] != spec.shape:
         name = f"observation '{key}'" if key else "observation"
-        raise EnvError(f"the {name} has shape {array.shape}; the policy takes {spec.shape}, or a batch of it")
+        raise EnvError(f"the {name} has shape {array.shape}; the policy expects {spec.shape}, or a batch of it")
     batch = array[None] if is_single else array
     if not len(batch):
-        raise EnvError("there are no observations in this batch")
+        raise EnvError("the batch of observations is empty; pass at least one")
     if spec.start:
         batch = batch - np.reshape(spec.start, spec.shape)
     return batch.astype(spec.dtype), is_single

@@ -1,4 +1,4 @@
-"""What an env declares beside its spaces: metrics that come out of it, and parameters that go into it."""
+"""Metrics and parameters that an env declares in addition to its spaces."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,27 +11,29 @@ from surefoot.envs.protocol.parameters import Values, declared_parameters
 
 @dataclass(frozen=True, eq=False)
 class Declared:
-    """The same for every env of a run."""
+    """Declared metrics and parameters, the same for every env of a run."""
 
     metrics: dict[str, str] = field(default_factory=dict)
     parameters: Values = field(default_factory=dict)
 
     @staticmethod
     def by(attribute: Callable[[str], Any], chosen: Mapping[str, str], who: str) -> "Declared":
-        """As the attributes of an env say (None where it has none); `chosen` is the setting env.metrics."""
+        """From the attributes of an env (None if it has none); `chosen` is the setting env.metrics."""
         metrics = declared_metrics(attribute("metrics"), chosen, who)
         has_parameters = attribute("set_parameters") is not None
         return Declared(metrics, declared_parameters(attribute("parameters"), who) if has_parameters else {})
 
     def refuse_differences(self, others: Iterable[tuple[str, "Declared"]]) -> None:
-        """Every other env, given with its name, must declare the same."""
+        """Raise an error if another env declares something different."""
         for who, other in others:
             for what, ours, theirs in (
                 ("metrics", list(self.metrics.items()), list(other.metrics.items())),
                 ("parameters", _shapes(self.parameters), _shapes(other.parameters)),
             ):
                 if ours != theirs:
-                    raise EnvError(f"{who} declares the {what} {theirs}, the first env {ours}; they must be the same")
+                    raise EnvError(
+                        f"{who} declares the {what} {theirs}, but the first env declares {ours}; make them equal"
+                    )
 
 
 def _shapes(parameters: Values) -> list[tuple[str, tuple[int, ...]]]:

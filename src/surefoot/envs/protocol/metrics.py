@@ -1,4 +1,4 @@
-"""Metrics: numbers that envs declare by name and report in the info of every step."""
+"""Metrics: numbers that envs declare by name and report in their infos."""
 
 import math
 import re
@@ -13,18 +13,18 @@ from surefoot.envs.protocol import Flags
 from surefoot.envs.protocol.steps import Describe, one_number
 
 SUMMARIES = ("last", "mean", "sum")
-"""How the steps of an episode become one number: the final step's value, their mean, or their total."""
+"""How the values of an episode become one number: the value of the final step, the mean, or the sum."""
 _TAKEN = ("mean_reward", "std_reward", "mean_ep_length")
-"""Names that an evaluation reports already."""
+"""Names that evaluations already use."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _LARGEST = float(np.finfo(np.float32).max)
 
 
 def check_name(name: Any, what: str, who: str) -> None:
-    """Refuse names that would not work as a key of a config file or as the name of a chart."""
+    """Reject names that do not work as config keys or chart names."""
     if not isinstance(name, str) or not _PLAIN.fullmatch(name):
         raise EnvError(
-            f"{who} declares the {what} {name!r}; a name starts with a letter and has only letters, digits and ._-/"
+            f"{who} declares the {what} {name!r}; names start with a letter and contain only letters, digits and ._-/"
         )
 
 
@@ -32,7 +32,7 @@ def declared_metrics(own: Any, chosen: Mapping[str, str], who: str) -> dict[str,
     """Name -> summary, in order: the metrics that an env declares, then those that the setting env.metrics adds."""
     declared = {} if own is None else own
     if not isinstance(declared, Mapping):
-        raise EnvError(f"{who} has an attribute 'metrics' that is not a dict of names and summaries: {own!r}")
+        raise EnvError(f"the attribute 'metrics' of {who} must be a dict from names to summaries, not {own!r}")
     metrics = {**declared, **chosen}
     for name, summary in metrics.items():
         check_name(name, "metric", who)
@@ -46,7 +46,7 @@ def declared_metrics(own: Any, chosen: Mapping[str, str], who: str) -> dict[str,
 
 
 class MetricReader:
-    """Reads the declared numbers out of infos into rows `[M]`, NaN where a step has no value."""
+    """Reads the declared metrics from infos into rows `[M]`, NaN if a step has no value."""
 
     def __init__(self, metrics: Mapping[str, str]) -> None:
         self._names = tuple(metrics)
@@ -55,12 +55,12 @@ class MetricReader:
         return len(self._names)
 
     def read(self, info: Mapping[str, Any], target: NDArray[np.float32], row: int, who: Describe) -> None:
-        """One step of one row."""
+        """Read one step of one row."""
         for place, name in enumerate(self._names):
             target[row, place] = _checked(info.get(name), name, row, who)
 
     def read_batch(self, infos: Mapping[str, Any], target: NDArray[np.float32], rows: Flags, who: Describe) -> None:
-        """Some rows of a vector env's infos: an array by name, and `_name` says which rows have a value."""
+        """Read some rows of a vector env's infos: one array per name; `_name` marks the rows that have a value."""
         for place, name in enumerate(self._names):
             values, given = infos.get(name), np.asarray(infos.get(f"_{name}", True))
             if values is None:
@@ -74,7 +74,7 @@ class MetricReader:
 
 
 def _is_plain(values: Any, count: int) -> bool:
-    """Whether a batch needs no look at single rows: numbers of the right shape, none of them infinite."""
+    """Whether a batch needs no check per row: numbers of the right shape, none of them infinite."""
     if not isinstance(values, np.ndarray) or values.shape != (count,) or values.dtype.kind not in "fiub":
         return False
     return not bool((np.abs(values.astype(np.float64)) > _LARGEST).any())

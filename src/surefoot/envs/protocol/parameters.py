@@ -1,4 +1,4 @@
-"""Parameters: numbers and arrays that are set in envs by name, between rollouts."""
+"""Parameters: numbers and arrays that can be set in envs by name, between rollouts."""
 
 import logging
 from collections.abc import Mapping
@@ -13,28 +13,30 @@ from surefoot.envs.protocol.metrics import check_name
 _log = logging.getLogger("surefoot")
 
 Values = dict[str, NDArray[np.float64]]
-"""Parameters by name. Defaults have the shape of one value; set values are `[N]` for single numbers, and one array for
+"""Parameters by name. Defaults have the shape of one value; current values are `[N]` for scalars, and one array for
 all rows for arrays."""
 
 
 def declared_parameters(own: Any, who: str) -> Values:
     """The default values that an env declares."""
     if not isinstance(own, Mapping):
-        raise EnvError(f"{who} has set_parameters(), but no dict 'parameters' of names and default values")
+        raise EnvError(
+            f"{who} has set_parameters(), but no attribute 'parameters': a dict from names to default values"
+        )
     for name in own:
         check_name(name, "parameter", who)
     return {name: _array(value, f"{who}: the default of the parameter '{name}'") for name, value in own.items()}
 
 
 def checked_parameters(given: Any, defaults: Values, num_rows: int, rows_per_env: int) -> Values:
-    """Values in the form they are kept in; refused if one is unknown, NaN or has the wrong shape."""
+    """Validated values in their stored form; rejects unknown names, NaN and wrong shapes."""
     if not isinstance(given, Mapping):
-        raise EnvError(f"set_parameters takes a dict of names and values, got {given!r}")
+        raise EnvError(f"set_parameters takes a dict from names to values, got {given!r}")
     checked = {}
     for name, value in given.items():
         if name not in defaults:
             known = f"these envs have {', '.join(defaults)}" if defaults else "these envs declare none"
-            raise EnvError(f"there is no parameter '{name}'; {known}")
+            raise EnvError(f"unknown parameter '{name}'; {known}")
         checked[name] = _fitted(name, value, defaults[name].shape, num_rows, rows_per_env)
     return checked
 
@@ -44,15 +46,15 @@ def _fitted(name: str, value: Any, shape: tuple[int, ...], num_rows: int, rows_p
     if shape:
         if array.shape != shape:
             raise EnvError(
-                f"the parameter '{name}' has the shape {shape}, but its value for all rows has {array.shape}"
+                f"the parameter '{name}' takes one array of shape {shape} for all rows, got shape {array.shape}"
             )
         return array
     if array.shape not in ((), (num_rows,)):
-        raise EnvError(f"the parameter '{name}' takes one number, or one per row ({num_rows}); got {array.shape}")
+        raise EnvError(f"the parameter '{name}' takes one number, or one per row ({num_rows}); got shape {array.shape}")
     rows = np.array(np.broadcast_to(array, (num_rows,)))
     per_env = rows.reshape(-1, rows_per_env)
     if (per_env != per_env[:, :1]).any():
-        raise EnvError(f"the parameter '{name}' differs between agents of one env; give all of them the same value")
+        raise EnvError(f"the parameter '{name}' differs between agents of one env; pass the same value for all of them")
     return rows
 
 
@@ -74,7 +76,7 @@ def part_of_values(values: Values, defaults: Values, rows: slice) -> Values:
 
 
 class Parametrized:
-    """Base of whatever has rows with parameters: checks values, remembers them, and has them in its saved state."""
+    """Base class of everything that has rows with parameters: validates, stores and saves their values."""
 
     num_rows: int
     parameters: Values
@@ -85,7 +87,7 @@ class Parametrized:
         self.parameter_values = {}
 
     def set_parameters(self, values: Mapping[str, Any]) -> None:
-        """Set parameters by name; if one of them is wrong, none is set."""
+        """Set parameters by name; if one of them is invalid, none is set."""
         checked = checked_parameters(values, self.parameters, self.num_rows, self._rows_per_env)
         before = self.parameter_values
         self.parameter_values = before | checked
@@ -97,11 +99,11 @@ class Parametrized:
             raise
 
     def _apply_parameters(self, values: Values, before: Values) -> None:
-        """Give checked values to the envs; `before` are those they have, as far as any were set."""
+        """Pass validated values to the envs; `before` are the values set before, if any."""
         raise NotImplementedError
 
     def restore_parameters(self, saved: Mapping[str, Any]) -> None:
-        """Set saved values and all others back to their defaults; what does not fit costs a warning."""
+        """Restore saved values and reset all others to their defaults; a value that does not fit causes a warning."""
         values: dict[str, Any] = {name: self.parameters[name] for name in self.parameter_values}
         for name, value in saved.items():
             array = np.asarray(value)
@@ -114,10 +116,10 @@ class Parametrized:
         self.set_parameters(values)
 
     def _with_parameters(self, state: dict[str, Any] | None) -> dict[str, Any] | None:
-        """A saved state of the envs, with the values that were set."""
+        """The saved state of the envs, with the current values."""
         return state if state is None or not self.parameters else state | {"parameters": dict(self.parameter_values)}
 
     def _restore_from(self, state: Mapping[str, Any]) -> None:
-        """Before the envs themselves: what setting a value does to an env is part of what they saved."""
+        """Restore values before the envs' states: the effects of setting a value are part of those states."""
         if "parameters" in state:
             self.restore_parameters(state["parameters"])

@@ -1,4 +1,4 @@
-"""Shards: rows in one process that step as one."""
+"""Shards: rows in one process that step together."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -15,31 +15,31 @@ from surefoot.envs.protocol.metrics import MetricReader
 from surefoot.envs.protocol.parameters import Parametrized, Values
 
 _LONGEST = 300
-"""Characters of a foreign error message that a message of ours quotes; the traceback has all of it."""
+"""Maximum number of characters of a quoted error message; the traceback has all of it."""
 
 
 class Calls:
-    """Says which row's env is being called, in memory that a watching process may share."""
+    """Marks the row whose env is being called, in memory that another process may watch."""
 
     def __init__(self, cells: Any = None) -> None:
         self._cells = [0, 0] if cells is None else cells
 
     def begin(self, row: int) -> None:
-        """A row's env is about to be called."""
+        """The env of a row is about to be called."""
         cells = self._cells
         cells[1] = row
         cells[0] += 1
 
 
 class Shard(Parametrized):
-    """Rows in this process that step as one: what adapters build on, and engines are made of."""
+    """Rows in this process that step together: the base class of adapters; engines consist of shards."""
 
     num_rows: int
     obs_spec: ObsSpec
     action_spec: ArraySpec
     mask_size: int
     final_obs: ArrayTree
-    """An engine may replace it with memory of its own."""
+    """An engine can replace it with shared memory."""
     first_row = 0
     restarts = 0
 
@@ -48,7 +48,7 @@ class Shard(Parametrized):
         self._declare(Declared())
 
     def _read_declarations(self, envs: range, chosen: Mapping[str, str] | None) -> None:
-        """Ask each of the envs, which are numbered as in the whole run."""
+        """Collect the declarations of all envs, which are numbered as in the whole run."""
         asked = [
             Declared.by(partial(self._attribute, index), chosen or {}, f"env {number}")
             for index, number in enumerate(envs)
@@ -63,31 +63,31 @@ class Shard(Parametrized):
 
     @property
     def groups(self) -> tuple[slice, ...]:
-        """One, of all rows."""
+        """A single group of all rows."""
         return (slice(0, self.num_rows),)
 
     def send(self, group: int, actions: NDArray[Any]) -> None:
-        """Keep the actions: the step is made when it is waited for."""
+        """Store the actions: the step happens in `receive`."""
         self._actions = actions
 
     def receive(self, group: int, slot: Slot) -> None:
-        """Make the step."""
+        """Step the envs."""
         self.step(self._actions, slot)
 
     def step(self, actions: NDArray[Any], slot: Slot) -> None:
-        """Step every row, reset those that ended, and fill the whole slot."""
+        """Step every row, reset those that ended, and fill the slot."""
         raise NotImplementedError
 
     def reset(self, slot: Slot, step: int = 0) -> None:
-        """Start every row anew, seeded from (seed, row, step); fills obs and mask."""
+        """Reset every row, seeded from (seed, row, step); fills obs and mask."""
         raise NotImplementedError
 
     def describe(self, row: int) -> str:
-        """A row for error messages: env index and seed."""
+        """Env index and seed of a row, for error messages."""
         raise NotImplementedError
 
     def _apply_parameters(self, values: Values, before: Values) -> None:
-        """Call the envs that a value changes for, each with its changes only."""
+        """Call the envs whose values change, each with only its changes."""
         for index, row in enumerate(range(0, self.num_rows, self._rows_per_env)):
             changes: dict[str, Any] = {}
             for name, value in values.items():
@@ -101,32 +101,34 @@ class Shard(Parametrized):
                 try:
                     self._attribute(index, "set_parameters")(changes)
                 except Exception as error:
-                    raise EnvError(f"{self.describe(row)} raised in set_parameters: {brief(error)}") from error
+                    raise EnvError(
+                        f"{self.describe(row)} raised an exception in set_parameters: {brief(error)}"
+                    ) from error
 
     def _attribute(self, index: int, name: str) -> Any:
         """An attribute of an env, or None."""
         raise NotImplementedError
 
     def save_state(self) -> dict[str, Any] | None:
-        """Snapshots of the envs, one each, under `envs`; None if they cannot save their state."""
+        """Snapshots of the envs under `envs`; None if they cannot save their state."""
         return None
 
     def load_state(self, state: dict[str, Any], step: int = 0) -> None:
-        """Only called with what `save_state` gave."""
+        """Continue from a state that `save_state` returned."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Release everything; safe to call twice."""
+        """Release all resources; safe to call twice."""
 
 
 def construct(make: Callable[[], Any], number: int) -> Any:
-    """An env from its factory; what the factory raises comes with the env's number."""
+    """Create an env from its factory; an error names the index of the env."""
     try:
         return make()
     except SurefootError:
         raise
     except Exception as error:
-        raise EnvError(f"env {number} could not be made: {brief(error)}") from error
+        raise EnvError(f"env {number} could not be created: {brief(error)}") from error
 
 
 def brief(error: BaseException) -> str:
@@ -134,7 +136,7 @@ def brief(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception:
-        text = "(it cannot say what)"
+        text = "(its message cannot be read)"
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     shortened = line if len(line) <= _LONGEST else line[:_LONGEST] + "..."
     return f"{type(error).__name__}: {shortened}" if shortened else type(error).__name__

@@ -1,4 +1,4 @@
-"""Gymnasium spaces to specs, and their observations to flat arrays."""
+"""Converts Gymnasium spaces to specs, and observations to flat arrays."""
 
 from collections.abc import Callable
 from typing import Any
@@ -45,7 +45,7 @@ def array_spec(space: spaces.Space[Any], role: str) -> ArraySpec:
 
 
 class ObsWriter:
-    """Copies one env's observation into row i of a batch, checking shape and dtype on the way."""
+    """Copies the observation of one env into row i of a batch, and checks its shape and dtype."""
 
     def __init__(self, space: spaces.Space[Any]) -> None:
         self.spec = obs_spec(space)
@@ -53,11 +53,11 @@ class ObsWriter:
         self._readers: dict[str, Reader] = {"": lambda obs: obs} | {key: read for key, _, read in self._leaves}
 
     def write(self, obs: Any, target: ArrayTree, row: int, who: Callable[[int], str]) -> None:
-        """One copy: from the env's array, which it may reuse, into ours."""
+        """Copy the env's arrays, which the env may reuse."""
         if isinstance(self.spec, ArraySpec):
             assert isinstance(target, np.ndarray)
             is_plain = type(obs) is np.ndarray and obs.dtype == target.dtype and obs.shape == self.spec.shape
-            # The usual case needs no second look.
+            # The common case needs no further check.
             target[row] = obs if is_plain and not self.spec.sizes else _checked(obs, self.spec, "", row, who)
             return
         assert isinstance(target, dict)
@@ -65,11 +65,13 @@ class ObsWriter:
             try:
                 leaf = read(obs)
             except (KeyError, IndexError, TypeError) as error:
-                raise EnvError(f"{who(row)} gave an observation without '{key}'") from error
+                raise EnvError(
+                    f"{who(row)} returned an observation without '{key}'; add it or remove it from observation_space"
+                ) from error
             target[key][row] = _checked(leaf, self.spec[key], key, row, who)
 
     def write_batch(self, obs: Any, target: ArrayTree, rows: Flags | slice = slice(None)) -> bool:
-        """Copy rows of a batched observation at once; False if some part of it is no batch that fits its space."""
+        """Copy rows of a batched observation at once; returns False if a part of it does not fit its space."""
         found = []
         for key, leaf in tree_items(target):
             try:
@@ -86,7 +88,7 @@ class ObsWriter:
 
 
 def _is_batch(batch: Any, spec: ArraySpec, count: int) -> bool:
-    """What `_checked` asks of one observation, asked of all."""
+    """The checks of `_checked`, for a whole batch."""
     if not isinstance(batch, np.ndarray) or batch.shape != (count, *spec.shape):
         return False
     if spec.sizes:
@@ -101,22 +103,22 @@ def _checked(value: Any, spec: ArraySpec, key: str, row: int, who: Callable[[int
     try:
         array = value if isinstance(value, np.ndarray) else np.asarray(value)
     except ValueError as error:  # lists of uneven length
-        raise EnvError(f"{who(row)} gave an {name} that is no array: {error}") from error
+        raise EnvError(f"{who(row)} returned an {name} that cannot be converted to an array: {error}") from error
     if array.shape != spec.shape:
-        raise EnvError(f"{who(row)} gave an {name} of shape {array.shape}; its space says {spec.shape}")
+        raise EnvError(f"{who(row)} returned an {name} of shape {array.shape}; its space has shape {spec.shape}")
     if spec.sizes:
         return _categories(array, spec, name, row, who)
     if array.dtype.kind not in "fiub" or (spec.kind == "image" and array.dtype != np.uint8):
-        raise EnvError(f"{who(row)} gave an {name} of dtype {array.dtype}; its space says {spec.dtype}")
+        raise EnvError(f"{who(row)} returned an {name} of dtype {array.dtype}; its space has dtype {spec.dtype}")
     return array
 
 
 def _categories(array: NDArray[Any], spec: ArraySpec, name: str, row: int, who: Callable[[int], str]) -> NDArray[Any]:
     if array.dtype.kind not in "iu":
-        raise EnvError(f"{who(row)} gave an {name} of dtype {array.dtype}; its space says integers")
+        raise EnvError(f"{who(row)} returned an {name} of dtype {array.dtype}; its space requires integers")
     shifted = array - np.reshape(spec.start, spec.shape)
     if (shifted < 0).any() or (shifted >= np.reshape(spec.sizes, spec.shape)).any():
-        raise EnvError(f"{who(row)} gave an {name} of {array.tolist()}, which its space does not contain")
+        raise EnvError(f"{who(row)} returned the {name} {array.tolist()}, which its space does not contain")
     return np.asarray(shifted)
 
 
@@ -126,7 +128,7 @@ Reader = Callable[[Any], Any]
 def _leaves(
     space: spaces.Space[Any], prefix: str = "", read: Reader = lambda obs: obs
 ) -> list[tuple[str, spaces.Space[Any], Reader]]:
-    """(flat key, space, how to find it in an observation) of every leaf."""
+    """(flat key, space, path in an observation) of every leaf."""
     if isinstance(space, spaces.Dict):
         parts: list[tuple[Any, spaces.Space[Any]]] = list(space.spaces.items())
     elif isinstance(space, spaces.Tuple):

@@ -1,4 +1,4 @@
-"""What an env's `step` returns, brought to one form: old tuples, int flags, array rewards (checked at the border)."""
+"""Converts the results of `step` to one form: old Gym tuples, int flags, array rewards; all values are checked."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from surefoot.core.tree import tree_items
 from surefoot.envs.protocol import ALL_ROWS, ArrayTree, Flags, Slot, VecEnv
 
 Describe = Callable[[int], str]
-"""Names a row for error messages; only called when there is one to write."""
+"""Describes a row for error messages; only called for an error."""
 
 
 _FLAGS = (bool, np.bool_)
@@ -18,7 +18,7 @@ _NUMBERS = (float, int, np.floating)
 
 
 class EnvStep(NamedTuple):
-    """Gymnasium's five, with plain types."""
+    """Gymnasium's five values, with plain types."""
 
     obs: Any
     reward: float
@@ -28,8 +28,8 @@ class EnvStep(NamedTuple):
 
 
 def env_step(result: Any, row: int, who: Describe) -> EnvStep:
-    """Accept Gymnasium's five values, or old Gym's four where they are unambiguous."""
-    if type(result) is tuple and len(result) == 5:  # what nearly all envs return needs no second look
+    """Accept Gymnasium's five values, or old Gym's four if they are unambiguous."""
+    if type(result) is tuple and len(result) == 5:  # the common case needs no further check
         _, reward, terminated, truncated, info = result
         if type(reward) is float and type(terminated) is type(truncated) is bool and type(info) is dict:
             return EnvStep._make(result)
@@ -42,7 +42,7 @@ def env_step(result: Any, row: int, who: Describe) -> EnvStep:
         obs, reward, terminated, truncated, info = result
         return EnvStep(obs, one_number(reward, row, who), _flag(terminated, row, who), _flag(truncated, row, who), info)
     obs, reward, done, info = result
-    # Old Gym marks a time limit in the info; without the mark, done means the episode really ended.
+    # Old Gym marks a time limit in the info; without that mark, done means terminated.
     is_time_limit = _flag(info.get("TimeLimit.truncated", False), row, who)
     is_done = _flag(done, row, who)
     return EnvStep(obs, one_number(reward, row, who), is_done and not is_time_limit, is_done and is_time_limit, info)
@@ -58,7 +58,7 @@ def _flag(value: Any, row: int, who: Describe) -> bool:
 
 
 def one_number(value: Any, row: int, who: Describe, what: str = "the reward") -> float:
-    """A number, also where it comes as an array of one."""
+    """A number, also from an array with one element."""
     if isinstance(value, _NUMBERS):
         return float(value)
     try:
@@ -71,7 +71,7 @@ def one_number(value: Any, row: int, who: Describe, what: str = "the reward") ->
 
 
 def check_step(env: VecEnv, slot: Slot, step: int, rows: slice = ALL_ROWS) -> None:
-    """What every step is checked for, whoever made it; `rows` are those that made one."""
+    """Check a step for non-finite values and invalid masks; `rows` are the rows that stepped."""
     check_finite(env, slot.obs, "observation", step, rows)
     check_finite(env, slot.reward, "reward", step, rows)
     if slot.truncated[rows].any():
@@ -83,7 +83,7 @@ def check_step(env: VecEnv, slot: Slot, step: int, rows: slice = ALL_ROWS) -> No
 def check_finite(
     env: VecEnv, values: ArrayTree, what: str, step: int, rows: slice = ALL_ROWS, where: Flags | None = None
 ) -> None:
-    """Refuse NaN and infinity before they reach a network or a statistic, naming env, step and dimension."""
+    """Reject NaN and infinity before they reach networks or statistics; the error names env, step and dimension."""
     for key, whole in tree_items(values):
         leaf = whole[rows]
         if leaf.dtype.kind != "f":
@@ -105,13 +105,13 @@ def nonfinite_error(
     place = f"{what} '{key}'" if key else what
     dimension = f", dimension {list(index) if len(index) > 1 else index[0]}" if index else ""
     return NonFiniteError(
-        f"{env.describe(row)} gave {value} in {place}{dimension} at step {step}; fix the env, nothing was learned from"
-        " this rollout"
+        f"{env.describe(row)} returned {value} in its {place}{dimension} at step {step}; fix the env (this rollout was"
+        " not used for training)"
     )
 
 
 def check_masks(env: VecEnv, mask: Flags, step: int, rows: slice = ALL_ROWS) -> None:
-    """Refuse rows in which every action is forbidden; masks of yes/no actions may forbid every yes."""
+    """Reject masks that forbid every action; masks of binary actions may forbid every 1."""
     spec = env.action_spec
     if spec.kind == "multi_binary":
         return
@@ -122,7 +122,7 @@ def check_masks(env: VecEnv, mask: Flags, step: int, rows: slice = ALL_ROWS) -> 
 
 
 def dead_mask_error(env: VecEnv, row: int, step: int) -> EnvError:
-    """The error for a mask that leaves nothing to choose."""
+    """The error for a mask that forbids every action."""
     return EnvError(
-        f"{env.describe(row)} gave an action mask that forbids every action at step {step}; allow at least one"
+        f"{env.describe(row)} returned an action mask that forbids every action at step {step}; allow at least one"
     )

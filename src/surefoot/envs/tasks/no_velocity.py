@@ -1,4 +1,4 @@
-"""CartPole, Pendulum and Acrobot that show where things are but not how fast they move: tasks that need memory."""
+"""CartPole, Pendulum and Acrobot with positions but without velocities: tasks that need memory."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ Obs = NDArray[np.float32]
 
 
 class NoVelocity(gym.Env[Obs, Any]):
-    """Put before a classic-control env: shows some of its observation, and says its whole state."""
+    """Mixin for classic-control envs: observes only some elements, and saves the complete state."""
 
     shown: list[int]
     remembered: tuple[str, ...]
@@ -29,36 +29,36 @@ class NoVelocity(gym.Env[Obs, Any]):
         return obs[self.shown], info
 
     def step(self, action: Any) -> tuple[Obs, Any, bool, bool, dict[str, Any]]:
-        """One step, of which the velocities are left out."""
+        """One step; the observation has no velocities."""
         obs, reward, terminated, truncated, info = super().step(action)
         return obs[self.shown], reward, terminated, truncated, info
 
     def save_state(self) -> dict[str, Any]:
-        """The state in full, velocities too."""
+        """The complete state, including velocities."""
         return {name: getattr(self, name) for name in self.remembered}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from there."""
+        """Continue from a saved state."""
         for name in self.remembered:
             setattr(self, name, state[name])
 
 
 class CartPoleNoVelocity(NoVelocity, CartPoleEnv):
-    """Shows the cart's position and the pole's angle."""
+    """Observes the position of the cart and the angle of the pole."""
 
     shown = [0, 2]
     remembered = ("state", "steps_beyond_terminated")
 
 
 class PendulumNoVelocity(NoVelocity, PendulumEnv):
-    """Shows the cosine and the sine of the angle."""
+    """Observes the cosine and sine of the angle."""
 
     shown = [0, 1]
     remembered = ("state", "last_u")
 
 
 class AcrobotNoVelocity(NoVelocity, AcrobotEnv):
-    """Shows the cosine and the sine of both angles."""
+    """Observes the cosine and sine of both angles."""
 
     shown = [0, 1, 2, 3]
     remembered = ("state",)

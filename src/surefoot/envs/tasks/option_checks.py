@@ -1,4 +1,4 @@
-"""Checks of the options of Surefoot's own tasks; Gymnasium's error, as other constructors of envs raise it."""
+"""Checks the options of Surefoot's tasks; raises Gymnasium's error, like other env constructors."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
-"""Probe: a task whose only purpose is to lead every kind of policy through an engine.
+"""Probe: a task that tests every kind of policy with an engine.
 
-Its observation has parts of several sizes, its actions are of the kind one asks for, choices start at other numbers
-than 0 and some are forbidden. Choose what the greatest cues stand for (or, in a box, where the first two are): what
-pays badly burns more fuel, and without fuel the episode ends. Reads as the reference for cpp/envs/probe.cpp.
+Its observation has parts of several sizes, the kind of action is an option, discrete actions do not start at 0 and
+some are masked. The best action is that of the largest cue (in a box, the point of the first two cues): low rewards
+burn more fuel, and without fuel the episode ends. This is the reference for cpp/envs/probe.cpp.
 """
 
 import math
@@ -21,7 +21,7 @@ KINDS: dict[str, spaces.Space[Any]] = {
     "box": spaces.Box(np.array([-1.0, -2.0], np.float32), np.array([1.0, 3.0], np.float32)),
 }
 ELEMENTS = {"discrete": [range(5)], "multi_discrete": [range(3), range(3, 5)]}
-"""The choices of each element of an action."""
+"""Number of choices per action element."""
 NUM_CUES = 5
 LEAST_FUEL, MOST_FUEL = 4.0, 28.0
 SLOPES = (-1.0, -0.5, 0.0, 0.5, 1.0)
@@ -31,14 +31,14 @@ Obs = dict[str, NDArray[np.float32]]
 
 
 def turned(number: float) -> float:
-    """The next of a chaotic sequence in [-1, 1], which looks random but follows from what is seen."""
+    """The next element of a chaotic sequence in [-1, 1]: it looks random but follows from the observation."""
     return 1.0 - 2.0 * (number * number)
 
 
 class Probe(gym.Env[Any, Any]):
     """`action` is the kind of action: discrete, multi_discrete, multi_binary or box.
 
-    With less fuel than `forbids_below`, masks forbid everything, which they must not: a fault that has to be noticed.
+    With less fuel than `forbids_below`, masks forbid every action: a deliberate fault that must be detected.
     """
 
     metadata = {"render_modes": []}
@@ -61,7 +61,7 @@ class Probe(gym.Env[Any, Any]):
         self._cues, self._wheel, self._fuel = [0.0] * NUM_CUES, [0.0, 0.0], 0.0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Obs, dict[str, Any]]:
-        """Start an episode; how long its fuel lasts is part of its luck."""
+        """Start an episode with a random amount of fuel."""
         super().reset(seed=seed)
         self._cues = self.np_random.uniform(-1.0, 1.0, NUM_CUES).tolist()
         self._wheel = self.np_random.uniform(-1.0, 1.0, 2).tolist()
@@ -69,18 +69,18 @@ class Probe(gym.Env[Any, Any]):
         return self._observe(), self._info()
 
     def step(self, action: Any) -> tuple[Obs, float, bool, bool, dict[str, Any]]:
-        """Pay for the action, burn fuel, turn to the next cues."""
+        """Compute the reward, burn fuel, and move on to the next cues."""
         reward = self._box_reward(action) if self._kind == "box" else self._choice_reward(action)
         self._fuel -= 1.0 if reward >= 0.0 else 1.5
         self._cues, self._wheel = [turned(cue) for cue in self._cues], [turned(part) for part in self._wheel]
         return self._observe(), reward, self._fuel <= 0.0, False, self._info()
 
     def save_state(self) -> dict[str, Any]:
-        """The state in full."""
+        """The complete state."""
         return {"cues": self._cues, "wheel": self._wheel, "fuel": self._fuel}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from there."""
+        """Continue from a saved state."""
         self._cues, self._wheel, self._fuel = list(state["cues"]), list(state["wheel"]), float(state["fuel"])
 
     def _observe(self) -> Obs:
@@ -91,7 +91,7 @@ class Probe(gym.Env[Any, Any]):
         return {} if self._kind == "box" else {"action_mask": np.array(self._allowed(), np.int8)}
 
     def _allowed(self) -> list[bool]:
-        """The choices that the wheel leaves open; where it leaves none of an element, the one nearest to open."""
+        """The choices that the wheel allows; if it allows none for an element, the nearest one."""
         if self._fuel < self._forbids_below:
             return [False] * NUM_CUES
         openness = [self._wheel[0] + self._wheel[1] * slope for slope in SLOPES]
@@ -101,7 +101,7 @@ class Probe(gym.Env[Any, Any]):
         return allowed
 
     def _choice_reward(self, action: Any) -> float:
-        """The cues of what was chosen; what is forbidden costs."""
+        """The cues of the chosen actions; forbidden actions are penalized."""
         allowed, reward = self._allowed(), 0.0
         for choice in self._chosen(action):
             reward += self._cues[choice] if allowed[choice] else -1.0
@@ -117,6 +117,6 @@ class Probe(gym.Env[Any, Any]):
             yield from (choice for choice in range(NUM_CUES) if action[choice])
 
     def _box_reward(self, action: NDArray[np.float32]) -> float:
-        """The nearer to the first two cues the better."""
+        """Higher the closer the action is to the first two cues."""
         misses = [float(action[i]) - self._cues[i] for i in range(2)]
         return 1.0 - (misses[0] * misses[0] + misses[1] * misses[1])

@@ -1,4 +1,4 @@
-"""Surefoot's own tasks under ids that Gymnasium knows; entry points are strings, so that nothing else is imported."""
+"""Registers Surefoot's tasks with Gymnasium; entry points are strings, so that nothing else is imported."""
 
 import gymnasium as gym
 
@@ -10,11 +10,11 @@ OWN_TASKS: dict[str, tuple[str, int]] = {
     "RepeatPrevious-v0": ("surefoot.envs.tasks.repeat_previous:RepeatPrevious", 2048),
     "TMaze-v0": ("surefoot.envs.tasks.t_maze:TMaze", 128),
 }
-"""Where each one is, and its time limit; the last two end by themselves before it, whatever their options."""
+"""Entry point and time limit of each task; the last two always terminate before their limit."""
 
 
 def register_envs() -> None:
-    """Make the tasks known to Gymnasium, which loads no plugins of its own accord; a second call changes nothing."""
+    """Register the tasks, because Gymnasium does not load plugins automatically; a second call changes nothing."""
     for env_id, (entry_point, limit) in OWN_TASKS.items():
         if env_id not in gym.registry:
             gym.register(env_id, entry_point, max_episode_steps=limit)

@@ -1,8 +1,8 @@
-"""RepeatPrevious: a random symbol a step; the action names the symbol that was shown `delay` steps ago.
+"""RepeatPrevious: one random symbol per step; the action must repeat the symbol shown `delay` steps ago.
 
-The observation ends with the share of the episode that is left: the episode terminates, as nothing is left to earn,
-and a critic that could not see the end come would take each for a surprise, which drowns what single answers earn.
-It says nothing of the symbols. Reads as the reference for cpp/envs/repeat_previous.cpp.
+The last element of the observation is the remaining fraction of the episode: the episode terminates, and a critic that
+could not anticipate the end would have errors that drown out the rewards of single answers. It does not reveal the
+symbols. This is the reference for cpp/envs/repeat_previous.cpp.
 """
 
 from typing import Any
@@ -22,10 +22,10 @@ Obs = NDArray[np.float32]
 
 
 class RepeatPrevious(gym.Env[Obs, Any]):
-    """Shows one of `symbols` as a one-hot vector, and the share of `episode_steps` that is left.
+    """Observes one of `symbols` as a one-hot vector, and the remaining fraction of `episode_steps`.
 
-    A right answer pays 1 / (episode_steps - delay), a wrong one nothing, so that the return is the share of right
-    answers; in the first `delay` steps there is nothing to name, and no reward.
+    The reward is 1 / (episode_steps - delay) for a correct answer and 0 for a wrong one, so that the return is the
+    fraction of correct answers; the first `delay` steps have no correct answer and no reward.
     """
 
     metadata = {"render_modes": []}
@@ -43,7 +43,7 @@ class RepeatPrevious(gym.Env[Obs, Any]):
         self._shown, self._time = [0] * self._num_steps, 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Obs, dict[str, Any]]:
-        """Draw the symbols of the whole episode, and show the first."""
+        """Draw the symbols of the episode and show the first one."""
         super().reset(seed=seed)
         drawn = self.np_random.random(self._num_steps) * self._num_symbols
         self._shown = [int(number) for number in drawn]
@@ -51,21 +51,21 @@ class RepeatPrevious(gym.Env[Obs, Any]):
         return self._observe(), {}
 
     def step(self, action: Any) -> tuple[Obs, float, bool, bool, dict[str, Any]]:
-        """Pay for the answer, and show the next symbol."""
+        """Reward the answer and show the next symbol."""
         is_right = self._time >= self._delay and action == self._shown[self._time - self._delay]
         self._time += 1
         return self._observe(), self._reward if is_right else 0.0, self._time == self._num_steps, False, {}
 
     def save_state(self) -> dict[str, Any]:
-        """The state in full: what will be shown, too."""
+        """The complete state, including future symbols."""
         return {"shown": self._shown, "time": self._time}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from there."""
+        """Continue from a saved state."""
         self._shown, self._time = [int(symbol) for symbol in state["shown"]], int(state["time"])
 
     def _observe(self) -> Obs:
-        """When the episode is over no symbol is shown."""
+        """The observation; after the last step it shows no symbol."""
         obs = np.zeros(self._num_symbols + 1, np.float32)
         if self._time < self._num_steps:
             obs[self._shown[self._time]] = 1.0

@@ -1,9 +1,9 @@
-"""TMaze: a cue at the start of a corridor names the arm to take at its end, where nothing tells it any more.
+"""TMaze: a cue at the start of a corridor tells which arm to take at its end, where the cue is no longer visible.
 
 After Bakker (2002), "Reinforcement Learning with Long Short-Term Memory", with one change: the agent advances one cell
-a step whatever it does, and only what it does at the junction counts. Were it to walk by itself, first episodes would
-be random walks, and whether a policy learns would say as much of its exploration as of its memory; so the cue
-always lies exactly `length` steps back. Reads as the reference for cpp/envs/t_maze.cpp.
+per step regardless of its action, and only the action at the junction matters. If it had to walk, early episodes would
+be random walks, and success would depend on exploration as much as on memory; here the cue is always exactly `length`
+steps back. This is the reference for cpp/envs/t_maze.cpp.
 """
 
 from typing import Any
@@ -22,10 +22,10 @@ Obs = NDArray[np.float32]
 
 
 class TMaze(gym.Env[Obs, Any]):
-    """Shows `[cue, is at the junction]`, the cue (1: up, -1: down) only at the start.
+    """Observes `[cue, is at the junction]`; the cue (1: up, -1: down) is visible only at the start.
 
-    The right arm pays 1, everything else 0, so that the mean return is the success rate; turning in the corridor costs
-    `bump_penalty`, which is 0 unless asked for.
+    The reward is 1 for the correct arm and 0 otherwise, so that the mean return is the success rate; turning in the
+    corridor costs `bump_penalty`, which is 0 by default.
     """
 
     metadata = {"render_modes": []}
@@ -39,14 +39,14 @@ class TMaze(gym.Env[Obs, Any]):
         self._cue, self._position = 1.0, 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Obs, dict[str, Any]]:
-        """Go to the start, where the cue is."""
+        """Return to the start and show the cue."""
         super().reset(seed=seed)
         self._cue = 1.0 if self.np_random.random() < 0.5 else -1.0
         self._position = 0
         return self._observe(), {}
 
     def step(self, action: Any) -> tuple[Obs, float, bool, bool, dict[str, Any]]:
-        """Advance in the corridor; at the junction take an arm (or walk into the wall) and be done."""
+        """Advance in the corridor; at the junction, the action takes an arm (or hits the wall) and ends the episode."""
         if self._position == self._length:
             is_right = action == (UP if self._cue > 0.0 else DOWN)
             return self._observe(), 1.0 if is_right else 0.0, True, False, {}
@@ -54,11 +54,11 @@ class TMaze(gym.Env[Obs, Any]):
         return self._observe(), 0.0 if action == FORWARD else 0.0 - self._bump_penalty, False, False, {}
 
     def save_state(self) -> dict[str, Any]:
-        """The state in full."""
+        """The complete state."""
         return {"cue": self._cue, "position": self._position}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from there."""
+        """Continue from a saved state."""
         self._cue, self._position = float(state["cue"]), int(state["position"])
 
     def _observe(self) -> Obs:

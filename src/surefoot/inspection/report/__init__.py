@@ -1,1 +1,1 @@
-"""The HTML page about runs: `page.py` puts it together, the other files hold its parts."""
+"""The HTML report about runs: `page.py` assembles it from the parts in the other files."""

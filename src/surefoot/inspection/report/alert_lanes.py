@@ -1,4 +1,4 @@
-"""Alerts on the time line: a lane for every alert of every run, under the same axis as the curves."""
+"""Timeline of alerts: one lane per alert and run, on the same axis as the curves."""
 
 from collections.abc import Sequence
 from textwrap import wrap
@@ -13,12 +13,12 @@ from surefoot.inspection.report.run_groups import Group
 from surefoot.inspection.report.traces import TimeUnit, Trace, color_of, plain, rounded
 
 MOST_LANES = 30
-"""More than this, and the runs of a group share their lanes."""
+"""Above this number of lanes, the runs of a group share lanes."""
 _LANE_HEIGHT, _FRAME_HEIGHT = 38, 74
 
 
 def alerts_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
-    """What was active when; None if nothing ever was."""
+    """When each alert was active; None if no alert was raised."""
     found = [(group, run, span) for group in groups for run in group.runs for span in run.alerts]
     if not found:
         return None
@@ -60,7 +60,7 @@ def _bars(group: Group, mine: list[tuple[ReportedRun, AlertSpan, int]], unit: Ti
             "time": {"base": rounded(start_times), "x": rounded(end_times - start_times)},
         },
         "width": 0.36,
-        # The outline keeps a short alert of a long run visible.
+        # The outline keeps a short alert visible in a long run.
         "marker": {"color": color, "line": {"color": color, "width": 2}},
         "text": [_hover(run, span) for run, span, _ in mine],
         "textposition": "none",
@@ -70,7 +70,7 @@ def _bars(group: Group, mine: list[tuple[ReportedRun, AlertSpan, int]], unit: Ti
 
 
 def _time_at(run: ReportedRun, step: float) -> float:
-    """Seconds of training at a step; the run begins at step 0 and second 0."""
+    """Training time in seconds at a step; the run starts at step 0 and second 0."""
     steps = [0.0, *(record["step"] for record in run.records)]
     seconds = [0.0, *(run.seconds or [0.0] * len(run.records))]
     return float(np.interp(step, steps, seconds))
@@ -82,6 +82,6 @@ def _hover(run: ReportedRun, span: AlertSpan) -> str:
 
 
 def _label(text: str, place: int) -> dict[str, Any]:
-    """Above its lane and inside the plot, where it leaves the left margin as wide as everywhere."""
+    """A label above its lane and inside the plot, so that the left margin is the same as in other charts."""
     where = {"xref": "paper", "x": 0, "xanchor": "left", "y": place + 0.22, "yanchor": "bottom"}
     return {**where, "text": plain(text), "showarrow": False, "font": {"size": 12}}

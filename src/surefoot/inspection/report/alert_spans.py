@@ -19,20 +19,20 @@ class AlertSpan:
 
     @property
     def label(self) -> str:
-        """As the live display calls it; a name that is not known speaks for itself."""
+        """The label of the live display; for an unknown alert, its name."""
         return _KNOWN[self.name].label if self.name in _KNOWN else self.name.replace("_", " ")
 
     @property
     def meaning(self) -> str:
-        """What it means, if it is known."""
+        """What the alert means; empty for an unknown alert."""
         return _KNOWN[self.name].meaning if self.name in _KNOWN else ""
 
 
 def alert_spans(run: RunRecord) -> list[AlertSpan]:
-    """Every stretch in which an alert was active, by name and then by time.
+    """Every interval in which an alert was active, sorted by name and time.
 
-    A record at a step is about the iteration that led to it, so a span begins at the record before: even an alert of a
-    single record has a width. It ends with the last active record: 0 clears it, and so does a record without it.
+    A record describes the iteration that ends at its step, so a span begins at the record before: even an alert of a
+    single record has a width. It ends with the last active record: a value of 0 or a missing value clears it.
     """
     names = sorted({name for record in run.records for name in record if name.startswith(ALERT_PREFIX)})
     return [span for name in names for span in _spans(run, name)]

@@ -1,4 +1,4 @@
-"""The page's charts: which runs and metrics each one draws. A chart without data does not come into being."""
+"""The charts of the page: the runs and metrics that each one shows. Charts without data are left out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -11,32 +11,32 @@ from surefoot.inspection.report.traces import TimeUnit, Trace, curve_traces
 from surefoot.telemetry import names
 
 MOST_POINTS, MOST_POINTS_SMALL = 1000, 400
-"""Of a curve in a large and in a small chart."""
+"""Maximum number of points of a curve in a large and in a small chart."""
 TALL, SMALL = 400, 230
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart as the page's script takes it, and the words around it."""
+    """A chart in the form that the page's script expects, with its title and note."""
 
     title: str
     traces: list[Trace]
     note: str = ""
     is_alone: bool = False
-    """Alone in its section, whose title says it all."""
+    """Without a title, because the chart is alone in its section."""
     group: int | None = None
     height: int = SMALL
     ranges: dict[str, list[float]] = field(default_factory=dict)
     layout: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """What the script needs."""
+        """The chart as JSON for the script."""
         return {"traces": self.traces, "ranges": self.ranges, "layout": self.layout}
 
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """A metric worth a small chart."""
+    """A metric with a small chart."""
 
     metric: str
     title: str
@@ -45,15 +45,17 @@ class Diagnostic:
 
 
 DIAGNOSTICS = (
-    Diagnostic(names.APPROX_KL, "KL divergence (nats)", "how far an update moved the policy"),
-    Diagnostic(names.CLIP_FRACTION, "Clip fraction", "share of samples whose ratio left the clip range"),
+    Diagnostic(names.APPROX_KL, "KL divergence (nats)", "how far each update moved the policy"),
+    Diagnostic(names.CLIP_FRACTION, "Clip fraction", "fraction of samples whose ratio is outside the clip range"),
     Diagnostic(
-        names.EXPLAINED_VARIANCE, "Explained variance", "1: the critic predicts returns; 0 or less: it does not"
+        names.EXPLAINED_VARIANCE,
+        "Explained variance",
+        "1: the critic predicts returns perfectly; 0 or less: no better than a constant",
     ),
-    Diagnostic(names.ENTROPY_LOSS, "Entropy (nats)", "how random the policy still is", -1),
-    Diagnostic(names.STD, "Action std", "spread of the actions tried"),
-    Diagnostic(names.VALUE_LOSS, "Value loss", "error of the critic, in its own units"),
-    Diagnostic(names.POLICY_LOSS, "Policy loss", "clipped surrogate; near 0, mostly below"),
+    Diagnostic(names.ENTROPY_LOSS, "Entropy (nats)", "randomness of the policy", -1),
+    Diagnostic(names.STD, "Action std", "standard deviation of the action distribution"),
+    Diagnostic(names.VALUE_LOSS, "Value loss", "loss of the critic, in units of its targets"),
+    Diagnostic(names.POLICY_LOSS, "Policy loss", "clipped surrogate loss; close to 0, mostly negative"),
     Diagnostic(names.GRAD_NORM, "Gradient norm", "before clipping"),
     Diagnostic(names.LEARNING_RATE, "Learning rate", "after its schedule"),
     Diagnostic(names.EPISODE_LENGTH, "Episode length (steps)", "mean of the last 100 episodes"),
@@ -63,7 +65,7 @@ DIAGNOSTICS = (
 def metric_chart(
     groups: Sequence[Group], metric: str, title: str, unit: TimeUnit, *, sign: int = 1, is_large: bool = False
 ) -> Chart | None:
-    """A metric of all groups."""
+    """A chart of one metric for all groups."""
     limit = MOST_POINTS if is_large else MOST_POINTS_SMALL
     traces: list[Trace] = []
     seen: set[float] = set()
@@ -78,7 +80,7 @@ def metric_chart(
 
 
 def _constant_layout(seen: set[float]) -> dict[str, Any]:
-    """What never changes gets an axis from 0, on which its value can be read; left alone, plotly takes -1 to 1."""
+    """Constant metrics get an axis that starts at 0, so that the value can be read; Plotly's default is -1 to 1."""
     if len(seen) != 1 or seen == {0.0}:
         return {}
     (value,) = seen
@@ -86,7 +88,7 @@ def _constant_layout(seen: set[float]) -> dict[str, Any]:
 
 
 def learning_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
-    """Return over steps, evaluations on top."""
+    """Return over steps, with evaluations."""
     chart = metric_chart(groups, names.EPISODE_REWARD, "Return", unit, is_large=True)
     if chart is None:
         return None
@@ -95,16 +97,16 @@ def learning_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
 
 
 def evaluation_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
-    """Every run's evaluations."""
+    """The evaluations of every run."""
     traces = run_evaluations(groups, unit)
     if not traces:
         return None
-    layout = {"yaxis": {"title": {"text": "mean reward of an evaluation"}}}
+    layout = {"yaxis": {"title": {"text": "mean evaluation reward"}}}
     return Chart("Evaluation", traces, is_alone=True, height=TALL, ranges=ranges(groups, unit), layout=layout)
 
 
 def diagnostic_charts(groups: Sequence[Group], unit: TimeUnit) -> list[Chart]:
-    """The diagnostics that were recorded."""
+    """Charts of the diagnostics that were recorded."""
     charts = []
     for wanted in DIAGNOSTICS:
         chart = metric_chart(groups, wanted.metric, wanted.title, unit, sign=wanted.sign)
@@ -114,7 +116,7 @@ def diagnostic_charts(groups: Sequence[Group], unit: TimeUnit) -> list[Chart]:
 
 
 def env_metric_charts(groups: Sequence[Group], unit: TimeUnit) -> list[Chart]:
-    """The metrics that the envs declared."""
+    """Charts of the metrics that the envs declared."""
     records = [record for group in groups for run in group.runs for record in run.records]
     found = dict.fromkeys(name for record in records for name in record if name.startswith(names.ENV_PREFIX))
     charts = [metric_chart(groups, name, name.removeprefix(names.ENV_PREFIX), unit) for name in found]
@@ -122,7 +124,7 @@ def env_metric_charts(groups: Sequence[Group], unit: TimeUnit) -> list[Chart]:
 
 
 def ranges(groups: Sequence[Group], unit: TimeUnit) -> dict[str, list[float]]:
-    """From 0 to the end of the longest run: the same for all charts of these groups, so that they line up."""
+    """From 0 to the end of the longest run: the same range for all charts of these groups."""
     runs = [run for group in groups for run in group.runs]
     furthest = max(run.records[-1]["step"] for run in runs)
     longest = max(run.total_seconds for run in runs) / unit.seconds

@@ -1,4 +1,4 @@
-"""Numbers behind a curve: smoothing, thinning of long series, the spread over runs."""
+"""Data of a curve: smoothing, downsampling of long series, spread over runs."""
 
 import math
 from collections.abc import Sequence
@@ -11,25 +11,25 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 SMOOTHING = {"off": 0.0, "light": 0.02, "strong": 0.10}
-"""Width of the window, as a share of the run's records."""
+"""Width of the window, as a fraction of the run's records."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A metric of one run: when (steps, seconds of training) and how much."""
+    """A metric of one run: steps, seconds of training and values."""
 
     steps: Floats
     seconds: Floats
     values: Floats
 
     def smoothed(self, share: float) -> "Curve":
-        """The same curve under a centered moving mean."""
+        """The curve smoothed by a centered moving average."""
         return Curve(self.steps, self.seconds, smooth(self.values, share))
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The mean over runs, and from the lowest to the highest of them."""
+    """The mean, minimum and maximum over runs."""
 
     steps: Floats
     seconds: Floats
@@ -39,7 +39,7 @@ class Spread:
 
 
 def smooth(values: Floats, share: float) -> Floats:
-    """Mean over a window around each value; it narrows at the ends, so that nothing is made up and nothing lags."""
+    """Centered moving average; the window narrows at the ends, so there is no padding and no lag."""
     count = len(values)
     half = math.ceil(share * count / 2) if share > 0 else 0
     total = np.concatenate(([0.0], np.cumsum(values)))
@@ -50,7 +50,7 @@ def smooth(values: Floats, share: float) -> Floats:
 
 
 def thin(values: Floats, limit: int) -> NDArray[np.intp]:
-    """Indices of at most `limit` values: both ends, and the lowest and highest of each stretch: no spike is lost."""
+    """Indices of at most `limit` values: both ends, and the minimum and maximum of each bin, so no spike is lost."""
     count = len(values)
     if count <= limit:
         return np.arange(count)
@@ -63,7 +63,7 @@ def thin(values: Floats, limit: int) -> NDArray[np.intp]:
 
 
 def spread(curves: Sequence[Curve], limit: int) -> Spread:
-    """Over the runs that got as far as each step; it ends where fewer than half of them, or only one, go on."""
+    """Spread over the runs that reached each step; it ends where fewer than half of them, or only one, continue."""
     grid = np.unique(np.concatenate([curve.steps for curve in curves]))
     if len(grid) > limit:
         grid = np.linspace(grid[0], grid[-1], limit)
@@ -73,7 +73,7 @@ def spread(curves: Sequence[Curve], limit: int) -> Spread:
     needed = min(len(curves), max(2, math.ceil(len(curves) / 2)))
     enough = there.sum(axis=0) >= needed
     if not enough.any():
-        # Runs that never overlap have no spread; the longest stands for them.
+        # Runs that never overlap have no spread; use the longest one.
         longest = max(curves, key=lambda curve: len(curve.steps))
         return Spread(longest.steps, longest.seconds, longest.values, longest.values, longest.values)
     values, seconds = values[:, enough], seconds[:, enough]

@@ -1,4 +1,4 @@
-"""Evaluations as diamonds: of every run with the std over its episodes, or of a group with the range over its runs."""
+"""Evaluations as diamonds: per run with the std over episodes, or per group with the range over runs."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from surefoot.telemetry import names
 
 
 def run_evaluations(groups: Sequence[Group], unit: TimeUnit) -> list[Trace]:
-    """A line a run."""
+    """One line per run."""
     return [
         _of_run(group, run, unit, joined=True)
         for group in groups
@@ -43,7 +43,7 @@ def _of_run(group: Group, run: ReportedRun, unit: TimeUnit, *, joined: bool) -> 
 
 
 def _of_several(group: Group, runs: Sequence[ReportedRun], unit: TimeUnit) -> Trace:
-    """Runs of one config evaluate at the same steps, so no step in between needs to be guessed."""
+    """Runs of one config evaluate at the same steps, so no interpolation is needed."""
     curves = [curve for run in runs if (curve := metric_curve(run, names.EVAL_REWARD)) is not None]
     steps, values, seconds = (
         np.concatenate([getattr(curve, part) for curve in curves]) for part in ("steps", "values", "seconds")

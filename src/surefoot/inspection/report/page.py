@@ -27,7 +27,7 @@ from surefoot.inspection.run_record import RunRecord
 from surefoot.telemetry import names
 
 GENERATOR = "surefoot report"
-_ALERT_NOTE = "When each alert was active; <code>surefoot doctor RUN</code> says what to try."
+_ALERT_NOTE = "When each alert was active; run <code>surefoot doctor RUN</code> for remedies."
 
 
 class Page:
@@ -42,13 +42,13 @@ class Page:
         self.sections: list[str] = []
 
     def add(self, title: str, content: str, note: str = "") -> None:
-        """A section, if it holds anything."""
+        """Add a section, unless it is empty."""
         if content:
             lead = f"<p class='note'>{note}</p>" if note else ""
             self.sections.append(f"<section><h2>{escape(title)}</h2>{lead}{content}</section>")
 
     def figure(self, chart: Chart | None) -> str:
-        """The place where the script draws the chart."""
+        """The placeholder in which the script draws the chart."""
         if chart is None:
             return ""
         name = f"chart-{len(self.charts)}"
@@ -62,12 +62,12 @@ class Page:
         return f"<figure>{caption}{plot}</figure>"
 
     def small_figures(self, charts: Sequence[Chart]) -> str:
-        """Small charts side by side, as many as there is room for."""
+        """Small charts in a grid."""
         return f'<div class="grid">{"".join(self.figure(chart) for chart in charts)}</div>' if charts else ""
 
 
 def report_page(runs: Sequence[RunRecord], now: datetime | None = None) -> str:
-    """The page's HTML; needs no network and no other file."""
+    """The page as self-contained HTML: it needs no network and no other files."""
     from plotly.offline import get_plotlyjs
 
     page = Page(runs)
@@ -88,17 +88,17 @@ def report_page(runs: Sequence[RunRecord], now: datetime | None = None) -> str:
 
 
 def _fill(page: Page) -> None:
-    """The sections, in the order in which a person asks: how did it go, why, what did it cost, what was different."""
+    """The sections, from results and diagnostics to cost and differences between runs."""
     groups, unit = page.groups, page.unit
     page.add("Summary", summary_table(groups), "Final return: mean of the last 100 training episodes.")
     learning = _by_env(page, lambda mine: page.figure(learning_chart(mine, unit)))
     page.add(
-        "Learning", learning or "<p>No episode has ended yet, so there is no return to draw.</p>", _learning_note(page)
+        "Learning", learning or "<p>No episode has ended yet, so there is no return to show.</p>", _learning_note(page)
     )
     alerts = _by_env(page, lambda mine: page.figure(alerts_chart(mine, unit)))
     page.add("Alerts", alerts or "<p>No alert was raised.</p>", alerts and _ALERT_NOTE)
     evaluation = _by_env(page, lambda mine: page.figure(evaluation_chart(mine, unit)))
-    note = "Whole episodes with the policy's most likely actions; bars: one std over the episodes."
+    note = "Complete episodes with deterministic actions; error bars: one std over the episodes."
     page.add("Evaluation", evaluation or "<p>No evaluation was recorded.</p>", evaluation and note)
     page.add("Environment", _by_env(page, lambda mine: page.small_figures(env_metric_charts(mine, unit))))
     page.add("Diagnostics", _by_env(page, lambda mine: page.small_figures(diagnostic_charts(mine, unit))))
@@ -111,7 +111,7 @@ def _fill(page: Page) -> None:
 
 
 def _by_env(page: Page, draw: Callable[[list[Group]], str]) -> str:
-    """The same for each env under its name: returns and lengths of different tasks do not compare."""
+    """The same content per env: returns and lengths of different tasks are not comparable."""
     envs = list(dict.fromkeys(group.env for group in page.groups))
     drawn = {env: draw([group for group in page.groups if group.env == env]) for env in envs}
     if len(envs) == 1:
@@ -120,19 +120,19 @@ def _by_env(page: Page, draw: Callable[[list[Group]], str]) -> str:
 
 
 def _learning_note(page: Page) -> str:
-    notes = ["Line: smoothed as chosen above; faint: as recorded."]
+    notes = ["Line: smoothed as selected above; faint line: raw values."]
     if any(run.series(names.EVAL_REWARD) for run in page.runs):
-        notes.append("Diamonds: evaluations, with one std over their episodes.")
+        notes.append("Diamonds: evaluations, with error bars of one std over the episodes.")
     if any(len(group.runs) > 1 for group in page.groups):
         notes.append(
-            "Runs that differ only in their seed are one curve: the mean, in a band from the lowest to the highest run"
-            " (so are the bars of its diamonds)."
+            "Runs that differ only in their seed are shown as one curve: their mean, with a band from the lowest to the"
+            " highest run (the error bars of the diamonds show the same range)."
         )
     longest = max(len(run.records) for run in page.runs)
     if longest > MOST_POINTS_SMALL:
         notes.append(
-            f"Long curves are thinned to {MOST_POINTS:,} points ({MOST_POINTS_SMALL} in small charts);"
-            f" the longest run here has {longest:,} records. Single runs keep their lows and highs."
+            f"Long curves are downsampled to {MOST_POINTS:,} points ({MOST_POINTS_SMALL} in small charts);"
+            f" the longest run has {longest:,} records. Curves of single runs keep their minima and maxima."
         )
     return " ".join(notes)
 
@@ -141,7 +141,7 @@ def _timing_note(page: Page) -> str:
     most = max(sum(group.env == other.env for other in page.groups) for group in page.groups)
     if most <= MOST_PHASE_CHARTS:
         return ""
-    return f"Seconds per iteration are drawn for the first {MOST_PHASE_CHARTS} configurations of an environment."
+    return f"Seconds per iteration are shown for the first {MOST_PHASE_CHARTS} configurations of an environment."
 
 
 def _settings(page: Page) -> str:
@@ -156,7 +156,7 @@ def _title(groups: Sequence[Group]) -> str:
 
 
 def _lead(page: Page, now: datetime) -> str:
-    """What was run, in one line."""
+    """The runs in one line."""
     count = len(page.runs)
     configured = (
         flat(run.config).get("rollout.engine.kind", flat(run.config).get("rollout.engine")) for run in page.runs
@@ -168,7 +168,7 @@ def _lead(page: Page, now: datetime) -> str:
     facts = [
         page.runs[0].name if count == 1 else f"{count} runs, {_counted(len(page.groups), 'configuration')}",
         f"seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}",
-        f"{sum(int(run.records[-1]['step']) for run in page.runs):,} steps in all" if count > 1 else "",
+        f"{sum(int(run.records[-1]['step']) for run in page.runs):,} steps in total" if count > 1 else "",
         f"engine {', '.join(engines)}" if engines else "",
         f"{', '.join(_values(page, 'rollout.num_envs'))} envs" if _values(page, "rollout.num_envs") else "",
         *versions,
@@ -186,7 +186,7 @@ def _values(page: Page, key: str) -> list[str]:
 
 
 def _controls(page: Page) -> str:
-    """Legend and switches, for all charts at once."""
+    """Legend and switches that apply to all charts."""
     chips = "".join(
         f'<button type="button" class="chip" data-group="{group.index}" aria-pressed="true"'
         f' style="{swatch_style(group.index)}">{escape(group.label)}'
@@ -204,7 +204,7 @@ def _how_many(group: Group) -> str:
 
 
 def _switch(name: str, *choices: str) -> str:
-    label = {"smoothing": "Smoothing", "axis": "Over"}[name]
+    label = {"smoothing": "Smoothing", "axis": "X axis"}[name]
     buttons = "".join(f'<button type="button" data-{name}="{choice}">{choice}</button>' for choice in choices)
     return (
         f'<div class="switch" role="group" aria-label="{label}"><span>{label}</span>{buttons}</div>' if choices else ""

@@ -1,4 +1,4 @@
-"""A run as the page shows it: under a name of its own, with what many charts need worked out once."""
+"""A run with a name that is unique on the page, and cached values that many charts need."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,23 +11,23 @@ from surefoot.telemetry import names
 
 @dataclass(frozen=True)
 class ReportedRun(RunRecord):
-    """A run under a name that no other run of the page has."""
+    """A run with a name that is unique on the page."""
 
     shown_name: str
 
     @property
     def name(self) -> str:
-        """The end of its path that is its own."""
+        """The shortest unique end of its path."""
         return self.shown_name
 
     @cached_property
     def alerts(self) -> list[AlertSpan]:
-        """When which alert was active."""
+        """When each alert was active."""
         return alert_spans(self)
 
     @cached_property
     def seconds(self) -> list[float] | None:
-        """For each record the time trained so far. A resumed run counts from 0 again, so its stretches are added up."""
+        """Training time at each record. A resumed run counts from 0 again, so the times of processes are added up."""
         if not all(names.ELAPSED in record for record in self.records):
             return None
         total, before, times = 0.0, 0.0, []
@@ -40,12 +40,12 @@ class ReportedRun(RunRecord):
 
     @property
     def total_seconds(self) -> float:
-        """Time trained in all; 0 if it was not recorded."""
+        """Total training time; 0 if it was not recorded."""
         return self.seconds[-1] if self.seconds else 0.0
 
 
 def with_distinct_names(runs: Sequence[RunRecord]) -> list[ReportedRun]:
-    """Each run once, named by as many of its folders as it takes to be unique."""
+    """Each run once, named by as many parts of its path as needed to be unique."""
     once = list({run.path.resolve(): run for run in runs}.values())
     parts = [run.path.resolve().parts for run in once]
     named = []

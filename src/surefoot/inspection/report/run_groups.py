@@ -1,4 +1,4 @@
-"""Runs that differ only in their seed belong together; labels say what sets the groups apart."""
+"""Groups of runs that differ only in their seed; the labels show the settings that differ between groups."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from surefoot.inspection.report.reported_run import ReportedRun
 
 SEED, ENV = "train.seed", "env.id"
 _WITHOUT_EFFECT = ("log.",)
-"""Settings that change nothing about the training, so they do not split a group."""
+"""Settings that do not affect training, so they do not split a group."""
 _MAX_KEYS_IN_LABEL = 2
 
 
 @dataclass(frozen=True)
 class Group:
-    """Runs with one config but for the seed; `index` is its place on the page, and so its color."""
+    """Runs with the same config except for the seed; `index` is the position on the page and selects the color."""
 
     index: int
     label: str
@@ -25,7 +25,7 @@ class Group:
 
 
 def flat(config: dict[str, Any], prefix: str = "") -> dict[str, str]:
-    """`section.key` to the value as text; what is nested deeper gets longer keys."""
+    """Maps `section.key` to the value as text; deeper nesting gives longer keys."""
     found: dict[str, str] = {}
     for key, value in config.items():
         name = f"{prefix}{key}"
@@ -34,7 +34,7 @@ def flat(config: dict[str, Any], prefix: str = "") -> dict[str, str]:
 
 
 def as_text(value: Any) -> str:
-    """A value as a person would write it."""
+    """A value as readable text."""
     if isinstance(value, (list, tuple)):
         return ", ".join(as_text(part) for part in value) or "none"
     if value is None or value == {}:
@@ -45,7 +45,7 @@ def as_text(value: Any) -> str:
 
 
 def differing_keys(configs: Sequence[dict[str, str]]) -> list[str]:
-    """Keys that do not have the same value everywhere, in the order of the files."""
+    """Keys whose values differ, in the order of the files."""
     keys = dict.fromkeys(key for config in configs for key in config)
     return [key for key in keys if len({config.get(key) for config in configs}) > 1]
 
@@ -67,7 +67,7 @@ def group_runs(runs: Sequence[ReportedRun]) -> list[Group]:
 
 
 def settings_of(run: ReportedRun) -> dict[str, str]:
-    """What the config says; what it does not is the default, for a run of an earlier version did not know the key."""
+    """The config with defaults for missing keys: a run of an earlier version did not know them."""
     said = flat(run.config)
     return said | {key: value for key, value in _defaults().items() if key not in said}
 
@@ -84,12 +84,12 @@ def _decisive(run: ReportedRun) -> dict[str, str]:
 
 
 def _name(runs: Sequence[ReportedRun]) -> str:
-    """The first one's name, and how many more there are."""
+    """The name of the first run, and the number of further runs."""
     return runs[0].name + (f" + {len(runs) - 1}" if len(runs) > 1 else "")
 
 
 def _labels(configs: list[dict[str, str]], names: list[str]) -> list[str]:
-    """The env where there are several, and the few settings that differ; else the run's name."""
+    """The env if there are several, and the settings that differ if they are few; else the name of the run."""
     envs = [config[ENV] for config in configs]
     labels = []
     for config, env, name in zip(configs, envs, names, strict=True):
@@ -105,6 +105,6 @@ def _labels(configs: list[dict[str, str]], names: list[str]) -> list[str]:
 
 
 def _short(keys: list[str]) -> list[str]:
-    """The last word of each key, unless two of them end alike."""
+    """The last component of each key, unless two keys share it."""
     words = [key.rsplit(".", 1)[-1] for key in keys]
     return words if len(set(words)) == len(words) else keys

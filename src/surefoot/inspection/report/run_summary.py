@@ -1,4 +1,4 @@
-"""The few numbers that say how a run went, and whether it is over."""
+"""Key numbers of a run, and whether it has finished."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _VERSIONS = re.compile(r"surefoot \S+, torch [^\s:]+")
 
 
 class BestEvaluation(NamedTuple):
-    """The highest mean reward of an evaluation, its std over episodes where it was recorded, and when."""
+    """The best evaluation: its mean reward, the std over episodes if recorded, and its step."""
 
     reward: float
     std: float | None
@@ -23,7 +23,7 @@ class BestEvaluation(NamedTuple):
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A row of the summary; None where the run recorded nothing."""
+    """A row of the summary; None for values that were not recorded."""
 
     steps: int
     planned: int | None
@@ -35,12 +35,12 @@ class RunSummary:
 
     @property
     def steps_per_second(self) -> float | None:
-        """Over the whole run, evaluation and checkpoints included."""
+        """Steps per second over the whole run, including evaluation and checkpoints."""
         return self.steps / self.seconds if self.seconds else None
 
 
 def summarize(run: ReportedRun) -> RunSummary:
-    """Read the numbers off the records."""
+    """Compute the numbers from the records."""
     steps = int(run.records[-1]["step"])
     planned = _planned_steps(run)
     returns = run.series(names.EPISODE_REWARD)
@@ -77,7 +77,7 @@ def _best_evaluation(run: ReportedRun) -> BestEvaluation | None:
 
 
 def versions_of(run: ReportedRun) -> str | None:
-    """As the log's first lines say; the last one counts for a run that was resumed with another version."""
+    """Versions from the log; the last entry counts if the run was resumed with another version."""
     try:
         log = (run.path / "log.txt").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""The page's tables as HTML. Everything that comes from a file is escaped."""
+"""The tables of the page as HTML. All text from files is escaped."""
 
 from collections.abc import Callable, Sequence
 from html import escape
@@ -14,7 +14,7 @@ COLUMNS = ("run", "status", "final return", "best evaluation", "steps", "time", 
 
 
 def number(value: float | None, decimals: int = 1) -> str:
-    """With thousands separators and a real minus; a dash if there is none."""
+    """A number with thousands separators and a real minus sign; a dash for None."""
     return NOTHING if value is None else f"{value:,.{decimals}f}".replace("-", "\N{MINUS SIGN}")
 
 
@@ -30,12 +30,12 @@ def duration(seconds: float | None) -> str:
 
 
 def swatch(group: Group) -> str:
-    """A dot in the group's color."""
+    """A dot in the color of the group."""
     return f'<i class="swatch" style="{swatch_style(group.index)}"></i>'
 
 
 def summary_table(groups: Sequence[Group]) -> str:
-    """A row a run; groups of several runs get a row of their own above them."""
+    """One row per run; a group of several runs has an additional row above them."""
     head = "".join(f"<th>{column}</th>" for column in COLUMNS)
     rows = []
     for group in groups:
@@ -47,7 +47,7 @@ def summary_table(groups: Sequence[Group]) -> str:
 
 
 def differences_table(groups: Sequence[Group]) -> str:
-    """Only the settings that differ; a column a group, with every value its runs have. Empty if nothing differs."""
+    """Only the settings that differ, with one column per group that lists the values of its runs; may be empty."""
     configs = [[flat(run.config) for run in group.runs] for group in groups]
     keys = differing_keys([settings_of(run) for group in groups for run in group.runs])
     if not keys:
@@ -62,7 +62,7 @@ def differences_table(groups: Sequence[Group]) -> str:
 
 
 def all_settings(group: Group) -> str:
-    """Every setting of a group's first run, collapsed."""
+    """All settings of the first run of a group, collapsed."""
     run = group.runs[0]
     rows = "".join(
         f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in flat(run.config).items()
@@ -95,7 +95,7 @@ def _run_row(group: Group, run: ReportedRun, found: RunSummary) -> str:
 
 
 def _status(found: RunSummary) -> str:
-    """In a color, and how far it got if it is not over."""
+    """The colored status, and the progress of an unfinished run."""
     word = f'<span class="status {found.status}">{found.status}</span>'
     if found.status == "finished":
         return word
@@ -104,7 +104,7 @@ def _status(found: RunSummary) -> str:
 
 
 def _alerts(found: RunSummary) -> str:
-    """How often each was raised, in words."""
+    """How often each alert was raised, as text."""
     raised = [span.label for span in found.alerts]
     counted = [
         f"{escape(label)}{f' &times;{raised.count(label)}' if raised.count(label) > 1 else ''}"
@@ -114,7 +114,7 @@ def _alerts(found: RunSummary) -> str:
 
 
 def _group_row(group: Group, summaries: Sequence[RunSummary]) -> str:
-    """Means over the group, and from the lowest to the highest."""
+    """Mean, minimum and maximum over the group."""
 
     def mean(read: Callable[[RunSummary], float | None], decimals: int = 1) -> str:
         values = [value for found in summaries if (value := read(found)) is not None]

@@ -1,4 +1,4 @@
-"""Where the time went: steps a second, seconds of an iteration by phase, totals of each run."""
+"""Time and memory: steps per second, seconds per iteration by phase, totals per run."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ _LEGEND = {"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "traceorde
 
 
 def timing_charts(groups: Sequence[Group], unit: TimeUnit) -> list[Chart]:
-    """Small charts: steps a second, then an iteration's phases (a chart a group), then memory."""
+    """Small charts: steps per second, seconds per iteration by phase (one chart per group), memory."""
     speed = metric_chart(groups, names.STEPS_PER_SECOND, "Steps per second", unit)
     together = ranges(groups, unit)
     phases = [_phase_chart(group, unit, together) for group in groups[:MOST_PHASE_CHARTS]]
@@ -27,7 +27,7 @@ def timing_charts(groups: Sequence[Group], unit: TimeUnit) -> list[Chart]:
 
 
 def totals_chart(groups: Sequence[Group]) -> Chart | None:
-    """A bar a run: the share of its time that went into each phase. Shares compare even where lengths do not."""
+    """One bar per run: the fraction of time per phase, which is comparable between runs of different lengths."""
     totals = [(run, found) for group in groups for run in group.runs if (found := phase_totals(run)) is not None]
     if not totals:
         return None
@@ -38,8 +38,8 @@ def totals_chart(groups: Sequence[Group]) -> Chart | None:
         shares = [100 * found[phase] / (sum(found.values()) or 1) for _, found in totals]
         seconds = [f"{found[phase]:,.1f} s" for _, found in totals]
         bar = {"type": "bar", "orientation": "h", "name": phase, "x": rounded(shares), "y": places, "width": 0.42}
-        shown = {"texttemplate": "%{x:.0f} %", "textposition": "inside", "insidetextanchor": "middle", "textangle": 0}
-        hover = "%{customdata} (%{x:.1f} %)<extra>" + phase + "</extra>"
+        shown = {"texttemplate": "%{x:.0f}%", "textposition": "inside", "insidetextanchor": "middle", "textangle": 0}
+        hover = "%{customdata} (%{x:.1f}%)<extra>" + phase + "</extra>"
         shown |= {"customdata": seconds}
         traces.append({**bar, **shown, "marker": {"color": color}, "hovertemplate": hover})
     labels = [
@@ -52,14 +52,14 @@ def totals_chart(groups: Sequence[Group]) -> Chart | None:
         "legend": _LEGEND,
         "hovermode": "closest",
         "uniformtext": {"minsize": 10, "mode": "hide"},
-        "xaxis": {"title": {"text": "share of the training time (%)"}, "range": [0, 100]},
+        "xaxis": {"title": {"text": "fraction of training time (%)"}, "range": [0, 100]},
         "yaxis": {"range": [-len(totals) + 0.45, 0.75], "visible": False, "fixedrange": True},
     }
     return Chart("Training time by phase", traces, height=100 + 42 * len(totals), layout=layout)
 
 
 def phase_totals(run: ReportedRun) -> dict[str, float] | None:
-    """Seconds by phase. Records may skip iterations, so a phase's mean stands for those between."""
+    """Seconds by phase. Records may skip iterations, so the mean of a phase is used for those in between."""
     if run.seconds is None:
         return None
     means = {}

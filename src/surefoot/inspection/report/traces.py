@@ -1,7 +1,7 @@
-"""Plotly traces as plain data. The page's script picks a view (steps or time) and a level of smoothing.
+"""Plotly traces as plain data. The page's script selects a view (steps or time) and a level of smoothing.
 
 A trace may carry `views` (x by axis), `levels` (y by smoothing) and `group` (hidden and shown together); the script
-folds them into what plotly knows.
+converts them to regular Plotly fields.
 """
 
 import html
@@ -25,42 +25,42 @@ _DASHES = ("solid", "dash", "dot")
 
 @dataclass(frozen=True)
 class TimeUnit:
-    """In what the time axis counts."""
+    """Unit of the time axis."""
 
     name: str
     seconds: float
 
 
 def time_unit(longest_s: float) -> TimeUnit:
-    """The unit that keeps the axis readable."""
+    """The unit that suits a duration."""
     if longest_s < 300:
         return TimeUnit("seconds", 1)
     return TimeUnit("minutes", 60) if longest_s < 3 * 3600 else TimeUnit("hours", 3600)
 
 
 def color_of(index: int) -> str:
-    """The color of a group, everywhere on the page."""
+    """The color of a group on the page."""
     return _PALETTE[index % len(_PALETTE)]
 
 
 def dash_of(index: int) -> str:
-    """Colors come round again after ten groups, with other dashes."""
+    """Dash style: colors repeat after ten groups, with a different dash."""
     return _DASHES[index // len(_PALETTE) % len(_DASHES)]
 
 
 def swatch_style(index: int) -> str:
-    """The color as CSS; a ring instead of a dot says that the line is dashed."""
+    """The color as CSS; a ring instead of a dot stands for a dashed line."""
     hole = "var(--paper)" if dash_of(index) != "solid" else color_of(index)
     return f"--color:{color_of(index)};--hole:{hole}"
 
 
 def plain(text: str) -> str:
-    """Text that plotly draws as it is: it would read tags in it."""
+    """Escaped text: Plotly interprets HTML tags."""
     return html.escape(text, quote=False)
 
 
 def rounded(values: Iterable[float], digits: int = 5) -> list[float | int]:
-    """Short in the file, exact enough for the eye; whole numbers stay whole."""
+    """Numbers rounded to keep the file small; whole numbers stay whole."""
     return [int(value) if float(value).is_integer() else float(f"{value:.{digits}g}") for value in values]
 
 
@@ -71,7 +71,7 @@ def views(steps: Floats, seconds: Floats, unit: TimeUnit) -> dict[str, Any]:
 
 
 def curve_traces(group: Group, curves: Sequence[Curve], unit: TimeUnit, limit: int, *, faint: bool) -> list[Trace]:
-    """One run: the curve over its raw values. Several: their mean in the band from lowest to highest."""
+    """One run: the smoothed curve over its raw values. Several runs: their mean in a min-max band."""
     if not curves:
         return []
     if len(curves) == 1:
@@ -81,7 +81,7 @@ def curve_traces(group: Group, curves: Sequence[Curve], unit: TimeUnit, limit: i
 
 
 def raw_trace(group: Group, curve: Curve, unit: TimeUnit, limit: int) -> Trace:
-    """The values as recorded, faint."""
+    """The raw values as a faint line."""
     kept = thin(curve.values, limit)
     line = {"color": color_of(group.index), "width": 1}
     data = {"views": views(curve.steps[kept], curve.seconds[kept], unit), "y": rounded(curve.values[kept])}
@@ -118,7 +118,7 @@ def _spread_traces(group: Group, curves: Sequence[Curve], unit: TimeUnit, limit:
 def evaluation_trace(
     group: Group, name: str, curve: Curve, bars: tuple[Floats, Floats], unit: TimeUnit, *, joined: bool
 ) -> Trace:
-    """Diamonds with bars of so much above and below."""
+    """Diamonds with error bars."""
     color = color_of(group.index)
     above, below = (rounded(side) for side in bars)
     lengths = {"type": "data", "symmetric": False, "array": above, "arrayminus": below}

@@ -10,13 +10,13 @@ from surefoot.policies.critics import Critic
 
 
 class Estimator:
-    """Base of estimators. Rewards arrive scaled if `normalize.reward` is set; `rollout.stats` has raw returns."""
+    """Base class of estimators. Rewards are scaled if `normalize.reward` is set; `rollout.stats` has raw returns."""
 
     def __init__(self, settings: PartSettings, ppo: PPOConfig) -> None:
         pass
 
     def estimate(self, rollout: Rollout, critic: Critic) -> Targets:
-        """Advantages and returns `[T, N]`, and metrics by their full name."""
+        """Advantages and returns `[T, N]`, and metrics by full name."""
         raise NotImplementedError
 
     def state(self) -> dict[str, Any]:

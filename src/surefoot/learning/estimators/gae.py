@@ -1,4 +1,4 @@
-"""Generalized advantage estimation (Schulman et al. 2016), with two kinds of endings kept apart."""
+"""Generalized advantage estimation (Schulman et al. 2016), with termination and truncation kept separate."""
 
 import torch
 from torch import Tensor
@@ -43,7 +43,7 @@ def gae(
 
 @estimators.register("gae")
 class GAE(Estimator):
-    """`ppo.gamma` and `ppo.gae_lambda` are its discounts."""
+    """GAE with `ppo.gamma` and `ppo.gae_lambda`."""
 
     def __init__(self, settings: PartSettings, ppo: PPOConfig) -> None:
         super().__init__(settings, ppo)

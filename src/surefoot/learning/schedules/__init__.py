@@ -1,4 +1,4 @@
-"""Schedules move knobs (learning rate, clip range, weights of terms) during a run; one file per schedule (S14)."""
+"""Schedules change knobs (learning rate, clip range, weights of terms) during a run; one file per schedule (S14)."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from surefoot.core.registry import Registry
 
 
 class Schedule:
-    """Base of schedules: a knob's value as a function of progress, and of past updates for closed-loop schedules.
+    """Base class of schedules: the value of a knob as a function of progress and, if closed-loop, of past updates.
 
     Progress counts completed steps, so the last update never runs at fraction 1.
     """
@@ -36,7 +36,7 @@ schedules: Registry[Schedule] = Registry("schedule", "surefoot.learning.schedule
 
 
 class Schedules:
-    """All knobs at once; those without a schedule keep their configured value."""
+    """All knobs; those without a schedule keep their configured value."""
 
     def __init__(self, config: Config) -> None:
         self._start = config.knobs()
@@ -50,19 +50,19 @@ class Schedules:
         return Knobs(self._start | {name: schedule.value(progress) for name, schedule in self._schedules.items()})
 
     def observe(self, learned: Learned) -> None:
-        """Tell closed-loop schedules what an update did."""
+        """Pass the results of an update to closed-loop schedules."""
         for schedule in self._schedules.values():
             schedule.observe(learned)
 
     def state(self) -> dict[str, Any]:
-        """For checkpoints: each schedule's state, with the configured value that it started from."""
+        """For checkpoints: the state of each schedule, with its configured start value."""
         return {
             name: {"kind": self._kinds[name], "start": self._start[name], "state": schedule.state()}
             for name, schedule in self._schedules.items()
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """From a checkpoint; a schedule or start value that the user changed since then is not overwritten."""
+        """Restore from a checkpoint, except schedules whose kind or start value has changed."""
         for name, schedule in self._schedules.items():
             saved = state.get(name)
             if saved is not None and (saved["kind"], saved["start"]) == (self._kinds[name], self._start[name]):

@@ -1,4 +1,4 @@
-"""No change."""
+"""A constant value."""
 
 from surefoot.core.records import Progress
 from surefoot.learning.schedules import Schedule, schedules
@@ -6,7 +6,7 @@ from surefoot.learning.schedules import Schedule, schedules
 
 @schedules.register("constant")
 class Constant(Schedule):
-    """The configured value throughout."""
+    """Always the configured value."""
 
     def value(self, progress: Progress) -> float:
         return self.start

@@ -1,4 +1,4 @@
-"""Half a cosine wave, down to a floor."""
+"""Cosine decay to a floor."""
 
 import math
 
@@ -15,9 +15,9 @@ class Cosine(Schedule):
     """start * (floor + (1 - floor) (1 + cos(pi fraction)) / 2)."""
 
     class Settings(PartSettings):
-        """The end of the curve."""
+        """The floor of the decay."""
 
-        floor: Fraction = Field(0.1, description="value at the end of the run, as a share of the start value")
+        floor: Fraction = Field(0.1, description="value at the end of the run, as a fraction of the start value")
 
     def __init__(self, settings: Settings, start: float) -> None:
         super().__init__(settings, start)

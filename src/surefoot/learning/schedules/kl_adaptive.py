@@ -1,4 +1,4 @@
-"""Closed loop: follows the KL divergence of the updates (as RSL-RL's adaptive learning rate does)."""
+"""Closed loop: adapts to the KL divergence of the updates (like RSL-RL's adaptive learning rate)."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from surefoot.learning.schedules import Schedule, schedules
 
 @schedules.register("kl_adaptive")
 class KLAdaptive(Schedule):
-    """Down when the KL divergence is above twice the desired one, up when it is below half of it."""
+    """Decreases the value if the KL divergence is above twice the desired one, increases it if below half of it."""
 
     class Settings(PartSettings):
         """Target and limits."""
 
-        desired_kl: Positive = Field(0.01, description="KL divergence per update to aim at")
-        factor: float = Field(1.5, gt=1, description="factor of one change")
+        desired_kl: Positive = Field(0.01, description="target KL divergence per update")
+        factor: float = Field(1.5, gt=1, description="factor by which the value changes")
         low: Positive = Field(1e-6, description="lower limit of the value")
         high: Positive = Field(1e-2, description="upper limit of the value")
 

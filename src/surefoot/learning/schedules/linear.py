@@ -1,4 +1,4 @@
-"""A straight line to zero at the end of the run."""
+"""Linear decay to zero at the end of the run."""
 
 from surefoot.core.records import Progress
 from surefoot.learning.schedules import Schedule, schedules

@@ -17,7 +17,7 @@ from surefoot.policies.policy import Policy, PolicyOutput
 
 @dataclass(frozen=True)
 class Minibatch:
-    """Everything that a term may use: the samples, the policy, and what the policy says about the samples now."""
+    """The inputs of a term: the samples, the policy, and the current output of the policy for the samples."""
 
     policy: Policy
     batch: Batch
@@ -32,24 +32,24 @@ class Minibatch:
 
 @dataclass(frozen=True)
 class TermLoss:
-    """A mean over the minibatch, before the term's weight; `metrics` are logged as `<term>/<name>`."""
+    """The mean loss over the minibatch, before the term's weight; `metrics` are logged as `<term>/<name>`."""
 
     loss: Tensor
     metrics: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 class Term:
-    """Base of terms. A setting `weight` of type `Knob` scales the loss, and schedules can move it."""
+    """Base class of terms. A setting `weight` of type `Knob` scales the loss, and schedules can change it."""
 
     def __init__(self, settings: PartSettings, name: str, ppo: PPOConfig) -> None:
         self.name = name
 
     def loss(self, minibatch: Minibatch) -> TermLoss:
-        """The term's loss for a minibatch; the policy may be run again."""
+        """The loss of a minibatch; a term may run the policy again."""
         raise NotImplementedError
 
     def weight(self, knobs: Knobs) -> float:
-        """By what the loss is multiplied; at 0 the term is only measured, without a gradient."""
+        """The factor of the loss; at 0 the term is only measured, without a gradient."""
         return knobs.get(f"{self.name}.weight", 1.0)
 
     def observe(self, learned: Learned) -> None:
@@ -84,7 +84,7 @@ class Objective:
 
     @staticmethod
     def of(ppo: PPOConfig) -> "Objective":
-        """PPO's own terms, then the configured ones."""
+        """The terms of PPO, then the configured ones."""
         named = {name: PartSettings(kind=name) for name in BUILT_IN} | ppo.terms
         return Objective([terms[settings.kind](settings, name, ppo) for name, settings in named.items()])
 
@@ -103,7 +103,7 @@ class Objective:
         return Losses(total, watched)
 
     def observe(self, learned: Learned) -> None:
-        """Tell the terms what an update did."""
+        """Pass the results of an update to the terms."""
         for term in self.terms.values():
             term.observe(learned)
 
@@ -112,7 +112,7 @@ class Objective:
         return {name: state for name, term in self.terms.items() if (state := term.state())}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """From a checkpoint; a term that is new starts afresh."""
+        """Restore from a checkpoint; a term without a saved state keeps its initial one."""
         for name, term in self.terms.items():
             if name in state:
                 term.load_state(state[name])

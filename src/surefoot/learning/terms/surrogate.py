@@ -20,7 +20,7 @@ def clipped_surrogate(log_ratio: Tensor, advantage: Tensor, clip: float) -> Tens
 
 @terms.register("surrogate")
 class Surrogate(Term):
-    """Improves the policy within the clip range; also measures how far the policy moved."""
+    """Improves the policy within the clip range; also measures the KL divergence and the clip fraction."""
 
     def loss(self, minibatch: Minibatch) -> TermLoss:
         log_ratio, clip = minibatch.log_ratio, minibatch.knobs.clip

@@ -1,4 +1,4 @@
-"""The critic's own loss."""
+"""The loss of the critic."""
 
 from surefoot.core.config import PPOConfig
 from surefoot.core.parts import PartSettings

@@ -1,4 +1,4 @@
-"""Gradient transforms: what happens to a gradient between backward and the optimizer; one file per transform."""
+"""Gradient transforms, applied between backward and the optimizer; one file per transform."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from surefoot.core.records import Knobs
 from surefoot.core.registry import Registry
 
 Layout = dict[str, slice]
-"""Where each parameter lies in the flat gradient, by name."""
+"""The slice of each parameter in the flat gradient, by name."""
 
 
 class GradientTransform:
-    """Base of transforms: takes the flat gradient of all parameters, gives back the one to step with.
+    """Base class of transforms: takes the flat gradient of all parameters and returns a transformed one.
 
-    Sums over micro-batches are complete. Configured transforms run in their order, the clip of the norm last.
+    Micro-batches are already summed. Configured transforms run in order, and norm clipping comes last.
     """
 
     def __init__(self, settings: PartSettings, name: str, layout: Layout) -> None:
@@ -26,7 +26,7 @@ class GradientTransform:
         raise NotImplementedError
 
     def metrics(self) -> dict[str, Tensor]:
-        """Of the last step, logged as `<transform>/<name>`; always the same names."""
+        """Metrics of the last step, logged as `<transform>/<name>`; the names must not change."""
         return {}
 
     def state(self) -> dict[str, Any]:

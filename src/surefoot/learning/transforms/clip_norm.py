@@ -15,15 +15,15 @@ _EPSILON = 1e-6
 
 @transforms.register("clip_norm")
 class ClipNorm(GradientTransform):
-    """Scales the gradient down to `max_norm` where it is longer, and measures its norm before that."""
+    """Scales the gradient down to `max_norm` if its norm is larger, and measures the norm before clipping."""
 
     class Settings(PartSettings):
-        """The limit."""
+        """The maximum norm."""
 
-        max_norm: Positive | None = Field(None, description="maximum global norm; none: only measured")
+        max_norm: Positive | None = Field(None, description="maximum global norm; none only measures it")
 
     norm: Tensor
-    """Of the last gradient, before it was clipped."""
+    """Norm of the last gradient, before clipping."""
 
     def __init__(self, settings: Settings, name: str, layout: Layout) -> None:
         super().__init__(settings, name, layout)

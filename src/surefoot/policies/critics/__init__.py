@@ -11,7 +11,7 @@ from surefoot.policies.native_parts import Plain, PlanBuilder, unknown
 
 @dataclass(frozen=True)
 class ValueTargets:
-    """What a critic learns from: raw returns, the raw values of the rollout, and how far to move from them."""
+    """Training targets of a critic: raw returns, the raw values of the rollout, and the clip range around them."""
 
     returns: Tensor  # [B]
     old_value: Tensor  # [B]
@@ -20,20 +20,20 @@ class ValueTargets:
 
 
 class Critic(nn.Module):
-    """Base of critics; `config.critic` holds its own settings."""
+    """Base class of critics; `config.critic` has its settings."""
 
     def __init__(self, latent_size: int, config: PolicyConfig, normalize: NormalizeConfig) -> None:
         super().__init__()
 
     prediction_shape: tuple[int, ...] | None = None
-    """Of one row's decoded prediction, for critics whose loss needs the old one; None where the old value is enough."""
+    """Shape of one row's decoded prediction, for critics whose loss needs the old one; None if the value suffices."""
 
     def forward(self, latent: Tensor) -> Tensor:
-        """The critic's own prediction, in whatever form its loss takes."""
+        """The prediction, in the form that the loss of the critic expects."""
         raise NotImplementedError
 
     def decode(self, prediction: Tensor) -> Tensor:
-        """A prediction in raw units `[B, *prediction_shape]`, so that it holds when return statistics move (S11)."""
+        """A prediction in raw units `[B, *prediction_shape]`, independent of the return statistics (S11)."""
         return prediction
 
     def value(self, prediction: Tensor) -> Tensor:
@@ -48,7 +48,7 @@ class Critic(nn.Module):
         """Merge the raw returns of a rollout into running statistics, if there are any."""
 
     def native(self, plan: PlanBuilder) -> Plain:
-        """The critic's kind in the native core, with its settings and names of tensors; see docs/native.md."""
+        """Kind, settings and tensor names of the critic in the native core; see docs/native.md."""
         raise unknown("critic", self)
 
 

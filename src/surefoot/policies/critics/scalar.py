@@ -1,4 +1,4 @@
-"""One number a state, learned by (optionally clipped) squared error, on raw or normalized returns."""
+"""One number per state, trained with a (clipped) squared error on raw or normalized returns."""
 
 import torch
 from torch import Tensor, nn
@@ -45,7 +45,7 @@ class ScalarCritic(Critic):
 
     @torch.no_grad()
     def absorb(self, returns: Tensor) -> None:
-        """Move the statistics, then rescale the head so that no raw prediction moves (van Hasselt et al. 2016)."""
+        """Update the statistics, then rescale the head to keep raw predictions unchanged (van Hasselt et al. 2016)."""
         if self.returns is None:
             return
         old_shift, old_scale = self.returns.shift.clone(), self.returns.scale.clone()

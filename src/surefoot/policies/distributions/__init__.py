@@ -1,7 +1,7 @@
 """Action distributions: a head turns features into a batch of distributions; one file per kind.
 
-A `Distribution` is a value: it samples from given noise, so that who draws the noise (a counter, a native thread) does
-not matter. A `DistributionHead` owns the parameters and knows how raw actions become what the env takes.
+A `Distribution` samples from given noise, so that it does not matter who draws the noise (a counter, a native thread).
+A `DistributionHead` owns the parameters and converts raw actions to env actions.
 """
 
 from abc import ABC, abstractmethod
@@ -41,10 +41,10 @@ class Distribution(ABC):
 
 
 class DistributionHead(nn.Module):
-    """Features `[B, latent_size]` to a Distribution; `config.distribution` holds its own settings."""
+    """Features `[B, latent_size]` to a Distribution; `config.distribution` has its settings."""
 
     noise_size: int
-    """Uniform numbers one row's sample takes."""
+    """Number of uniforms per sample of one row."""
     action_shape: tuple[int, ...]
     """Shape of one raw action: flat, or empty for a single choice."""
     action_dtype: torch.dtype
@@ -54,19 +54,19 @@ class DistributionHead(nn.Module):
         self.env_shape = spec.shape
 
     def forward(self, latent: Tensor, action_mask: Tensor | None = None) -> Distribution:
-        """The distributions; actions that `action_mask` forbids get probability 0."""
+        """The distributions; actions that `action_mask` forbids have probability 0."""
         raise NotImplementedError
 
     def noise(self, uniforms: Tensor) -> Tensor:
-        """Uniforms `[..., noise_size]` in [0, 1) to the noise that `sample` takes, for a whole rollout at once."""
+        """Convert uniforms `[..., noise_size]` in [0, 1) to the noise of `sample`, for a whole rollout at once."""
         return uniforms
 
     def to_env(self, action: Tensor) -> Tensor:
-        """Raw actions to the env's range and shape."""
+        """Convert raw actions to the range and shape of the env's actions."""
         raise NotImplementedError
 
     def native(self, plan: PlanBuilder) -> Plain:
-        """The head's kind in the native core, with its settings and names of tensors; see docs/native.md."""
+        """Kind, settings and tensor names of the head in the native core; see docs/native.md."""
         raise unknown("distribution", self)
 
 
@@ -87,7 +87,7 @@ _AUTOMATIC = {
 
 
 def build_head(latent_size: int, spec: ArraySpec, config: PolicyConfig) -> DistributionHead:
-    """The configured head; `auto` chooses by the kind of action space."""
+    """The configured head; `auto` selects it by the kind of action space."""
     if config.distribution.kind == AUTO:
         settings = chosen(config.distribution, "surefoot.policies.distributions", _AUTOMATIC[spec.kind])
         config = config.model_copy(update={"distribution": settings})

@@ -1,4 +1,4 @@
-"""Independent yes/no choices; a masked one is always no."""
+"""Independent binary actions; a masked one is always 0."""
 
 from dataclasses import dataclass
 
@@ -14,12 +14,12 @@ from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import orthogonal_
 
 _NEVER = -1e4
-"""Logit of a forbidden yes: its probability is exactly 0 in float32, and the gradient stays finite."""
+"""Logit of a masked action: its probability is exactly 0 in float32, and the gradient stays finite."""
 
 
 @dataclass(frozen=True)
 class Bernoulli(Distribution):
-    """Logits `[B, A]` of saying yes; raw actions are 0 or 1."""
+    """Logits `[B, A]` of the value 1; raw actions are 0 or 1."""
 
     logits: Tensor
 
@@ -45,7 +45,9 @@ class BernoulliHead(DistributionHead):
     def __init__(self, latent_size: int, spec: ArraySpec, config: PolicyConfig) -> None:
         super().__init__(latent_size, spec, config)
         if spec.kind != "multi_binary":
-            raise PolicyError(f"bernoulli needs a MultiBinary action, not {spec.kind}; set policy.distribution to auto")
+            raise PolicyError(
+                f"bernoulli requires a MultiBinary action space, not {spec.kind}; set policy.distribution to auto"
+            )
         self.action_shape, self.action_dtype = (spec.size,), torch.int64
         self.noise_size = spec.size
         self.logits = nn.Linear(latent_size, spec.size)

@@ -1,4 +1,4 @@
-"""Beta distribution on the action's bounds (Chou et al. 2017): bounded actions without clipping."""
+"""Beta distribution over the action bounds (Chou et al. 2017): bounded actions without clipping."""
 
 from dataclasses import dataclass
 
@@ -16,9 +16,9 @@ from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import orthogonal_
 
 _EDGE = 1e-6
-"""Samples stay this far inside (0, 1): above float32's spacing at 1, so that log-probs are finite."""
+"""Minimum distance of samples from 0 and 1: above float32's spacing at 1, so that log-probs are finite."""
 _ATTEMPTS = 8
-"""Rejection rounds with counted noise; all fail with probability below 1e-10, then the last proposal is used."""
+"""Number of rejection rounds; all fail with probability below 1e-10, then the last proposal is used."""
 
 
 def gamma_sample(shape: Tensor, normal: Tensor, uniform: Tensor) -> Tensor:
@@ -48,7 +48,7 @@ class Beta(Distribution):
 
     def mode(self) -> Tensor:
         peak = (self.alpha - 1) / (self.alpha + self.beta - 2)
-        # Both concentrations can round to 1: the uniform has no peak, so take its middle.
+        # Both concentrations can round to 1: the uniform has no mode, so use its center.
         return peak.nan_to_num(0.5).clamp(_EDGE, 1 - _EDGE)
 
     def mean(self) -> Tensor:
@@ -88,9 +88,11 @@ class BetaHead(DistributionHead):
     def __init__(self, latent_size: int, spec: ArraySpec, config: PolicyConfig) -> None:
         super().__init__(latent_size, spec, config)
         if spec.kind != "box" or not spec.is_bounded:
-            raise PolicyError("beta needs a Box action with finite bounds; set policy.distribution to gaussian")
+            raise PolicyError(
+                "beta requires a Box action space with finite bounds; set policy.distribution to gaussian"
+            )
         self.action_shape, self.action_dtype = (spec.size,), torch.float32
-        # Per element two gammas, each with a normal and a uniform an attempt.
+        # Two gammas per element, each with a normal and a uniform per attempt.
         self.noise_size = spec.size * 2 * 2 * _ATTEMPTS
         self.concentrations = nn.Linear(latent_size, 2 * spec.size)
         if config.orthogonal_init:

@@ -14,7 +14,7 @@ from surefoot.policies.networks import orthogonal_
 
 
 def masked_log_softmax(logits: Tensor, mask: Tensor | None) -> Tensor:
-    """Log-probabilities; forbidden choices get the lowest finite number, so that 0 * log 0 stays 0."""
+    """Log-probabilities; masked choices get the lowest finite number, so that 0 * log 0 is 0."""
     if mask is not None:
         logits = logits.masked_fill(~mask, torch.finfo(logits.dtype).min)
     return logits.log_softmax(-1)
@@ -55,7 +55,9 @@ class CategoricalHead(DistributionHead):
     def __init__(self, latent_size: int, spec: ArraySpec, config: PolicyConfig) -> None:
         super().__init__(latent_size, spec, config)
         if spec.kind != "discrete":
-            raise PolicyError(f"categorical needs a Discrete action, not {spec.kind}; set policy.distribution to auto")
+            raise PolicyError(
+                f"categorical requires a Discrete action space, not {spec.kind}; set policy.distribution to auto"
+            )
         self.action_shape, self.action_dtype = (), torch.int64
         self.start = spec.start[0]
         self.logits = nn.Linear(latent_size, spec.sizes[0])

@@ -47,10 +47,10 @@ class Gaussian(Distribution):
 
 @distributions.register("gaussian")
 class GaussianHead(DistributionHead):
-    """Mean from features; std = floor + exp(parameter), so the floor holds and the gradient never dies there."""
+    """Mean from features; std = floor + exp(parameter), so that the gradient does not vanish at the floor."""
 
     class Settings(PartSettings):
-        """Its standard deviation, and how actions fit the bounds."""
+        """The standard deviation, and how actions are mapped to the bounds."""
 
         std: Literal["learned", "fixed", "state"] = Field(
             "learned", description="standard deviation: a learned parameter, fixed, or a function of the state"
@@ -70,7 +70,7 @@ class GaussianHead(DistributionHead):
             for key in groups:
                 start, colon, stop = key.partition(":")
                 if not colon or not start.isdigit() or not stop.isdigit() or int(start) >= int(stop):
-                    raise ValueError(f"'{key}' is not a slice; write 'start:stop' such as '0:3'")
+                    raise ValueError(f"'{key}' is not a slice; use 'start:stop' such as '0:3'")
             return groups
 
     low: Tensor
@@ -79,7 +79,7 @@ class GaussianHead(DistributionHead):
     def __init__(self, latent_size: int, spec: ArraySpec, config: PolicyConfig) -> None:
         super().__init__(latent_size, spec, config)
         if spec.kind != "box":
-            raise PolicyError(f"a Gaussian needs a Box action, not {spec.kind}; set policy.distribution to auto")
+            raise PolicyError(f"gaussian requires a Box action space, not {spec.kind}; set policy.distribution to auto")
         settings = cast(GaussianHead.Settings, config.distribution)
         self.action_shape, self.action_dtype = (spec.size,), torch.float32
         self.noise_size = spec.size + spec.size % 2
@@ -111,7 +111,7 @@ class GaussianHead(DistributionHead):
         return self.native_gaussian(plan, "gaussian")
 
     def native_gaussian(self, plan: PlanBuilder, kind: str) -> Plain:
-        """What the native core must know of a Gaussian and of what is made of one."""
+        """Settings and tensor names of a Gaussian and its subclasses for the native core."""
         return {
             "kind": kind,
             "layer": plan.linear(self.mean),
@@ -125,7 +125,7 @@ class GaussianHead(DistributionHead):
 
 
 def register_bounds(head: DistributionHead, spec: ArraySpec) -> None:
-    """Give a head the action's bounds as flat buffers `low` and `high`."""
+    """Register the action bounds as flat buffers `low` and `high`."""
     for name, bound in zip(("low", "high"), spec.bounds(), strict=True):
         flat = torch.as_tensor(bound.ravel(), dtype=torch.float32)
         head.register_buffer(name, flat, persistent=False)
@@ -138,14 +138,14 @@ def initial_log_excess(size: int, settings: GaussianHead.Settings) -> Tensor:
         start, stop = (int(part) for part in key.split(":"))
         if stop > size:
             raise ConfigError(
-                [f"policy.distribution.log_std_groups: '{key}' reaches past the action's {size} elements"]
+                [f"policy.distribution.log_std_groups: '{key}' exceeds the {size} elements of the action"]
             )
         log_std[start:stop] = value
     if bool((log_std.exp() <= settings.std_floor).any()):
         raise ConfigError(
             [
                 "policy.distribution.log_std: the initial standard deviation is below std_floor"
-                f" {settings.std_floor}; raise the first or lower the second"
+                f" {settings.std_floor}; raise log_std or lower std_floor"
             ]
         )
     return (log_std.exp() - settings.std_floor).log()

@@ -1,4 +1,4 @@
-"""Several independent choices at once, padded to one table so that they are computed together."""
+"""Several independent choices, padded to one table so that they are computed together."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ class MultiCategorical(Distribution):
 
 @distributions.register("multi_discrete")
 class MultiDiscreteHead(DistributionHead):
-    """Masks and logits come concatenated, `sum(sizes)` long, and are laid into the padded table."""
+    """Masks and logits are concatenated, `sum(sizes)` long, and copied to the padded table."""
 
     start: Tensor
     present: Tensor
@@ -45,14 +45,15 @@ class MultiDiscreteHead(DistributionHead):
         super().__init__(latent_size, spec, config)
         if spec.kind != "multi_discrete":
             raise PolicyError(
-                f"multi_discrete needs a MultiDiscrete action, not {spec.kind}; set policy.distribution to auto"
+                f"multi_discrete requires a MultiDiscrete action space, not {spec.kind}; set policy.distribution to"
+                " auto"
             )
         self.action_shape, self.action_dtype = (spec.size,), torch.int64
         self.noise_size = spec.size
         sizes = torch.tensor(spec.sizes)
         present = torch.arange(max(spec.sizes)) < sizes[:, None]
         self.register_buffer("present", present, persistent=False)
-        # Where each entry of the table comes from; those that are not present come from 0 and are forbidden.
+        # The source index of each entry of the table; padding has index 0 and is masked.
         places = torch.zeros(present.shape, dtype=torch.int64).masked_scatter(present, torch.arange(sum(spec.sizes)))
         self.register_buffer("places", places.flatten(), persistent=False)
         self.register_buffer("start", torch.tensor(spec.start), persistent=False)

@@ -1,4 +1,4 @@
-"""A Gaussian squashed by tanh into the action's bounds; the raw action stored is the value before tanh (S12)."""
+"""A Gaussian squashed by tanh into the action bounds; the stored raw action is the value before tanh (S12)."""
 
 import math
 from dataclasses import dataclass
@@ -43,12 +43,14 @@ class TanhGaussian(Gaussian):
 
 @distributions.register("tanh_gaussian")
 class TanhGaussianHead(GaussianHead):
-    """Needs finite bounds; actions reach them only in the limit."""
+    """Requires finite bounds; actions reach them only in the limit."""
 
     def __init__(self, latent_size: int, spec: ArraySpec, config: PolicyConfig) -> None:
         super().__init__(latent_size, spec, config)
         if not spec.is_bounded:
-            raise PolicyError("tanh_gaussian needs finite action bounds; set policy.distribution to gaussian")
+            raise PolicyError(
+                "tanh_gaussian requires a Box action space with finite bounds; set policy.distribution to gaussian"
+            )
 
     def forward(self, latent: Tensor, action_mask: Tensor | None = None) -> TanhGaussian:
         base = super().forward(latent)

@@ -11,7 +11,7 @@ from surefoot.policies.native_parts import Plain, PlanBuilder, unknown
 
 
 class Encoder(nn.Module):
-    """Base of encoders: built from the observation's spec, its own settings and the policy's config."""
+    """Base class of encoders: built from the observation spec, the encoder's settings and the policy config."""
 
     output_size: int
 
@@ -23,7 +23,7 @@ class Encoder(nn.Module):
         raise NotImplementedError
 
     def native(self, plan: PlanBuilder) -> list[Plain]:
-        """For the native core: the layers that each observation goes through, by its key ('' for the only one)."""
+        """For the native core: the layers of each observation, by key ('' for a single observation)."""
         raise unknown("encoder", self)
 
 
@@ -33,7 +33,7 @@ encoders: Registry[Encoder] = Registry(
 
 
 def build_encoder(spec: ObsSpec, settings: PartSettings, policy: PolicyConfig) -> Encoder:
-    """The configured encoder; `auto` takes conv for images, dict for dicts, identity for the rest."""
+    """The configured encoder; `auto` selects conv for images, dict for dicts, and identity for others."""
     if settings.kind == AUTO:
         kind = "dict" if isinstance(spec, dict) else _automatic(spec)
         settings = chosen(settings, "surefoot.policies.encoders", kind)

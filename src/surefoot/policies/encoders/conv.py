@@ -18,10 +18,10 @@ from surefoot.policies.networks import MLP
 
 @encoders.register("conv")
 class ConvEncoder(Encoder):
-    """Conv layers with ReLU, then one linear layer to `features`. Takes HxW, HxWxC or CxHxW."""
+    """Conv layers with ReLU, then one linear layer to `features`. Accepts HxW, HxWxC or CxHxW."""
 
     class Settings(PartSettings):
-        """Its layers, and the size of its output."""
+        """The layers, and the size of the output."""
 
         channels: Sizes = Field((16, 32), description="channels of each layer")
         kernels: Sizes = Field((4, 3), description="kernel size of each layer")
@@ -31,15 +31,17 @@ class ConvEncoder(Encoder):
         @model_validator(mode="after")
         def _same_length(self) -> "ConvEncoder.Settings":
             if not len(self.channels) == len(self.kernels) == len(self.strides):
-                raise ValueError("channels, kernels and strides need the same number of entries")
+                raise ValueError("channels, kernels and strides must have the same number of entries")
             return self
 
     def __init__(self, spec: ObsSpec, settings: Settings, policy: PolicyConfig) -> None:
         super().__init__(spec, settings, policy)
         shape = single(spec, "conv").shape
         if len(shape) not in (2, 3):
-            raise PolicyError(f"the conv encoder takes images of 2 or 3 axes, not shape {shape}")
-        # The channel axis is the short one: 84x84x3 and 3x84x84 are both common.
+            raise PolicyError(
+                f"the conv encoder requires images with 2 or 3 axes, not shape {shape}; set policy.encoder to auto"
+            )
+        # The shorter axis is the channel axis: 84x84x3 and 3x84x84 are both common.
         self._channels_last = len(shape) == 3 and shape[2] < shape[0]
         channels, *size = shape if len(shape) == 3 and not self._channels_last else _last_first(shape)
         layers: list[nn.Module] = []
@@ -49,7 +51,7 @@ class ConvEncoder(Encoder):
             channels = width
         if min(size) < 1:
             raise PolicyError(
-                f"an image of {shape} is too small for kernels {settings.kernels} and strides"
+                f"an image of shape {shape} is too small for kernels {settings.kernels} and strides"
                 f" {settings.strides}; use fewer or smaller layers in policy.encoder"
             )
         self.layers = nn.Sequential(*layers, nn.Flatten())

@@ -12,9 +12,9 @@ from surefoot.policies.native_parts import Plain, PlanBuilder
 
 
 def single(spec: ObsSpec, kind: str) -> ArraySpec:
-    """The spec of a lone observation; a dict needs the dict encoder."""
+    """The spec of a single observation; a dict needs the dict encoder."""
     if isinstance(spec, dict):
-        raise PolicyError(f"the {kind} encoder takes one array, not a dict; set policy.encoder to dict")
+        raise PolicyError(f"the {kind} encoder requires a single array, not a dict; set policy.encoder to dict")
     return spec
 
 

@@ -18,7 +18,7 @@ class MLPEncoder(Encoder):
     """Hidden sizes from `layers`, the policy's activation."""
 
     class Settings(PartSettings):
-        """Its layers."""
+        """The layers."""
 
         layers: Sizes = Field((64,), description="hidden sizes")
 

@@ -15,12 +15,12 @@ from surefoot.policies.native_parts import Plain, PlanBuilder
 
 @encoders.register("dict")
 class DictEncoder(Encoder):
-    """`policy.encoders` says how each key is encoded; keys it does not name are `auto`."""
+    """`policy.encoders` selects the encoder of each key; other keys are `auto`."""
 
     def __init__(self, spec: ObsSpec, settings: PartSettings, policy: PolicyConfig) -> None:
         super().__init__(spec, settings, policy)
         if not isinstance(spec, dict):
-            raise PolicyError("the dict encoder takes a dict observation; set policy.encoder to auto")
+            raise PolicyError("the dict encoder requires a dict observation; set policy.encoder to auto")
         self.keys = list(spec)
         automatic = PartSettings(kind=AUTO)
         parts = [build_encoder(part, policy.encoders.get(key, automatic), policy) for key, part in spec.items()]

@@ -1,4 +1,4 @@
-"""Gated recurrent units (Cho et al. 2014), as torch has them."""
+"""Gated recurrent units (Cho et al. 2014), as in PyTorch."""
 
 from torch import Tensor, nn
 

@@ -1,4 +1,4 @@
-"""Long short-term memory (Hochreiter and Schmidhuber 1997), as torch has it."""
+"""Long short-term memory (Hochreiter and Schmidhuber 1997), as in PyTorch."""
 
 from torch import Tensor, nn
 

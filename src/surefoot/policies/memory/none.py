@@ -1,4 +1,4 @@
-"""No memory: every step is judged by itself."""
+"""No memory."""
 
 from torch import Tensor
 

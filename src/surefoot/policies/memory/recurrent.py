@@ -1,4 +1,4 @@
-"""What GRU and LSTM share: layers of cells over packed sequences."""
+"""Shared by GRU and LSTM: layers of cells over packed sequences."""
 
 import math
 
@@ -14,23 +14,23 @@ from surefoot.policies.memory import Memory
 from surefoot.policies.native_parts import Plain, PlanBuilder, UnknownToCoreError
 
 LONGEST = 100
-"""Steps that the longest memory lasts, to begin with."""
+"""Initial time constant of the slowest cells, in steps."""
 
 
 class Recurrent(Memory):
-    """Layers of cells; torch's own module holds their weights, under the names that everybody knows."""
+    """Layers of cells; a PyTorch module holds their weights under the usual names."""
 
     class Settings(PartSettings):
-        """Its size."""
+        """The size of the memory."""
 
         hidden_size: Count = Field(64, description="size of the hidden state")
         layers: Count = Field(1, description="number of recurrent layers")
 
     cells: nn.RNNBase
     keep_gate: int
-    """Which of the gates keeps the past."""
+    """Index of the gate that keeps the past."""
     take_gate: int | None = None
-    """Which takes in the new, where that is not what the other does not keep."""
+    """Index of the input gate, if it is separate from the keep gate."""
 
     def __init__(self, cells: nn.RNNBase, settings: Settings) -> None:
         super().__init__(cells.input_size, settings)
@@ -44,9 +44,9 @@ class Recurrent(Memory):
     def forward(self, features: Tensor, state: State, batch_sizes: Tensor | None) -> tuple[Tensor, State]:
         if batch_sizes is None:
             batch_sizes = torch.tensor([len(features)])
-        # Coarser layers behind it would make much of the last bits in which the core and torch differ.
+        # Low-precision layers after it would amplify differences between the core and PyTorch in the last bits.
         one_path = torch.is_autocast_enabled("cpu")
-        features, last = features.to(state[0].dtype), []  # memory keeps full precision: its errors would add up
+        features, last = features.to(state[0].dtype), []  # full precision, because errors would accumulate
         with torch.autocast("cpu", enabled=False):
             for layer, (weight_ih, weight_hh, bias_ih, bias_hh) in enumerate(self.cells.all_weights):
                 gates = functional.linear(features, weight_ih, bias_ih)
@@ -58,20 +58,20 @@ class Recurrent(Memory):
     def scan(
         self, gates: Tensor, weight: Tensor, bias: Tensor, before: list[Tensor], batch_sizes: Tensor, one_path: bool
     ) -> tuple[Tensor, ...]:
-        """One layer over all steps: its outputs in packed order, then each part of the last state."""
+        """One layer over all steps: its outputs in packed order, then each part of the final state."""
         raise NotImplementedError
 
     def native_cells(self, plan: PlanBuilder, kind: str, cells: type[nn.RNNBase]) -> Plain:
-        """What the native core must know of plain layers of cells."""
+        """Settings and tensor names of standard layers of cells for the native core."""
         name = plan.torch_module("cells", self.cells, cells)
         if self.cells.bidirectional or not self.cells.bias or self.cells.proj_size:
-            raise UnknownToCoreError(f"the native core takes plain layers of cells, which {name} is not")
+            raise UnknownToCoreError(f"the native core supports only standard recurrent layers, not {name}")
         return {"kind": kind, "layers": self.cells.num_layers, "hidden": self.cells.hidden_size, "name": name}
 
     def orthogonal_(self) -> None:
-        """Orthogonal weights a gate; zero biases but those that say how long each cell remembers.
+        """Orthogonal weights per gate; zero biases except those that set the time constant of each cell.
 
-        From a step to a hundred, in even ratios: gradients reach far back from the start (Tallec and Ollivier 2018).
+        Time constants from one to a hundred steps, log-spaced, let gradients reach far back (Tallec and Ollivier 2018).
         """
         size = self.cells.hidden_size
         log_steps = torch.linspace(0, math.log(LONGEST), size)

@@ -1,7 +1,7 @@
-"""One layer of recurrent cells over packed sequences; the core's loop takes a small part of the time of torch's.
+"""One layer of recurrent cells over packed sequences; the core's loop is much faster than PyTorch's.
 
-B samples lie in the order of torch's PackedSequence, `batch_sizes` `[L]` says how many of the S sequences still run at
-each step. `gates_x` `[B, gates * H]` is what the inputs give: `x W_ih^T + b_ih`. Gates and formulas are torch's.
+B samples are in the order of torch's PackedSequence; `batch_sizes` `[L]` is the number of active sequences (of S) per
+step. `gates_x` `[B, gates * H]` is the input part: `x W_ih^T + b_ih`. Gates and formulas are those of PyTorch.
 """
 
 from typing import Any
@@ -93,15 +93,15 @@ class _CoreLSTM(torch.autograd.Function):
 
 
 def _suits_the_core(one_path: bool, batch_sizes: Tensor, gates_x: Tensor, *others: Tensor) -> bool:
-    """A single step without a gradient stays torch's: it is the reference that native rollouts are held to.
+    """PyTorch computes a single step without a gradient: the reference for native rollouts.
 
-    Unless there is `one_path` for acting and learning.
+    Unless `one_path` is set for acting and learning.
     """
     wanted = one_path or len(batch_sizes) > 1 or (torch.is_grad_enabled() and gates_x.requires_grad)
     return wanted and kernels() is not None and all(is_plain(tensor) for tensor in (gates_x, *others))
 
 
 def _run(name: str, tensors: dict[str, Tensor]) -> None:
-    """One of the core's passes, which writes into those of the tensors that are its results."""
+    """Run one of the core's passes, which writes into the output tensors."""
     run = getattr(kernels(), name)
     run({key: tensor.detach().numpy() for key, tensor in tensors.items()}, kernel_threads())

@@ -1,4 +1,4 @@
-"""Recurrent cells over packed sequences as their formulas read: the reference of the core's, in any precision."""
+"""Readable reference of the core's recurrent cells over packed sequences, in any precision."""
 
 import torch
 from torch import Tensor

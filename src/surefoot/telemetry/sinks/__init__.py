@@ -1,6 +1,6 @@
-"""Sinks take metric records: a sink is `write` and `close`; those that write into a run's folder are one file each.
+"""Sinks receive metric records through `write` and `close`; built-in sinks of a run have one file each.
 
-A sink of your own is named in `log.sinks`, with settings of its own.
+Your own sinks go into `log.sinks`, with their own settings.
 """
 
 from abc import ABC, abstractmethod
@@ -17,53 +17,53 @@ Metrics = Mapping[str, float]
 
 
 class Sink(Protocol):
-    """Takes metric records."""
+    """Receives metric records."""
 
     def write(self, step: int, metrics: Metrics) -> None:
-        """One record; values are finite."""
+        """Write one record; values are finite."""
 
     def close(self) -> None:
-        """Flush and release."""
+        """Flush and release resources."""
 
 
 class FileSink(ABC):
-    """Base of sinks that keep metric records in a run's folder, or send them elsewhere."""
+    """Base class of sinks that write metric records to a run directory, or send them to a service."""
 
     @abstractmethod
     def __init__(self, folder: Path, config: Config, settings: PartSettings | None = None) -> None:
-        """Open; the folder may hold what an earlier process of the same run wrote."""
+        """Open the sink; the directory may already contain records of an earlier process of the same run."""
 
     @staticmethod
     def is_wanted(log: LogConfig) -> bool:
-        """Whether the settings ask for it."""
+        """Whether the settings enable this sink."""
         return True
 
     @staticmethod
     def missing_package() -> str | None:
-        """What to say if a package is missing that it needs."""
+        """The error message if a required package is missing, else None."""
         return None
 
     @abstractmethod
     def write(self, step: int, metrics: Metrics) -> None:
-        """One record; values are finite."""
+        """Write one record; values are finite."""
 
     @abstractmethod
     def close(self) -> None:
-        """Flush and release."""
+        """Flush and release resources."""
 
 
 file_sinks: Registry[FileSink] = Registry("sink", "surefoot.telemetry.sinks", base="FileSink")
 
 
 def check_sinks(log: LogConfig) -> None:
-    """Refuse settings that need what is not installed, before there is a run."""
+    """Reject settings that require a missing package, before the run starts."""
     problems = [problem for kind in _wanted(log) if (problem := kind.missing_package())]
     if problems:
         raise ConfigError(problems)
 
 
 def open_sinks(folder: Path, config: Config) -> list[Sink]:
-    """The sinks that the settings ask for; all of them or, if one cannot be opened, none."""
+    """The sinks that the settings enable; if one cannot be opened, the others are closed again."""
     opened: list[Sink] = []
     try:
         for kind in _wanted(config.log):

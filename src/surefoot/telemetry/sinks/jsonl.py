@@ -1,4 +1,4 @@
-"""metrics.jsonl: one JSON object a line."""
+"""metrics.jsonl: one JSON object per line."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""TensorBoard events, in the run's folder itself."""
+"""TensorBoard events, in the run directory."""
 
 import os
 import socket
@@ -13,9 +13,10 @@ from surefoot.telemetry.sinks import FileSink, Metrics, file_sinks
 
 @file_sinks.register("tensorboard")
 class TensorBoardSink(FileSink):
-    """Scalars as tensorboard's record format.
+    """Scalars in TensorBoard's record format.
 
-    Written at once: tensorboard's own event writer has a thread, which prints a traceback when the disk is full.
+    Records are written synchronously: TensorBoard's event writer has a thread that prints a traceback when the disk is
+    full.
     """
 
     def __init__(self, folder: Path, config: Config, settings: PartSettings | None = None) -> None:
@@ -27,7 +28,7 @@ class TensorBoardSink(FileSink):
 
     @staticmethod
     def is_wanted(log: LogConfig) -> bool:
-        """On unless it is switched off."""
+        """On by default."""
         return log.tensorboard
 
     def write(self, step: int, metrics: Metrics) -> None:

@@ -1,4 +1,4 @@
-"""Weights & Biases: offline with WANDB_MODE=offline, and `wandb sync` later."""
+"""Weights & Biases; WANDB_MODE=offline logs offline, for `wandb sync` later."""
 
 import importlib.util
 import logging
@@ -17,18 +17,18 @@ from surefoot.telemetry.sinks import FileSink, Metrics, file_sinks
 
 _START_S = 60.0
 _FINISH_S, _LET_GO_S = 30.0, 1.0
-"""What is not uploaded by then stays in the run's folder; a run that is done must not hang."""
+"""Data not uploaded by then stays in the run directory: a finished run must not hang."""
 
 
 @file_sinks.register("wandb")
 class WandbSink(FileSink):
-    """One W&B run for every process of a run, grouped under the name of its folder."""
+    """One W&B run per process of a run, grouped under the name of the run directory."""
 
     def __init__(self, folder: Path, config: Config, settings: PartSettings | None = None) -> None:
         import wandb
 
         self._wandb: Any = wandb
-        # Silent, and hands off stdout: the terminal belongs to the live display.
+        # Silent and without capturing stdout: the terminal belongs to the live display.
         options = wandb.Settings(silent=True, console="off", save_code=False, disable_git=True, init_timeout=_START_S)
         name = folder.resolve().name
         try:
@@ -45,45 +45,45 @@ class WandbSink(FileSink):
             _call_within(_LET_GO_S, wandb.teardown)
             raise ConfigError(
                 [
-                    f"log.wandb: W&B cannot start ({_first_line(error)}); run 'wandb login', set WANDB_MODE=offline to"
-                    " upload later, or leave it out"
+                    f"log.wandb: W&B failed to start ({_first_line(error)}); run 'wandb login', set"
+                    " WANDB_MODE=offline to upload later, or set log.wandb to false"
                 ]
             ) from error
 
-        # Its debug log prints a traceback a line when the disk is full.
+        # Its debug log prints a traceback per line when the disk is full.
         logging.getLogger("wandb").setLevel(logging.CRITICAL)
 
     @staticmethod
     def is_wanted(log: LogConfig) -> bool:
-        """Off unless it is asked for."""
+        """Off by default."""
         return log.wandb
 
     @staticmethod
     def missing_package() -> str | None:
-        """W&B is an extra."""
+        """How to install the extra `wandb`, if it is missing."""
         if importlib.util.find_spec("wandb") is not None:
             return None
-        return f"log.wandb: the package wandb is missing; {install_hint('wandb')}"
+        return f"log.wandb: the package wandb is not installed; {install_hint('wandb')}"
 
     def write(self, step: int, metrics: Metrics) -> None:
         """Log all values at this step."""
         self._run.log(dict(metrics), step=step)
 
     def close(self) -> None:
-        """Finish the W&B run; without a network that could take forever, so there is a limit."""
+        """Finish the W&B run, with a time limit: without a network it could take forever."""
         failures = _call_within(_FINISH_S, self._run.finish)
         if failures is None or failures:
-            # W&B waits for its service at exit, too, unless it has been let go.
+            # W&B also waits for its service at exit, unless it is torn down.
             _call_within(_LET_GO_S, self._wandb.teardown)
         if failures is None:
             kept = Path(self._run.dir).parent
-            raise TimeoutError(f"not all is uploaded after {_FINISH_S:g} s; later: wandb sync {kept}")
+            raise TimeoutError(f"the upload did not finish within {_FINISH_S:g} s; run later: wandb sync {kept}")
         for failure in failures:
             raise failure
 
 
 def _call_within(seconds: float, function: Callable[[], object]) -> list[Exception] | None:
-    """Call it in a thread of its own; what it raised, or None if it has not come back in time."""
+    """Call a function in a separate thread; returns its exceptions, or None if it did not return in time."""
     failures: list[Exception] = []
 
     def call() -> None:
@@ -100,7 +100,7 @@ def _call_within(seconds: float, function: Callable[[], object]) -> list[Excepti
 
 @contextmanager
 def _quiet_in(folder: Path) -> Iterator[None]:
-    """W&B's service logs to its cache, which is in the home directory unless the environment says otherwise."""
+    """Redirect W&B's service log and cache, which are in the home directory by default, into the run directory."""
     ours = {"WANDB_SILENT": "true", "WANDB_CACHE_DIR": os.fspath(folder.resolve() / "wandb" / "cache")}
     missing = {name: value for name, value in ours.items() if name not in os.environ}
     os.environ.update(missing)

@@ -14,7 +14,7 @@ from surefoot.rollout.actors import Actors
 
 
 class RunContext(Protocol):
-    """What a hook sees of its run."""
+    """The part of a run that a hook can access."""
 
     config: Config
 
@@ -28,7 +28,7 @@ class RunContext(Protocol):
 
     @property
     def actors(self) -> Actors:
-        """Who acts in which row: other policies can be added and assigned."""
+        """The policies that act in each row: other policies can be added and assigned."""
 
     @property
     def progress(self) -> Progress:
@@ -39,17 +39,17 @@ class RunContext(Protocol):
         """Whether this iteration is the last one."""
 
     def stop(self, reason: str) -> None:
-        """End the run after this iteration; it is saved as if its steps were used up."""
+        """End the run after this iteration; it is saved as if it had finished."""
 
     def save(self) -> None:
         """Save a checkpoint after this iteration."""
 
 
 class Hook:
-    """Base of hooks: override what you need. `self.run` is there from `begin` on.
+    """Base class of hooks: override the methods you need. `self.run` is available from `begin` on.
 
-    Hooks named in the config are built from their settings; hooks given to `learn` may have any constructor. `state`
-    is saved in every checkpoint under the hook's name and given back by `load_state` before `begin`.
+    Hooks in the config are built from their settings; hooks passed to `learn` can have any constructor. `state()` is
+    saved in every checkpoint under the name of the hook and passed to `load_state` before `begin`.
     """
 
     run: RunContext
@@ -64,7 +64,7 @@ class Hook:
         """Before each rollout: set parameters of the environments here."""
 
     def after_rollout(self, rollout: Rollout) -> None:
-        """After each rollout, before it is learned from; its tensors are reused by the next one."""
+        """After each rollout, before the update; the next rollout reuses its tensors."""
 
     def after_iteration(self, report: IterationReport) -> None:
         """After each update. Entries added to `report.metrics` are logged."""
@@ -73,11 +73,11 @@ class Hook:
         """After the last iteration, before the final checkpoint."""
 
     def state(self) -> dict[str, Any]:
-        """For checkpoints: numbers, strings, lists, arrays and tensors."""
+        """The state to save in checkpoints: numbers, strings, lists, arrays and tensors."""
         return {}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """From a checkpoint."""
+        """Restore the state from a checkpoint."""
 
 
 hooks: Registry[Hook] = Registry("hook", "surefoot.training.hooks", base="Hook")
@@ -98,7 +98,7 @@ HookLike = Hook | Callable[[IterationReport], Any]
 
 
 def named_hooks(config: Config, given: Sequence[Any]) -> dict[str, Hook]:
-    """The configured hooks under their names, then the given ones under those of their classes or functions."""
+    """The configured hooks by name, then the given ones by the name of their class or function."""
     named: dict[str, Hook] = {name: hooks[part.kind](part) for name, part in config.hooks.items()}
     for one in given:
         is_function = not isinstance(one, Hook)
@@ -112,7 +112,7 @@ def named_hooks(config: Config, given: Sequence[Any]) -> dict[str, Hook]:
 
 
 class HookGroup:
-    """All hooks of a run, called in order; what one of them raises comes with its name."""
+    """All hooks of a run, called in order; an exception in a hook becomes a HookError that names it."""
 
     def __init__(self, named: Mapping[str, Hook]) -> None:
         self.named = dict(named)
@@ -142,7 +142,7 @@ class HookGroup:
         return {name: state for name, hook in self.named.items() if (state := hook.state())}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """A hook that is new starts afresh."""
+        """Load the states by name; a hook without a saved state keeps its initial one."""
         for name, hook in self.named.items():
             if name in state:
                 hook.load_state(state[name])
@@ -154,17 +154,19 @@ class HookGroup:
             except SurefootError:
                 raise
             except Exception as error:
-                raise HookError(f"hook '{name}' raised in {method}: {type(error).__name__}: {error}") from error
+                raise HookError(
+                    f"hook '{name}' raised an exception in {method}: {type(error).__name__}: {error}"
+                ) from error
 
 
 class Every:
-    """True once each time the step counter has passed another multiple of an interval; never for interval 0."""
+    """Due once each time the step counter passes a multiple of an interval; never for interval 0."""
 
     def __init__(self, interval: int, start: int = 0) -> None:
         self._interval, self._last = interval, start
 
     def is_due(self, step: int) -> bool:
-        """Whether a multiple was passed since the last time this was true."""
+        """Whether a multiple was passed since this was last true."""
         if self._interval == 0 or step // self._interval == self._last // self._interval:
             return False
         self._last = step

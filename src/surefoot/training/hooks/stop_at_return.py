@@ -1,4 +1,4 @@
-"""Ends a run as soon as it is good enough."""
+"""Ends a run once the mean return reaches a threshold."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from surefoot.training.hooks import Hook, hooks
 
 @hooks.register("stop_at_return")
 class StopAtReturn(Hook):
-    """Stops when the mean return of the recent episodes has been high enough for some iterations in a row."""
+    """Stops the run when the mean return of recent episodes has reached a threshold for several iterations."""
 
     class Settings(PartSettings):
-        """When a run is good enough."""
+        """The threshold, and for how long it must be reached."""
 
-        value: float = Field(description="mean return of the recent episodes")
-        iterations: Count = Field(1, description="consecutive iterations at or above it")
+        value: float = Field(description="threshold for the mean return of recent episodes")
+        iterations: Count = Field(1, description="number of consecutive iterations at or above the threshold")
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)

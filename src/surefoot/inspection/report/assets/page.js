@@ -11,7 +11,7 @@
     modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
   };
 
-  // The chosen view and level become x and y; plotly is given nothing that it does not know.
+  // The selected view and level become x and y; custom fields are removed before Plotly sees them.
   const traceOf = ({ views, levels, group, ...rest }) => ({
     ...rest, ...(views ? views[chosen.axis] : {}), ...(levels ? levels[chosen.smoothing] : {}),
     visible: group === undefined || !hidden.has(group),
@@ -19,7 +19,7 @@
 
   const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  // The shared axis, zoomed if its charts are; a chart may have an axis of its own instead.
+  // The shared axis with the current zoom; some charts have a separate axis.
   const xAxis = (range) => {
     if (!range) return {};
     const steps = chosen.axis === "steps";
@@ -30,7 +30,7 @@
   };
 
   const layoutOf = (chart, small) => {
-    // Plotly changes what it is given; a copy keeps the original for the next drawing.
+    // Plotly modifies its arguments; a copy keeps the original for the next draw.
     const { ranges, layout } = structuredClone({ ranges: chart.ranges, layout: chart.layout });
     const family = getComputedStyle(document.body).fontFamily;
     const ink = color("--ink"), muted = color("--muted"), grid = color("--grid"), line = color("--line");
@@ -56,13 +56,13 @@
   const draw = (name) => {
     const place = document.getElementById(name), chart = charts[name];
     const small = place.closest(".grid") !== null || place.clientWidth < 480;
-    // Plotly follows the window by itself, but paper has its own width.
+    // Plotly follows the width of the window, but paper has a different width.
     const layout = { ...layoutOf(chart, small), ...(printing ? { width: place.clientWidth } : {}) };
     return Plotly.react(place, chart.traces.map(traceOf), layout, config);
   };
   const drawAll = () => Promise.all(Object.keys(charts).map(draw));
 
-  // Zooming one chart zooms all that share its axis: those of the same env.
+  // Zooming one chart zooms all charts that share its axis: those of the same env.
   let following = false;
   const end = (name) => (charts[name].ranges[chosen.axis] || [])[1];
   const follow = (name) => (change) => {
