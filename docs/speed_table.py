@@ -7,7 +7,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 SPEED = ROOT / "benchmarks" / "results" / "speed"
 RESULTS = (SPEED / "peers.json", SPEED / "peers-memory" / "peers.json")
-"""Of all tasks in one run, or with the task with memory in a run of its own, which then counts."""
+"""All tasks in one run; if the second file exists, its recurrent task replaces the one in the first."""
 BEGIN, END = "<!-- speed: begin -->\n", "<!-- speed: end -->\n"
 OURS = {
     "native": "Surefoot `native`",
@@ -22,14 +22,14 @@ THEIRS = {
     "rsl-rl": "RSL-RL",
 }
 OVER = ("sb3", "envpool")
-"""Whom the ratios are about."""
+"""Sides that the ratios compare with."""
 RECURRENT = "sb3-contrib"
-"""Whom the ratios with memory are about."""
+"""Side that the ratios of recurrent policies compare with."""
 MISSING = "\N{EN DASH}"
 
 
 def table(results: dict[str, Any]) -> str:
-    """Markdown: steps a second of every side, and our fastest engine over those that its ratio is about."""
+    """Markdown: steps per second of every side, and the ratios of our fastest engine."""
     tasks = [entry for entry in results["tasks"] if "sb3" in rates(entry)]
     measured = {name for entry in tasks for name in rates(entry)}
     sides = {name: title for name, title in (OURS | THEIRS).items() if name in measured}
@@ -43,11 +43,11 @@ def table(results: dict[str, Any]) -> str:
 
 
 def memory_table(results: dict[str, Any]) -> str:
-    """Markdown: tasks with memory, each of our engines over sb3-contrib; nothing if none was measured."""
+    """Markdown: tasks for recurrent policies, each of our engines over sb3-contrib; empty if none was measured."""
     tasks = [entry for entry in results["tasks"] if entry["task"].get("lstm") and RECURRENT in rates(entry)]
     sides = {name: title for name, title in OURS.items() if any(name in rates(entry) for entry in tasks)}
-    titles = [*sides.values(), f"{RECURRENT} RecurrentPPO", *(f"`{name}` over it" for name in sides)]
-    lines = [f"| with memory | {' | '.join(titles)} |", "|---|" + "---:|" * len(titles)]
+    titles = [*sides.values(), f"{RECURRENT} RecurrentPPO", *(f"`{name}` over {RECURRENT}" for name in sides)]
+    lines = [f"| recurrent policy | {' | '.join(titles)} |", "|---|" + "---:|" * len(titles)]
     for entry in tasks:
         task, ratios = entry["task"], _ratios_over(RECURRENT, entry)
         cells = [_rate(rates(entry).get(side)) for side in (*sides, RECURRENT)] + [
@@ -59,7 +59,7 @@ def memory_table(results: dict[str, Any]) -> str:
 
 
 def rates(entry: dict[str, Any]) -> dict[str, float]:
-    """Steps a second by side, of those that ran."""
+    """Steps per second of every side that ran."""
     return {one["name"]: one["steps_per_s"]["median"] for one in entry["subjects"] if "steps_per_s" in one}
 
 
@@ -83,7 +83,7 @@ def _times(ratio: dict[str, float] | None) -> str:
 
 
 def written() -> str:
-    """README with the tables of the results that are there."""
+    """README with the tables of the results that exist."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)

@@ -54,8 +54,8 @@ def test_memory_has_a_table_of_its_own() -> None:
         entry("CartPoleNoVel-v1", MEMORY, lstm=64),
     ]
     assert script["memory_table"]({"tasks": tasks}).splitlines() == [
-        "| with memory | Surefoot `native` | Surefoot `local` | sb3-contrib RecurrentPPO | `native` over it |"
-        " `local` over it |",
+        "| recurrent policy | Surefoot `native` | Surefoot `local` | sb3-contrib RecurrentPPO |"
+        " `native` over sb3-contrib | `local` over sb3-contrib |",
         "|---|---:|---:|---:|---:|---:|",
         "| CartPoleNoVel-v1, 8 x 64, LSTM 64 | 12,000 | 5,000 | 1,000 | **12.00** (11.50 to 12.50) |"
         " **5.00** (4.50 to 5.50) |",
@@ -73,13 +73,13 @@ def test_memory_of_a_run_of_its_own_counts(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text(f"above\n{script['BEGIN']}old\n{script['END']}below\n")
     plain, slow = entry("CartPole-v1", {"native": 4000, "sb3": 1000}), entry("M-v1", {**MEMORY, "native": 900}, lstm=64)
     files[0].write_text(json.dumps({"tasks": [plain]}))
-    assert "with memory" not in written()
+    assert "recurrent policy" not in written()
     files[0].write_text(json.dumps({"tasks": [plain, slow]}))
     assert "| M-v1, 8 x 64, LSTM 64 | 900 |" in written()
     files[1].write_text(json.dumps({"tasks": [entry("M-v1", MEMORY, lstm=64)]}))
     text = written()
     assert text.startswith("above\n<!-- speed: begin -->\n| task |")
     assert text.endswith("<!-- speed: end -->\nbelow\n")
-    assert text.count("with memory") == 1
-    assert "\n\n| with memory |" in text
+    assert text.count("recurrent policy") == 1
+    assert "\n\n| recurrent policy |" in text
     assert "| M-v1, 8 x 64, LSTM 64 | 12,000 |" in text
