@@ -33,5 +33,11 @@ class Corridor(gym.Env):
     def observation(self):
         return np.array([self.position, self.count / 10], np.float32)
 
+    def save_state(self):  # optional: a resumed run continues in the middle of an episode
+        return {"position": self.position, "count": self.count}
+
+    def load_state(self, state):
+        self.position, self.count = state["position"], state["count"]
+
 
 gym.register("Corridor-v0", Corridor)
