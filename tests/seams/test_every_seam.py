@@ -9,7 +9,7 @@ from tests.cli.processes import surefoot
 from tests.cli.runs import QUIET, newest, records
 from tests.seams.effects import SEAMS, Seam
 from tests.seams.pages import BY_MODULE
-from tests.seams.runs import ITERATION, bring, resume_from, rest_of, train_from_flags, train_from_yaml
+from tests.seams.runs import ITERATION, bring, rest_of, resume_from, train_from_flags, train_from_yaml
 from tests.training.states import assert_same
 
 ENGINES = ("local", "processes", "native")
