@@ -145,41 +145,34 @@ def _problems_of_the_rest(merged: Raw, error: ValidationError) -> list[str]:
     return [problem for problem in problems if not any(key in problem for key in bad)]
 
 
-def _explain(problem: Mapping[str, Any], part: PartOf | PartsOf | None = None, where: Sequence[Any] = ()) -> list[str]:
-    """One line per problem, including the problems inside a part."""
+def _explain(problem: Mapping[str, Any], where: Sequence[Any] = ()) -> list[str]:
+    """One line per problem; those inside a part come with it."""
     location = (*where, *problem["loc"])
     path, context = ".".join(str(one) for one in location), problem.get("ctx", {})
     if "errors" in context:
-        return [text for one in context["errors"] for text in _explain(one, context["part"], location)]
+        return [text for one in context["errors"] for text in _explain(one, location)]
     if problem["type"] == "unknown_kind":
         text = context.get("problem", problem["msg"])
         return [text if text.startswith(path) else f"{path}: {text}"]
     if problem["type"] == "extra_forbidden":
-        known = "section" if len(location) == 1 else "key"
-        return [f"{path}: unknown {known}{_suggestion(path, location, part)}"]
+        what, hint = "section" if len(location) == 1 else "key", _suggestion(path, problem.get("known"))
+        return [f"{path}: unknown {what}{hint}"]
     message = problem["msg"].removeprefix("Value error, ")
     return [f"{path}: {message[0].lower()}{message[1:]} (got {problem['input']!r})"]
 
 
-def _suggestion(path: str, location: Sequence[Any], part: PartOf | PartsOf | None) -> str:
+def _suggestion(path: str, known: Sequence[str] | None) -> str:
+    """The nearest of the known settings of a part, or else of all keys."""
     keys = known_keys()
     bare = path.rpartition(".")[2]
-    if part is not None:
-        return nearest(bare, settings_keys(part))
+    if known is not None:
+        return nearest(bare, known)
     same_name = [key for key in keys if key.partition(".")[2] == bare]
     if same_name:
         return f"; did you mean '{same_name[0]}'?"
     if "." not in path:
         return nearest(path, Config.model_fields) or nearest(path, (key.partition(".")[2] for key in keys))
     return nearest(path, keys)
-
-
-def settings_keys(part: PartOf | PartsOf) -> list[str]:
-    """The settings of every kind that a part can have."""
-    from surefoot.core.registry import Registry
-
-    names = Registry.of(part.package).names()
-    return sorted({key for name in names for key in settings_class(part.package, name).model_fields})
 
 
 def to_yaml(config: Config) -> str:

@@ -51,9 +51,11 @@ class PartOf:
             raise PydanticCustomError("part", "must be a kind or a mapping with the key 'kind'")
         raw = {"kind": self.default, **raw}
         try:
-            return settings_class(self.package, raw["kind"]).model_validate(raw)
+            cls = settings_class(self.package, raw["kind"])
+            return cls.model_validate(raw)
         except ValidationError as error:
-            raise PydanticCustomError("part", "has wrong settings", {"errors": error.errors(), "part": self}) from error
+            problems = [{**problem, "known": list(cls.model_fields)} for problem in error.errors()]
+            raise PydanticCustomError("part", "has wrong settings", {"errors": problems}) from error
         except ConfigError as error:
             raise PydanticCustomError("unknown_kind", "{problem}", {"problem": error.problems[0]}) from error
 
@@ -83,7 +85,7 @@ class PartsOf:
                 nested = details or [{"type": error.type, "loc": (), "msg": error.message(), "input": one}]
                 errors += [{**problem, "loc": (str(name), *problem["loc"])} for problem in nested]
         if errors:
-            raise PydanticCustomError("part", "has wrong settings", {"errors": errors, "part": self})
+            raise PydanticCustomError("part", "has wrong settings", {"errors": errors})
         return named
 
 

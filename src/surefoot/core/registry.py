@@ -95,10 +95,8 @@ class Registry(Generic[T]):
 
 
 def import_user_module(name: str, who: str) -> Any:
-    """A module from the Python path or the current directory, or a ConfigError that names the cause."""
-    folder = os.getcwd()
-    if folder not in sys.path:
-        sys.path.append(folder)  # kept, so that worker processes inherit it
+    """A module from the Python path or the current folder, or a ConfigError that says what went wrong."""
+    search_current_folder()
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -109,3 +107,10 @@ def import_user_module(name: str, who: str) -> Any:
         raise ConfigError([f"{who}: importing '{name}' failed: {error}"]) from error
     except Exception as error:
         raise ConfigError([f"{who}: importing '{name}' failed: {type(error).__name__}: {error}"]) from error
+
+
+def search_current_folder() -> None:
+    """Let modules be imported from the current folder, by worker processes too."""
+    folder = os.getcwd()
+    if folder not in sys.path:
+        sys.path.append(folder)

@@ -9,7 +9,7 @@ from gymnasium.vector import VectorEnv
 
 from surefoot.core.config import EnvConfig, RolloutConfig
 from surefoot.core.errors import ConfigError, EnvError, NativeError
-from surefoot.core.registry import AUTO
+from surefoot.core.registry import AUTO, search_current_folder
 from surefoot.envs.adapters.envpool_batch import EnvPoolEnvs
 from surefoot.envs.adapters.gymnasium_envs import GymEnv
 from surefoot.envs.adapters.gymnasium_factory import GymnasiumFactory
@@ -79,6 +79,8 @@ def env_factory(source: Any, config: EnvConfig) -> Factory:
         return source  # type: ignore[no-any-return]
     if is_library(source):
         return library_factory(source, config.kwargs, config.max_episode_steps)
+    if ":" in source:
+        search_current_folder()
     if source.startswith(PETTINGZOO):
         return pettingzoo_factory(source.removeprefix(PETTINGZOO), config)
     return gymnasium_factory(source, config)
