@@ -85,7 +85,7 @@ def _combined(before: Any, value: Any, path: tuple[str, ...]) -> Any:
 
 
 def _combined_part(before: Any, value: Any, part: PartOf) -> Any:
-    """A bare kind replaces a part that has a kind; a mapping changes entries, and a new kind keeps those it also has."""
+    """A bare kind replaces a part that has a kind; a mapping changes entries, a new kind keeps those it also has."""
     earlier = as_mapping(before)
     if isinstance(value, str) and isinstance(earlier, Mapping) and "kind" not in earlier:
         value = as_mapping(value)
