@@ -77,7 +77,7 @@ def test_what_is_measured_is_kept_after_every_task_and_a_failure_is_shown() -> N
     assert first.rows[0][0] == second.rows[0][0] == "Surefoot local"
     assert first.rows[0][1] != FAILED
     assert second.rows[0][1] == FAILED
-    assert "fatal: local failed: its process ended with code 7" in report.notes
+    assert "fatal: local failed: its process exited with code 7" in report.notes
     assert report.results["failed"] == ["fatal: local"]
 
 

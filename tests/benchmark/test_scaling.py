@@ -27,7 +27,7 @@ def test_within_the_noise_the_smallest_wins() -> None:
     slow, tie, fastest = point(4, [300, 310, 320], 90), point(8, [480, 490, 530], 200), point(16, [520, 600, 610], 400)
     best = recommend([slow, tie, fastest])
     assert best.point is tie
-    assert "8 envs, engine local and 16 envs, engine local are as fast within the noise" in best.words
+    assert "8 envs, engine local and 16 envs, engine local are equally fast within the noise" in best.words
     assert recommend([slow, point(8, [480, 490, 510], 200), fastest]).point is fastest
 
 

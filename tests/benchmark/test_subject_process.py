@@ -52,7 +52,7 @@ def test_errors_in_one_line() -> None:
 def test_one_that_is_killed() -> None:
     with started(plan()) as process:
         os.kill(process.pid, signal.SIGKILL)
-        with pytest.raises(SubjectError, match="ended with code -9"):
+        with pytest.raises(SubjectError, match="exited with code -9"):
             process.build()
 
 

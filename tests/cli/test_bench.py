@@ -113,7 +113,7 @@ def test_scaling_of_the_rollout_alone() -> None:
     ]
     assert second["step_cost"]["median"] == pytest.approx(sum(costs) / 2)
     assert record["step_cost_deviation"]["native"] == pytest.approx(sum(costs) / 2 - 1)
-    assert any("farthest from that with 2 envs at 6" in note for note in record["notes"])
+    assert any("deviates most from that with 2 envs at 6" in note for note in record["notes"])
 
 
 def test_stepping(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_side_that_fails_is_the_exit_code(tmp_path, monkeypatch, capsys) -> No
 def test_an_env_that_takes_its_process_down_is_one_error() -> None:
     finished = surefoot("bench", "train", "tests.benchmark.odd_envs:Fatal-v0", *TINY, *SHORT)
     assert finished.code == 2
-    assert "error: tests.benchmark.odd_envs:Fatal-v0, auto: its process ended with code 7" in finished.err
+    assert "error: tests.benchmark.odd_envs:Fatal-v0, auto: its process exited with code 7" in finished.err
     assert "Traceback" not in finished.err
 
 

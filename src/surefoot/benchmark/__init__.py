@@ -1,1 +1,1 @@
-"""What `surefoot bench` measures: each subject in a process of its own, in turns, with the spread shown."""
+"""Benchmarks: each subject runs in a separate process, with interleaved repeats; results include their spread."""

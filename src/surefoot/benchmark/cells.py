@@ -1,4 +1,4 @@
-"""Measurements as the cells of tables and as JSON."""
+"""Formats measurements as table cells and JSON."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -10,12 +10,12 @@ from surefoot.benchmark.spread import Spread
 
 MEGABYTE = 10**6
 FAILED = "failed"
-NOISE_NOTE = "Medians of the repeats; ± is the largest distance of a repeat from the median."
+NOISE_NOTE = "Medians of the repeats; ± is the largest deviation of a repeat from the median."
 RATES = ("steps_per_s", "rollout_steps_per_s", "rollout_ms", "learn_ms", "step_us")
 
 
 def megabytes(size: int | None) -> str:
-    """Of RAM; a dash where the system does not tell."""
+    """RAM in megabytes; a dash if the system does not report it."""
     return MISSING if size is None else f"{size / MEGABYTE:,.0f}"
 
 
@@ -30,22 +30,22 @@ def share(ratio: Spread | None) -> str:
 
 
 def decimals(number: float) -> str:
-    """The format that shows about three digits."""
+    """The format that shows about three significant digits."""
     return ".3f" if number < 1 else ".2f" if number < 10 else ".1f" if number < 100 else ",.0f"
 
 
 def spread_to_json(found: Spread | None) -> dict[str, float] | None:
-    """Three numbers by name, or nothing."""
+    """Median, low and high by name, or None."""
     return None if found is None else found.to_json()
 
 
 def failures(subjects: Sequence[Measured]) -> list[str]:
-    """A sentence for each subject that failed."""
+    """One sentence per failed subject."""
     return [f"{subject.name} failed: {subject.error}" for subject in subjects if subject.has_failed]
 
 
 def subject_to_json(subject: Measured) -> dict[str, Any]:
-    """Medians with ranges, the windows they come from, and what went wrong."""
+    """Medians with ranges, their windows, and errors."""
     if subject.has_failed:
         return {"name": subject.name, "error": subject.error}
     return {
@@ -58,5 +58,5 @@ def subject_to_json(subject: Measured) -> dict[str, Any]:
 
 
 def effort_to_json(effort: Effort) -> dict[str, Any]:
-    """How long was measured."""
+    """Number and length of the measured windows."""
     return asdict(effort)

@@ -24,7 +24,7 @@ class Training:
         reason = why_not_native(self._env, policy)
         if (
             reason and config.rollout.engine.kind == "native"
-        ):  # a figure of another engine under this name would be false
+        ):  # the result of another engine must not appear under this name
             self._env.close()
             raise NativeError(f"not native: {reason}")
         self.engine = engine_name(self._env) if reason else "native"
@@ -45,7 +45,7 @@ class Training:
 
 
 class Collecting(Training):
-    """Only the rollouts: what the engine does."""
+    """Only rollouts."""
 
     def run(self, iterations: int) -> Window:
         """Rollouts of the collector."""
@@ -57,14 +57,14 @@ class Collecting(Training):
 
 
 def why_not_native(env: VecEnv, policy: Policy) -> str:
-    """Empty where whole rollouts run in the core."""
+    """Why rollouts do not run in the core; empty if they do."""
     if not isinstance(env, NativeEngine):
-        return (env.why_not_native if isinstance(env, Engine) else "") or "the core does not step these envs"
+        return (env.why_not_native if isinstance(env, Engine) else "") or "these envs have no native implementation"
     plan = plan_policy(policy)
     return plan if isinstance(plan, str) else ""
 
 
 def engine_name(env: VecEnv) -> str:
-    """As it is registered; vector envs step themselves."""
+    """The registered name of the engine; vector envs step themselves."""
     found = [name for name in engines.names() if type(env) is engines[name]]
     return found[0] if found else "its own"

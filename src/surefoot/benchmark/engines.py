@@ -1,4 +1,4 @@
-"""`bench rollout`: the engines side by side, collecting only, and how near the native one comes to its limit."""
+"""`bench rollout`: compares the engines on rollouts, and the native engine with its limit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,33 +29,33 @@ REFERENCE, NATIVE, LIMIT = "local", "native", "limit"
 
 @dataclass(frozen=True)
 class Contest:
-    """Which engines collect, and with which numbers of threads the native one does so besides."""
+    """The engines to compare, and additional numbers of threads for the native engine."""
 
     engines: Sequence[str]
     threads: Sequence[int] = ()
 
 
 def with_engine(config: Config, engine: str, workers: int | None = None) -> Config:
-    """The same run with another engine."""
+    """The same config with another engine."""
     changes = {} if workers is None else {"rollout.workers": workers}
     return build_config(config.model_dump(mode="json"), {"rollout.engine": engine, **changes})
 
 
 def bench_rollout(config: Config, contest: Contest, effort: Effort, say: Say) -> Report:
-    """Take turns collecting with each engine; one that cannot run this env says so in its row."""
+    """Measure every engine with interleaved repeats; the row of an engine that cannot run this env shows the reason."""
     rounds = measure(_plans(config, contest), effort, say)
     subjects = in_order(rounds.subjects)
     if all(subject.has_failed for subject in subjects):
         raise SubjectError("; ".join(dict.fromkeys(failures(subjects))))
     rollout = config.rollout
     title = f"Rollouts of {config.env.id}, {rollout.num_envs} envs x {rollout.num_steps} steps"
-    columns = ["engine", "steps/s", "ms a rollout", f"times {REFERENCE}", "of the limit", "peak MB"]
+    columns = ["engine", "steps/s", "ms per rollout", f"times {REFERENCE}", "of the limit", "peak MB"]
     table = Table(title, columns, [_row(subject, subjects) for subject in subjects])
     return Report("rollout", title, [table], _notes(subjects), _results(config, effort, rounds, subjects), rounds.load)
 
 
 def _plans(config: Config, contest: Contest) -> list[Plan]:
-    """The limit comes right after the native engine, so that the two are neighbors in time."""
+    """The limit comes right after the native engine, so that both are measured close in time."""
     torch_threads = config.train.threads or None
     plans = []
     for engine in sorted(contest.engines, key=lambda name: name != NATIVE):
@@ -69,12 +69,12 @@ def _plans(config: Config, contest: Contest) -> list[Plan]:
 
 
 def threads_name(count: int) -> str:
-    """In tables."""
+    """The name in tables."""
     return f"{NATIVE}, {count} thread{'s' if count > 1 else ''}"
 
 
 def in_order(subjects: Sequence[Measured]) -> list[Measured]:
-    """The engine that `auto` takes first: where native cannot be had it comes last, and has no limit."""
+    """The engine that `auto` selects comes first; an unavailable native engine comes last, without a limit."""
     native = _named(subjects, NATIVE)
     if native is None or not native.has_failed:
         return list(subjects)
@@ -83,7 +83,7 @@ def in_order(subjects: Sequence[Measured]) -> list[Measured]:
 
 
 def against(subject: Measured, name: str, subjects: Sequence[Measured]) -> Spread | None:
-    """The ratio to another, round by round, if both ran."""
+    """The ratio to another subject per round, if both ran."""
     other = _named(subjects, name)
     if other is None or other is subject or other.has_failed or subject.has_failed:
         return None
@@ -105,19 +105,19 @@ def _row(subject: Measured, subjects: Sequence[Measured]) -> list[str]:
 
 
 def _notes(subjects: Sequence[Measured]) -> list[str]:
-    notes = [f"Only collecting, no learning. {NOISE_NOTE} RAM is of all processes of an engine together."]
+    notes = [f"Rollouts only, no learning. {NOISE_NOTE} RAM is the total of all processes of an engine."]
     limit = _named(subjects, LIMIT)
     if limit is not None and not limit.has_failed:
         notes.append(
-            "The limit is the dynamics alone on all cores: the actions and resets of rollouts that the native engine"
-            " collected, stepped again from the same states, without inference, noise, rewards or observations."
+            "The limit is only the dynamics on all cores: the actions and resets of rollouts that the native engine"
+            " collected, replayed from the same states, without inference, noise, rewards or observations."
         )
     notes += [f"{_more(fewer, more)}: {times(found)}." for fewer, more, found in thread_ratios(subjects)]
     return notes + failures(subjects)
 
 
 def thread_ratios(subjects: Sequence[Measured]) -> list[tuple[Measured, Measured, Spread]]:
-    """What more threads bring over the first number of them."""
+    """Speed-ups from more threads, relative to the first number of threads."""
     counted = [one for one in subjects if one.name.startswith(f"{NATIVE}, ") and not one.has_failed]
     pairs = [(counted[0], more, against(more, counted[0].name, counted)) for more in counted[1:]]
     return [(first, more, found) for first, more, found in pairs if found is not None]

@@ -1,4 +1,4 @@
-"""The limit of `bench rollout`: what the native engine collects, with nothing but the dynamics left of it."""
+"""The limit of `bench rollout`: only the dynamics of the rollouts that the native engine collects."""
 
 import time
 from typing import Any
@@ -16,19 +16,19 @@ from surefoot.policies.policy import Policy
 
 
 class Replaying(Training):
-    """Collects without a clock, then steps the same states with the same actions and resets again, with one.
+    """Collects rollouts untimed, then replays the same actions and resets from the same states, timed.
 
-    The cost of a physics step depends on the state, so that only the very states of the rollout make a fair limit.
+    The cost of a physics step depends on the state, so a fair limit needs exactly the states of the rollout.
     """
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
         if not isinstance(self._env, NativeEngine):
-            raise NativeError("only the native engine has a limit")
+            raise NativeError("only the native engine has a limit; set rollout.engine to native")
         self._engine = self._env
 
     def run(self, iterations: int) -> Window:
-        """Rollouts, of which only the replay is timed."""
+        """Rollouts; only the replay is timed."""
         steps, replay_s = 0, 0.0
         for _ in range(iterations):
             rollout, taken_s = self._replay_one()
@@ -53,7 +53,7 @@ class Replaying(Training):
 
 
 def env_actions(rollout: Rollout, policy: Policy) -> NDArray[Any]:
-    """What the envs were given, `[T, N, A]`, as the core takes it: float32, or int64 for choices."""
+    """The env actions `[T, N, A]` in the core's format: float32, or int64 for discrete actions."""
     taken = policy.head.to_env(rollout.action.flatten(0, 1)).numpy().reshape(*rollout.reward.shape, -1)
     kind = np.float32 if np.issubdtype(taken.dtype, np.floating) else np.int64
     return np.ascontiguousarray(taken, dtype=kind)

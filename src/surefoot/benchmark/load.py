@@ -1,4 +1,4 @@
-"""Whether others used the processor while we measured."""
+"""CPU usage of other processes during the measurements."""
 
 import os
 import time
@@ -10,14 +10,14 @@ import psutil
 from surefoot.benchmark.process_tree import cpu_seconds
 
 BUSY_SHARE = 0.1
-"""Above this share of all cores, used by others, a result says that the machine was busy."""
+"""If other processes use more than this fraction of all cores, the result says that the machine was busy."""
 _NOT_BUSY = ("idle", "iowait", "guest", "guest_nice")
-"""Times of a processor that are idle, or that are counted under another name too (guests of a host)."""
+"""CPU times that are idle, or also counted under another name (guests)."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """How busy others kept the machine; a share is of all cores, None if nothing was measured."""
+    """CPU usage of other processes, as a fraction of all cores; None if nothing was measured."""
 
     loadavg_before: float
     others_share: float | None
@@ -25,28 +25,28 @@ class Load:
 
     @property
     def is_busy(self) -> bool:
-        """Whether the results deserve less trust."""
+        """Whether other processes may have affected the results."""
         return self.others_share is not None and self.others_share > BUSY_SHARE
 
     def describe(self) -> str:
-        """One sentence."""
+        """A summary in one sentence."""
         if self.others_share is None:
-            return "How busy the machine was is unknown: no measurement succeeded."
-        numbers = f"others used {self.others_share:.0%} of all cores during the measurements"
+            return "The load of the machine is unknown: no measurement succeeded."
+        numbers = f"other processes used {self.others_share:.0%} of all cores during the measurements"
         if self.is_busy:
-            return f"The machine was BUSY: {numbers}, so trust ratios more than absolute numbers, and both with care."
+            return f"The machine was BUSY: {numbers}, so results are uncertain, absolute numbers more than ratios."
         return f"The machine was quiet: {numbers}."
 
 
 class OthersClock:
-    """The processor time that others use between two looks: all of the machine's less that of our trees."""
+    """CPU time of other processes between two samples: the total minus that of the measured process trees."""
 
     def __init__(self, roots: Iterable[int]) -> None:
         self._roots = [*roots, os.getpid()]
         self._began, self._busy, self._own = time.perf_counter(), _busy_seconds(), self._used()
 
     def share(self) -> float:
-        """Their share of all cores since this clock was made."""
+        """Their fraction of all cores since this clock was created."""
         others = (_busy_seconds() - self._busy) - (self._used() - self._own)
         cores = os.cpu_count() or 1
         return min(1.0, max(0.0, others / ((time.perf_counter() - self._began) * cores)))
@@ -56,18 +56,18 @@ class OthersClock:
 
 
 def loadavg() -> float:
-    """The load of the last minute."""
+    """The load average of the last minute."""
     return round(psutil.getloadavg()[0], 2)
 
 
 def summarize_load(loadavg_before: float, shares: Sequence[float]) -> Load:
-    """The mean and the highest of what the clocks of single measurements say."""
+    """Mean and maximum over the single measurements."""
     if not shares:
         return Load(loadavg_before, None, None)
     return Load(loadavg_before, round(sum(shares) / len(shares), 3), round(max(shares), 3))
 
 
 def _busy_seconds() -> float:
-    """Time that the cores have been busy since the machine was started."""
+    """Total busy time of all cores since boot."""
     times: dict[str, float] = psutil.cpu_times()._asdict()
     return sum(seconds for name, seconds in times.items() if name not in _NOT_BUSY)

@@ -1,4 +1,4 @@
-"""What a result was measured on."""
+"""Description of the machine."""
 
 import os
 import platform
@@ -12,7 +12,7 @@ PACKAGES = ("torch", "numpy", "gymnasium", "mujoco", "stable-baselines3", "sb3-c
 
 
 def machine() -> dict[str, Any]:
-    """Processor, cores, RAM and the versions that matter."""
+    """Processor, cores, RAM and relevant versions."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),

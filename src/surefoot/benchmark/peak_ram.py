@@ -1,4 +1,4 @@
-"""The most RAM that a tree of processes was seen to occupy."""
+"""Peak RAM of a process tree, by sampling."""
 
 import time
 
@@ -6,11 +6,11 @@ from surefoot.benchmark.process_tree import tree_ram
 
 SHORTEST_PAUSE_S = 0.02
 _PAUSE_FACTOR = 4
-"""Pauses to samples, which look at every process of the machine: sampling takes a fifth of one core at most."""
+"""Ratio of pauses to samples: sampling inspects every process, and must take at most a fifth of one core."""
 
 
 class PeakRam:
-    """Sampled by whoever waits for the tree, and only while nothing is timed."""
+    """Sampled while waiting for the tree, and never during timed windows."""
 
     def __init__(self, root: int) -> None:
         self._root = root
@@ -18,7 +18,7 @@ class PeakRam:
         self.pause_s = SHORTEST_PAUSE_S
 
     def sample(self) -> None:
-        """Look once; `pause_s` says how long to wait before the next look."""
+        """Take one sample; `pause_s` is the pause before the next one."""
         began = time.perf_counter()
         now = tree_ram(self._root)
         if now is not None:

@@ -1,4 +1,4 @@
-"""A result as people read it (tables on screen and in Markdown) and as programs do (JSON)."""
+"""Benchmark results as tables (terminal and Markdown) and as JSON."""
 
 import json
 import shlex
@@ -21,26 +21,26 @@ from surefoot.core.errors import SurefootError
 
 MISSING = "\N{EN DASH}"
 WIDEST = 10_000
-"""No terminal is this wide: what a table would take if it could."""
+"""Wider than any terminal, to measure the natural width of a table."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells are text already; the first column names the row."""
+    """Cells are text; the first column names the row."""
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
 
     def to_markdown(self) -> str:
-        """A heading and a table."""
+        """The table as Markdown, with a heading."""
         lines = [f"## {self.title}", "", _line(self.columns), "|---" + "|---:" * (len(self.columns) - 1) + "|"]
         return "\n".join([*lines, *map(_line, self.rows)])
 
     def to_rich(self) -> RichTable:
-        """For a terminal: headings and names of rows may break between words, numbers never do."""
+        """The table for a terminal: headings and row names may wrap, numbers never do."""
         table = RichTable(
-            title=Text(self.title),  # as it is: rich would read brackets as markup
+            title=Text(self.title),  # plain text: rich would interpret brackets as markup
             title_justify="left",
             title_style="bold",
             box=box.SIMPLE_HEAD,
@@ -59,7 +59,7 @@ class Table:
         return table
 
     def to_lines(self) -> str:
-        """For a terminal that is too narrow for the table: a line a number."""
+        """For a terminal that is too narrow for the table: one line per number."""
         lines = [self.title]
         for name, *cells in self.rows:
             lines += [name, *(f"  {column}: {cell}" for column, cell in zip(self.columns[1:], cells, strict=True))]
@@ -68,7 +68,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Report:
-    """What a benchmark found: `notes` are sentences, `results` the numbers."""
+    """The result of a benchmark: `notes` are sentences, `results` the numbers."""
 
     name: str
     title: str
@@ -80,7 +80,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Occasion:
-    """When, where and how a report came about."""
+    """Date, machine and command of a report."""
 
     command: str
     date: str
@@ -94,7 +94,7 @@ class Occasion:
 
 
 def show(report: Report, console: Console) -> None:
-    """On screen."""
+    """Print the report."""
     for table in report.tables:
         rich = table.to_rich()
         fits = Measurement.get(console, console.options.update(max_width=WIDEST), rich).minimum <= console.width
@@ -104,7 +104,7 @@ def show(report: Report, console: Console) -> None:
 
 
 def to_json(report: Report, occasion: Occasion) -> str:
-    """Everything, for programs."""
+    """The complete report as JSON."""
     record = {
         "benchmark": report.name,
         **asdict(occasion),
@@ -116,7 +116,7 @@ def to_json(report: Report, occasion: Occasion) -> str:
 
 
 def to_markdown(report: Report, occasion: Occasion) -> str:
-    """Everything a person needs to judge and repeat it."""
+    """The complete report as Markdown."""
     parts = [f"# {report.title}", f"`{occasion.command}`", f"{occasion.date}. {describe_machine(occasion.machine)}."]
     parts.append(report.load.describe())
     parts += [table.to_markdown() for table in report.tables]
@@ -125,7 +125,7 @@ def to_markdown(report: Report, occasion: Occasion) -> str:
 
 
 def write(report: Report, occasion: Occasion, folder: Path) -> list[Path]:
-    """`<name>.json` and `<name>.md` in a folder."""
+    """Write `<name>.json` and `<name>.md` to a directory."""
     contents = {".json": to_json(report, occasion) + "\n", ".md": to_markdown(report, occasion)}
     files = []
     for suffix, text in contents.items():
@@ -135,7 +135,7 @@ def write(report: Report, occasion: Occasion, folder: Path) -> list[Path]:
 
 
 def write_text(file: Path, text: str) -> None:
-    """Into a file, whose folder is made if need be."""
+    """Write a file; its directory is created if needed."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
@@ -148,6 +148,6 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _broken(heading: str, width: int) -> list[str]:
-    """A heading in as many lines as it takes to be no wider than its cells, if its words allow it."""
+    """A heading wrapped to the width of its cells, as far as its words allow."""
     width = max(width, *map(len, heading.split()))
     return textwrap.wrap(heading, width, break_long_words=False, break_on_hyphens=False)

@@ -1,4 +1,4 @@
-"""Measuring subjects in turns: A B C, A B C, ... so that what slows the machine for a while slows all of them."""
+"""Interleaved measurements: A B C, A B C, ... so that temporary slowdowns of the machine affect all subjects."""
 
 import math
 import time
@@ -15,23 +15,23 @@ from surefoot.benchmark.window import Window
 from surefoot.core.errors import ConfigError
 
 SHORTEST_WARM_UP_S = 1.0
-"""Enough for the RAM samples to meet every phase, and for the processor to reach its speed."""
+"""Long enough for RAM samples to cover every phase, and for the CPU to reach its clock speed."""
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to measure: some windows of whole iterations."""
+    """Number and length of the measured windows."""
 
     repeats: int = 3
-    """timed windows of each subject"""
+    """number of timed windows per subject"""
     seconds: float = 4.0
-    """length of a window, rounded up to whole iterations"""
+    """length of a window in seconds, rounded up to whole iterations"""
     warmup: int = 2
-    """iterations before the first window"""
+    """number of iterations before the first window"""
     iterations: int | None = None
-    """iterations in a window, instead of --seconds"""
+    """number of iterations per window, instead of --seconds"""
 
     def __post_init__(self) -> None:
         problems = [
@@ -45,18 +45,18 @@ class Effort:
 
 @dataclass
 class Measured:
-    """All windows of one subject, or why there are none."""
+    """All windows of one subject, or its error."""
 
     name: str
     windows: list[Window] = field(default_factory=list)
     peak_ram: int | None = None
     error: str | None = None
     engine: str | None = None
-    """The one that it really got, where `auto` left the choice."""
+    """The engine that was used, if `auto` selected it."""
 
     @property
     def has_failed(self) -> bool:
-        """Whether there is nothing to show."""
+        """Whether there are no results."""
         return self.error is not None
 
     def values(self, what: str) -> list[float]:
@@ -70,23 +70,23 @@ class Measured:
 
 @dataclass(frozen=True)
 class Rounds:
-    """What came of measuring some subjects together."""
+    """Results of measuring several subjects together."""
 
     subjects: list[Measured]
     order: list[str]
-    """Whose window it was, in order of time."""
+    """The subject of each window, in chronological order."""
     shares: list[float]
-    """What others used of the machine during each window."""
+    """CPU usage of other processes during each window."""
     loadavg_before: float
 
     @property
     def load(self) -> Load:
-        """How busy others kept the machine."""
+        """CPU usage of other processes."""
         return summarize_load(self.loadavg_before, self.shares)
 
 
 def measure(plans: Sequence[Plan], effort: Effort, say: Say) -> Rounds:
-    """Start and warm up all, then take turns; one that fails says so and the others go on."""
+    """Start and warm up all subjects, then measure them in turns; if one fails, the others continue."""
     before, order, shares = loadavg(), list[str](), list[float]()
     with ExitStack() as stack:
         turns = list[_Turn]()
@@ -105,7 +105,7 @@ def measure(plans: Sequence[Plan], effort: Effort, say: Say) -> Rounds:
 
 
 class _Turn:
-    """One subject's part in the rounds."""
+    """One subject in the rounds."""
 
     def __init__(self, plan: Plan, effort: Effort, say: Say) -> None:
         self.measured, self._effort, self._say = Measured(plan.name), effort, say
@@ -119,7 +119,7 @@ class _Turn:
         self.process.close(gently=kind is None)
 
     def prepare(self) -> None:
-        """Build and warm up, and from that decide how many iterations a window has."""
+        """Build and warm up, then choose the number of iterations per window."""
         try:
             self._say(f"{self.measured.name}: starting")
             self.measured.engine = self.process.build()
@@ -139,8 +139,8 @@ class _Turn:
         self._say(f"{self.measured.name}: {which} {window.steps_per_s:,.0f} steps/s")
 
     def _warm_up(self) -> None:
-        """Lengths go by the clock on the wall: some subjects time only a part of what they do."""
-        self.process.warm_up(1)  # the first one is like no other
+        """Measured in wall-clock time: some subjects time only a part of their work."""
+        self.process.warm_up(1)  # the first iteration is not representative
         iterations, taken_s = self._warm_for(max(1, self._effort.warmup - 1))
         missing_s = min(SHORTEST_WARM_UP_S, self._effort.seconds) - taken_s
         if missing_s > 0:

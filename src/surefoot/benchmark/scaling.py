@@ -1,4 +1,4 @@
-"""`bench scaling`: how speed and RAM grow with the number of envs, and which number to take."""
+"""`bench scaling`: speed and RAM for different numbers of envs, with a recommendation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ from surefoot.core.config import Config, nearest_divisor
 from surefoot.core.layers import build_config
 
 NOISE = 0.05
-"""Medians closer than this are a tie even if their ranges do not meet: three repeats do not show all noise."""
+"""Medians closer than this count as equal even if their ranges do not overlap: three repeats do not show all noise."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One number of envs with one engine; speed-ups are against the first number with the same engine."""
+    """One number of envs with one engine; speed-ups are relative to the first number with the same engine."""
 
     engine: str
     num_envs: int
@@ -37,23 +37,23 @@ class Point:
     measured: Measured
     speedup: Spread | None
     efficiency: float | None
-    """Of the rollout: its speed-up over how many times as many envs it had."""
+    """Speed-up of the rollout, divided by the increase in the number of envs."""
     step_cost: Spread | None
-    """Of a step in the rollout, over that with the first number."""
+    """Cost of a rollout step, relative to the first number of envs."""
 
     @property
     def name(self) -> str:
-        """In words."""
+        """The point as text."""
         return f"{self.num_envs} envs, engine {self.engine}"
 
     @property
     def deviation(self) -> float:
-        """How much more a step costs than with the first number, as a share; less is negative."""
+        """Relative change of the cost of a step, compared with the first number of envs."""
         return 0.0 if self.step_cost is None else self.step_cost.median - 1
 
 
 def with_num_envs(config: Config, num_envs: int) -> Config:
-    """The same run with more or fewer envs and as many minibatches, or as nearly as divides the rollout."""
+    """The same config with another number of envs and the same number of minibatches, or the nearest divisor."""
     size = num_envs * config.rollout.num_steps
     num_minibatches = config.rollout.size / config.ppo.batch_size
     batch_size = nearest_divisor(size, max(1, round(size / num_minibatches)))
@@ -66,7 +66,7 @@ def with_num_envs(config: Config, num_envs: int) -> Config:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Every number of envs with every engine; `only_rollout` leaves learning out."""
+    """Every number of envs with every engine; `only_rollout` excludes learning."""
 
     sizes: Sequence[int]
     engines: Sequence[str]
@@ -74,7 +74,7 @@ class Sweep:
 
 
 def bench_scaling(config: Config, sweep: Sweep, effort: Effort, say: Say) -> Report:
-    """Measure every number of envs with every engine, in turns."""
+    """Measure every number of envs with every engine, with interleaved repeats."""
     configs = [with_num_envs(with_engine(config, engine), size) for engine in sweep.engines for size in sweep.sizes]
     threads, recipe = config.train.threads or None, collecting_recipe if sweep.only_rollout else training_recipe
     plans = [Plan(f"{one.rollout.num_envs} envs, {one.rollout.engine.kind}", recipe(one), threads) for one in configs]
@@ -103,14 +103,14 @@ def bench_scaling(config: Config, sweep: Sweep, effort: Effort, say: Say) -> Rep
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The point to take, and why."""
+    """The recommended point, and the reason."""
 
     point: Point
     reason: str
 
     @property
     def words(self) -> str:
-        """For people, with the settings to type."""
+        """The recommendation as text, with its settings."""
         return (
             f"Recommended: {self.point.name} ({self.reason}):"
             f" --rollout.num_envs {self.point.num_envs} --rollout.engine {self.point.engine}"
@@ -119,7 +119,7 @@ class Recommendation:
 
 
 def recommend(points: Sequence[Point]) -> Recommendation:
-    """The fastest; of those as fast within the noise, the one that takes the least RAM."""
+    """The fastest point; among those that are equally fast within the noise, the one with the least RAM."""
     fastest = max(points, key=lambda point: point.measured.spread("steps_per_s").median)
     best = fastest.measured.spread("steps_per_s")
     ties = [point for point in points if is_tie(point.measured.spread("steps_per_s"), best)]
@@ -127,16 +127,16 @@ def recommend(points: Sequence[Point]) -> Recommendation:
         return Recommendation(fastest, f"fastest, {best.median:,.0f} steps/s")
     smallest = min(ties, key=lambda point: (point.measured.peak_ram or 0, point.num_envs))
     names = " and ".join(point.name for point in ties)
-    return Recommendation(smallest, f"{names} are as fast within the noise, and it takes the least RAM of them")
+    return Recommendation(smallest, f"{names} are equally fast within the noise, and it uses the least RAM")
 
 
 def is_tie(one: Spread, best: Spread) -> bool:
-    """Whether a rate cannot be told from the best one."""
+    """Whether a rate equals the best one within the noise."""
     return one.high >= best.low or one.median >= (1 - NOISE) * best.median
 
 
 def farthest(points: Sequence[Point]) -> dict[str, Point]:
-    """By engine, the number of envs whose cost of a step is farthest from that with the first number."""
+    """By engine, the point whose cost per step deviates most from that with the first number of envs."""
     ran = [point for point in points if point.step_cost is not None]
     return {
         engine: max((point for point in ran if point.engine == engine), key=lambda point: abs(point.deviation))
@@ -172,7 +172,7 @@ def _table(title: str, points: Sequence[Point]) -> Table:
 
 
 def _rollout_table(title: str, points: Sequence[Point]) -> Table:
-    columns = ["envs", "engine", "steps/s", "rollout ms", "us a step", "cost over the first", "peak MB"]
+    columns = ["envs", "engine", "steps/s", "rollout ms", "us per step", "relative cost", "peak MB"]
     rows = []
     for point in points:
         cells = [str(point.num_envs), point.engine]
@@ -186,14 +186,14 @@ def _rollout_table(title: str, points: Sequence[Point]) -> Table:
 
 
 def _flatness(points: Sequence[Point]) -> list[str]:
-    """How far the cost of a step strays, where there is more than one number of envs."""
+    """The largest deviation of the cost per step, if there are several numbers of envs."""
     notes = []
     for engine, point in farthest(points).items():
         ran = [one for one in points if one.engine == engine and one.step_cost is not None]
         if len(ran) > 1:
             notes.append(
-                f"The rollout's cost of a step, engine {engine}, is farthest from that with {ran[0].num_envs} envs at"
-                f" {point.num_envs}: {point.deviation:+.1%}."
+                f"Engine {engine}: the cost per rollout step deviates most from that with {ran[0].num_envs} envs at"
+                f" {point.num_envs} envs: {point.deviation:+.1%}."
             )
     return notes
 
@@ -211,14 +211,14 @@ def _row(point: Point) -> list[str]:
 
 def _kept_collecting(config: Config) -> str:
     return (
-        f"Only collecting, no learning, {config.rollout.num_steps} steps of each env; so the rollout grows with the"
-        f" number of envs. {NOISE_NOTE} The cost of a step is wall-clock time over the steps of all envs; over the"
-        " first: that with the first number of envs, round by round."
+        f"Rollouts only, no learning, {config.rollout.num_steps} steps per env, so the rollout grows with the number of"
+        f" envs. {NOISE_NOTE} The cost per step is wall-clock time divided by the steps of all envs; the relative cost"
+        " compares it with the first number of envs, per round."
     )
 
 
 def _kept(config: Config, configs: Sequence[Config]) -> list[str]:
-    """What stays the same while the number of envs changes."""
+    """The settings that stay constant while the number of envs changes."""
     wanted = config.rollout.size / config.ppo.batch_size
     off = {
         str(one.rollout.num_envs): one.rollout.size // one.ppo.batch_size
@@ -226,15 +226,15 @@ def _kept(config: Config, configs: Sequence[Config]) -> list[str]:
         if one.rollout.size != wanted * one.ppo.batch_size
     }
     note = (
-        f"Kept constant: steps of each env ({config.rollout.num_steps}), minibatches ({wanted:g}) and epochs"
-        f" ({config.ppo.epochs}); so the rollout and the batch grow with the number of envs. Steps are counted as"
-        f" executed, milliseconds are of one iteration. {NOISE_NOTE} Efficiency is the rollout's speed-up over how many"
-        " times as many envs there are."
+        f"Kept constant: steps per env ({config.rollout.num_steps}), minibatches ({wanted:g}) and epochs"
+        f" ({config.ppo.epochs}), so the rollout and the batch size grow with the number of envs. Only executed steps"
+        f" count; milliseconds are per iteration. {NOISE_NOTE} Efficiency is the speed-up of the rollout divided by the"
+        " increase in the number of envs."
     )
     if not off:
         return [note]
     others = ", ".join(f"{minibatches} with {envs} envs" for envs, minibatches in off.items())
-    return [note, f"Where that number of minibatches does not divide the rollout, the nearest that does: {others}."]
+    return [note, f"If that number of minibatches does not divide the rollout, the nearest divisor is used: {others}."]
 
 
 def _to_json(point: Point) -> dict[str, Any]:

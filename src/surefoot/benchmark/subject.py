@@ -1,4 +1,4 @@
-"""What is measured: something that runs whole iterations and says how long their phases took."""
+"""A subject of a benchmark: runs whole iterations and times their phases."""
 
 from typing import Protocol
 
@@ -6,10 +6,10 @@ from surefoot.benchmark.window import Window
 
 
 class Subject(Protocol):
-    """Lives in a process of its own, is warmed up, then measured in turns with others."""
+    """Runs in a separate process, is warmed up, then measured in turns with other subjects."""
 
     def run(self, iterations: int) -> Window:
-        """So many whole iterations, timed."""
+        """Run whole iterations, timed."""
 
     def close(self) -> None:
-        """Release everything."""
+        """Release all resources."""

@@ -1,4 +1,4 @@
-"""A subject in a process of its own, with RAM, threads and child processes of its own."""
+"""A subject in a separate process, with its own RAM, threads and child processes."""
 
 import contextlib
 import json
@@ -18,16 +18,16 @@ from surefoot.benchmark.window import Window
 from surefoot.core.errors import SurefootError
 
 ANSWER_WITHIN_S = 900.0
-"""Dozens of processes that import torch on two cores take minutes to start."""
+"""Timeout of an answer: dozens of processes that import torch on two cores take minutes to start."""
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class SubjectError(SurefootError):
-    """A subject could not be built, raised, died or hung."""
+    """A subject could not be built, raised an exception, died or hung."""
 
 
 class SubjectProcess:
-    """Started by its constructor; `build`, `run` any number of times, `close`."""
+    """Started by its constructor; call `build`, `run` any number of times, then `close`."""
 
     def __init__(self, plan: Plan) -> None:
         self.name = plan.name
@@ -39,7 +39,7 @@ class SubjectProcess:
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             env=_environment(plan.threads),
-            start_new_session=True,  # all it starts can be found and ended together
+            start_new_session=True,  # all its child processes can be found and stopped together
             bufsize=0,
         )
         assert self._process.stdin is not None
@@ -49,35 +49,35 @@ class SubjectProcess:
 
     @property
     def pid(self) -> int:
-        """Of the process, its session and its group."""
+        """Id of the process, its session and its group."""
         return self._process.pid
 
     def build(self) -> str | None:
-        """Make the subject, watching its RAM; the engine that it got, if it has one."""
+        """Build the subject while sampling its RAM; returns the engine that it uses, if any."""
         engine: str | None = self._ask({"build": self._recipe}, watch_ram=True)["engine"]
         self._is_built = True
         return engine
 
     def warm_up(self, iterations: int) -> Window:
-        """Run without taking the time seriously: this is when RAM is sampled, which costs time."""
+        """Run untimed while sampling RAM, which takes time."""
         return Window(**self._ask({"run": iterations}, watch_ram=True))
 
     def run(self, iterations: int) -> Window:
-        """Run while nobody, this process included, does anything else; then look at its RAM once."""
+        """Run while this process is idle; then sample RAM once."""
         window = Window(**self._ask({"run": iterations}, watch_ram=False))
         self.ram.sample()
         return window
 
     def close(self, gently: bool = True) -> None:
-        """End it and all that it started: asked to close first, then killed."""
-        if gently or self._is_built:  # one that is still starting has nothing to close, and may miss an interrupt
+        """Stop the process and its children: ask it to close first, then kill it."""
+        if gently or self._is_built:  # a process that is still starting has nothing to close, and may miss an interrupt
             with contextlib.suppress(OSError):
                 if gently:
                     self._send({"close": True})
                 else:
                     self._process.send_signal(signal.SIGINT)
             self._wait_for_end(GRACE_S)
-        # Before the leader is reaped, so that the group's number still is its own.
+        # Before the leader is reaped, so that the group id is still valid.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
@@ -106,7 +106,7 @@ class SubjectProcess:
         deadline = time.monotonic() + ANSWER_WITHIN_S
         while not self._is_readable(self.ram.pause_s if watch_ram else ANSWER_WITHIN_S):
             if time.monotonic() > deadline:
-                raise SubjectError(f"gave no answer within {ANSWER_WITHIN_S:.0f} s")
+                raise SubjectError(f"did not answer within {ANSWER_WITHIN_S:.0f} s")
             if watch_ram:
                 self.ram.sample()
 
@@ -120,17 +120,17 @@ class SubjectProcess:
         return bool(select.select([self._answers], [], [], patience_s)[0])
 
     def _last_words(self) -> str:
-        """What a process that ended by itself left behind."""
+        """The error of a process that ended unexpectedly."""
         try:
             code = self._process.wait(GRACE_S)
-        except subprocess.TimeoutExpired:  # its end of the pipe is closed, it is not
+        except subprocess.TimeoutExpired:  # its end of the pipe is closed, but it still runs
             return "its process stopped answering"
         self._stderr.seek(0)
         lines = [line.strip() for line in self._stderr.read().splitlines() if line.strip()]
-        return f"its process ended with code {code}" + (f": {lines[-1]}" if lines else "")
+        return f"its process exited with code {code}" + (f": {lines[-1]}" if lines else "")
 
 
 def _environment(threads: int | None) -> dict[str, str]:
-    """Ours, with the modules that can be imported here, and the threads that numeric libraries may use."""
+    """The environment variables of this process, with its import path and the thread limits of numeric libraries."""
     limits = {} if threads is None else dict.fromkeys(_THREAD_VARIABLES, str(threads))
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path), **limits}

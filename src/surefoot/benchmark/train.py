@@ -1,4 +1,4 @@
-"""`bench train`: a configured run from end to end, by phase, with the RAM of all its processes."""
+"""`bench train`: a complete configured run, by phase, with the RAM of all processes."""
 
 from surefoot.benchmark.cells import effort_to_json, megabytes, subject_to_json
 from surefoot.benchmark.recipe import Plan, training_recipe
@@ -10,7 +10,7 @@ from surefoot.core.config import Config
 
 
 def bench_train(config: Config, effort: Effort, say: Say) -> Report:
-    """Measure one run in a process of its own."""
+    """Measure one run in a separate process."""
     plan = Plan(f"{config.env.id}, {config.rollout.engine.kind}", training_recipe(config), config.train.threads or None)
     rounds = measure([plan], effort, say)
     subject = rounds.subjects[0]
@@ -26,7 +26,7 @@ def bench_train(config: Config, effort: Effort, say: Say) -> Report:
 
 
 def title(config: Config, engine: str | None) -> str:
-    """What runs, in a line."""
+    """The run in one line."""
     rollout, ppo = config.rollout, config.ppo
     return (
         f"{config.env.id}, {rollout.num_envs} envs x {rollout.num_steps} steps, engine {engine or rollout.engine.kind},"
@@ -48,13 +48,13 @@ def _table(named: str, subject: Measured) -> Table:
             [phase, subject.spread(milliseconds).with_range(",.1f"), f"{share:.0%}", spread(per_s).with_range()]
         )
     rows.append(["end to end", spread(total_ms).with_range(",.1f"), "100%", subject.spread("steps_per_s").with_range()])
-    return Table(named, ["phase", "ms an iteration", "share", "steps/s"], rows)
+    return Table(named, ["phase", "ms per iteration", "share", "steps/s"], rows)
 
 
 def _notes(subject: Measured) -> list[str]:
     steps = sum(window.steps for window in subject.windows)
     windows, iterations = len(subject.windows), sum(window.iterations for window in subject.windows)
     return [
-        f"Peak RAM of all processes together: {megabytes(subject.peak_ram)} MB.",
+        f"Total peak RAM of all processes: {megabytes(subject.peak_ram)} MB.",
         f"{steps:,} executed steps in {iterations} iterations, {windows} windows; medians, with the range of windows.",
     ]

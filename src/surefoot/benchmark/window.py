@@ -1,11 +1,11 @@
-"""One timed stretch of whole iterations."""
+"""One timed window of whole iterations."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Window:
-    """Steps are those that really happened; rows that only reset and dead agents are none."""
+    """Steps are executed steps, without auto-reset steps and dead agents."""
 
     iterations: int
     steps: int
@@ -19,25 +19,25 @@ class Window:
 
     @property
     def steps_per_s(self) -> float:
-        """End to end."""
+        """Steps per second of the whole iteration."""
         return self.steps / self.total_s
 
     @property
     def rollout_steps_per_s(self) -> float:
-        """While collecting."""
+        """Steps per second of the rollout."""
         return self.steps / self.rollout_s
 
     @property
     def rollout_ms(self) -> float:
-        """Of one iteration."""
+        """Milliseconds per rollout."""
         return 1000 * self.rollout_s / self.iterations
 
     @property
     def learn_ms(self) -> float:
-        """Of one iteration."""
+        """Milliseconds of learning per iteration."""
         return 1000 * self.learn_s / self.iterations
 
     @property
     def step_us(self) -> float:
-        """What a step of one env costs while collecting, in microseconds of wall-clock time."""
+        """Cost of an env step while collecting, in microseconds of wall-clock time."""
         return 1e6 * self.rollout_s / self.steps

@@ -24,14 +24,16 @@ def mujoco_versions() -> tuple[int, int]:
     """
 
 class Policy:
-    """A policy as the core runs it."""
+    """A policy that the core runs."""
 
     def __init__(self, plan: dict, instructions: str = "") -> None:
-        """From a plan; `instructions` names others than the best kernels."""
+        """
+        Build from a plan; `instructions` selects other kernels than the best ones.
+        """
 
     def sync(self, tensors: dict) -> None:
         """
-        Take new weights by name; all that does not fit is named, and nothing changes.
+        Load new weights by name; if some do not fit, the error lists them and nothing changes.
         """
 
     def act(
@@ -47,22 +49,22 @@ class Policy:
         stream: int = 0,
     ) -> tuple:
         """
-        Raw actions, log-probs and values of rows; `state` is what they remember, one array a part, and is changed.
+        Raw actions, log-probs and values of rows; `state` is the recurrent state, one array per part, updated in place.
         """
 
     def value(
         self, obs: Sequence[object], *, state: Sequence[object] = (), episode_start: object | None = None
     ) -> object:
-        """V of rows, raw units; `state` stays as it is."""
+        """Values of rows in raw units; `state` is unchanged."""
 
     def to_env(
         self,
         action: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)],
     ) -> object:
-        """Raw Box actions to what the env takes."""
+        """Convert raw Box actions to env actions."""
 
     def noise(self, rows: int, *, seed: int, step: int, first_row: int = 0, stream: int = 0) -> object:
-        """What `act` samples these rows from."""
+        """The uniforms from which `act` samples these rows."""
 
     @property
     def is_discrete(self) -> bool: ...
@@ -76,27 +78,31 @@ class Policy:
     def mask_size(self) -> int: ...
     @property
     def state_sizes(self) -> list[int]:
-        """Numbers a row of each part of the state; none without memory."""
+        """
+        Numbers per row of each part of the recurrent state; empty without memory.
+        """
 
     @property
     def instructions(self) -> str: ...
 
 def part_kinds() -> dict:
-    """The kinds of distributions, memories and critics that the core knows."""
+    """
+    The kinds of distributions, memories and critics that the core supports.
+    """
 
 def instruction_sets() -> list:
-    """What this machine can run, the best last."""
+    """Instruction sets that this machine supports, the best last."""
 
 def uniforms(seed: int, step: int, first_row: int, rows: int, count: int, stream: int = 0) -> object:
-    """Uniforms [rows, count] as surefoot.core.philox gives them."""
+    """Uniforms [rows, count], equal to those of surefoot.core.philox."""
 
 class Threads:
     """
-    Threads that a learner's passes share; asleep a moment after the last one.
+    A thread pool for learning; its threads sleep shortly after the last pass.
     """
 
     def __init__(self, count: int) -> None:
-        """So many in all, whoever calls a pass among them."""
+        """Total number of threads, including the calling one."""
 
     @property
     def count(self) -> int: ...
@@ -110,7 +116,7 @@ def perceptron_forward(
     threads: Threads,
 ) -> None:
     """
-    What every layer of a multilayer perceptron gives, after its nonlinearity.
+    Outputs of every layer of a multilayer perceptron, after its activation.
     """
 
 def perceptron_backward(
@@ -125,25 +131,27 @@ def perceptron_backward(
     threads: Threads,
 ) -> None:
     """
-    Gradients of weights, biases and, unless None, inputs from those of the last layer's outputs.
+    Gradients of weights, biases and, unless None, inputs, given the gradient of the last layer's outputs.
     """
 
 def lstm_forward(arrays: dict, threads: Threads) -> None:
     """
-    States of an LSTM layer over packed sequences, and what backward needs.
+    States of an LSTM layer over packed sequences, and the intermediate results for backward.
     """
 
 def lstm_backward(arrays: dict, threads: Threads) -> None:
     """
-    Gradients of `lstm_forward`'s gates and first states; the weights' are a product of what it gives.
+    Gradients of `lstm_forward`'s gates and initial states, from which the weights' gradients follow.
     """
 
 def gru_forward(arrays: dict, threads: Threads) -> None:
-    """States of a GRU layer over packed sequences, and what backward needs."""
+    """
+    States of a GRU layer over packed sequences, and the intermediate results for backward.
+    """
 
 def gru_backward(arrays: dict, threads: Threads) -> None:
     """
-    Gradients of `gru_forward`'s gates and first states; the weights' are a product of what it gives.
+    Gradients of `gru_forward`'s gates and initial states, from which the weights' gradients follow.
     """
 
 class NonFinite:
