@@ -1,6 +1,6 @@
 """Two checkouts of Surefoot side by side, in turns: `python -m benchmarks.against OTHER_CHECKOUT`.
 
-Each checkout runs with the Python of its own `.venv`, in a process that stays alive and iterates when it is told to. The
+Each checkout runs with the Python of its own `.venv`, in a process that stays alive and iterates when told to. The
 ratio of a round is of windows that were measured one after the other.
 """
 

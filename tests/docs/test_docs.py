@@ -14,8 +14,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WALKED = (
     "training/trainer.py",
     "rollout/stepwise.py",
-    "learning/advantage.py",
-    "learning/losses.py",
+    "learning/estimators/gae.py",
+    "learning/terms/surrogate.py",
     "learning/learner.py",
 )
 

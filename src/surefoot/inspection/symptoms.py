@@ -63,7 +63,7 @@ def return_collapsed(run: RunRecord, config: Config) -> Finding | None:
         Evidence(names.EPISODE_REWARD, last, series[-1][0]),
     )
     tips = [*gentler_updates(config)]
-    if "lr" not in config.schedules:
+    if "lr" not in config.schedules or config.schedules["lr"].kind == "constant":
         tips.append("set schedules.lr to linear to decay the learning rate")
     tips.append("if train.eval_every is set, best.safetensors still contains the best policy")
     return Finding(

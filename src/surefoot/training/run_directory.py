@@ -33,7 +33,7 @@ class RunDirectory:
     @staticmethod
     def unused(parent: Path, name: str) -> "RunDirectory":
         """The first of name, name-2, name-3, ... that does not exist yet."""
-        stem = re.sub(r"[^\w.+-]+", "_", name)
+        stem = re.sub(r"[^\w.+-]+", "_", name).lstrip("._").removesuffix(".so") or "run"
         candidate, number = parent / stem, 1
         while candidate.exists():
             number += 1
