@@ -65,7 +65,7 @@ def test_from_an_env():
     assert agent.config.rollout.num_envs == 1
     assert steps_of(agent.learn(32)) == 32
     assert agent.evaluate(2, env="CartPole-v1").mean_reward > 0
-    with pytest.raises(EnvError, match=r"pass one: evaluate\(env=...\)"):
+    with pytest.raises(EnvError, match=r"pass an env: evaluate\(env=...\)"):
         agent.evaluate(2)
 
 

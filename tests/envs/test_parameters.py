@@ -59,12 +59,12 @@ def test_envs_get_arrays_that_are_theirs():
 
 WRONG: dict[str, tuple[Any, str]] = {
     "unknown": ({"wind": 1, "rain": 2}, "unknown parameter 'rain'; these envs have wind, slope"),
-    "rows": ({"slope": [1, 2], "wind": [1, 2]}, r"'wind' takes one number, or one per row \(3\); got \(2,\)"),
+    "rows": ({"slope": [1, 2], "wind": [1, 2]}, r"'wind' takes one number, or one per row \(3\); got shape \(2,\)"),
     "shape": (
         {"wind": 1, "slope": [1, 2, 3]},
         r"'slope' takes one array of shape \(2,\) for all rows, got shape \(3,\)",
     ),
-    "number": ({"wind": 1, "slope": 1}, r"'slope' has the shape \(2,\)"),
+    "number": ({"wind": 1, "slope": 1}, r"'slope' takes one array of shape \(2,\)"),
     "nan": ({"slope": [1, 2], "wind": [1, np.nan, 2]}, "the value of the parameter 'wind' must not be NaN"),
     "text": ({"slope": [1, 2], "wind": "strong"}, "the parameter 'wind' must be a number or an array of numbers"),
     "no dict": ([1, 2], "takes a dict from names to values"),

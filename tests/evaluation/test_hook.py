@@ -122,7 +122,7 @@ def test_an_evaluation_without_a_value_replaces_nothing(tmp_path, caplog):
     assert "eval/distance" not in run.advance(100)
     assert run.hook.best is None
     assert not (tmp_path / "best.safetensors").exists()
-    assert "no evaluated episode has a value of 'distance'" in caplog.text
+    assert "no evaluated episode has a value for 'distance'" in caplog.text
 
 
 @pytest.mark.parametrize("fine", ["mean_reward", "distance", "-distance"])
@@ -132,5 +132,5 @@ def test_known_scores(fine):
 
 @pytest.mark.parametrize("wrong", ["distanse", "-", "", "--won"])
 def test_an_unknown_score_is_refused_with_the_known_ones(wrong):
-    with pytest.raises(ConfigError, match=r"train\.best_metric.*known are mean_reward, distance, won \(with '-'"):
+    with pytest.raises(ConfigError, match=r"train\.best_metric.*known: mean_reward, distance, won; prefix it with '-'"):
         check_best_metric(wrong, ["distance", "won"])

@@ -16,7 +16,7 @@ def test_a_missing_extra_is_named_with_its_remedy(monkeypatch):
     monkeypatch.setattr(graph, "find_spec", lambda name: None if name in missing else importlib.util.find_spec(name))
     with pytest.raises(ExportError) as raised:
         graph.require_packages()
-    assert str(raised.value) == f"exporting needs onnxscript, onnxruntime; {install_hint('onnx')}"
+    assert str(raised.value) == f"export requires onnxscript, onnxruntime; {install_hint('onnx')}"
 
 
 def test_only_what_acting_needs_is_kept():

@@ -175,7 +175,7 @@ def test_the_file_says_what_it_is(tmp_path):
 
 def test_no_file_is_written_over_what_is_something_else(tmp_path):
     made = agent("CartPole-v1")
-    with pytest.raises(ExportError, match=r"ends in \.onnx"):
+    with pytest.raises(ExportError, match=r"ends with \.onnx"):
         made.export_onnx(tmp_path / "best.safetensors")
     (tmp_path / "policy_run.py").write_text("print('mine')\n")
     with pytest.raises(ExportError, match=r"policy_run\.py exists and was not written by an export"):
@@ -185,6 +185,6 @@ def test_no_file_is_written_over_what_is_something_else(tmp_path):
 
 def test_an_env_that_exists_has_to_be_given_again(tmp_path):
     made = PPO(Noise(VECTOR, spaces.Discrete(2)), num_steps=16, batch_size=16)
-    with pytest.raises(EnvError, match=r"pass one: export_onnx\(env=...\)"):
+    with pytest.raises(EnvError, match=r"pass an env: export_onnx\(env=...\)"):
         made.export_onnx(tmp_path / "policy.onnx")
     assert made.export_onnx(tmp_path / "policy.onnx", env=Noise(VECTOR, spaces.Discrete(2))).model.exists()

@@ -193,7 +193,7 @@ def test_a_run_that_stopped_early_is_a_note(tmp_path):
     with RunDirectory(tmp_path):
         diagnosis = examined(tmp_path, settings, APPROX_KL=[0.0] * 3)
         assert diagnosis.process is not None
-        assert diagnosis.notes[0] == f"process {diagnosis.process} is still running it"
+        assert diagnosis.notes[0] == f"the run is still in progress (process {diagnosis.process})"
     assert diagnose(tmp_path).process is None
 
 

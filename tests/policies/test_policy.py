@@ -42,7 +42,7 @@ def test_only_the_critic_sees_critic_obs() -> None:
 @pytest.mark.parametrize(
     ("obs", "settings", "names"),
     [
-        (VECTOR, {"critic_obs": ("a",)}, "not a dict"),
+        (VECTOR, {"critic_obs": ("a",)}, "requires a dict observation"),
         ({"a": VECTOR, "b": VECTOR}, {"critic_obs": ("aa",)}, "did you mean 'a'"),
         ({"a": VECTOR, "b": VECTOR}, {"critic_obs": ("a",), "share_trunk": True}, "share_trunk"),
         ({"a": VECTOR}, {"critic_obs": ("a",)}, "leaves no observation for the actor"),

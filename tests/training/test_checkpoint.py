@@ -206,10 +206,10 @@ def test_what_does_not_fit_is_listed_in_full():
     with pytest.raises(CheckpointMismatchError) as caught:
         check_shapes(module, state, "policy")
     message = str(caught.value)
-    assert "no 1.weight" in message
-    assert "unknown extra" in message
-    assert "0.weight is (3, 5), not (3, 2)" in message
-    assert "1.bias is (2,), not (1,)" in message
+    assert "1.weight is missing" in message
+    assert "extra is unknown" in message
+    assert "0.weight has shape (3, 5), not (3, 2)" in message
+    assert "1.bias has shape (2,), not (1,)" in message
     assert "0.bias" not in message
 
 
