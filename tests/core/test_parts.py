@@ -168,13 +168,13 @@ def test_a_kind_from_outside_has_its_own_settings(outside):
 def test_what_is_not_such_a_part_is_refused(outside, attribute):
     kind = f"{outside(MEMORY)}:{attribute}"
     (problem,) = problems_of({"policy.memory": kind})
-    assert problem == f"policy.memory: '{kind}' is not a memory: derive it from surefoot.Memory"
+    assert problem == f"policy.memory: '{kind}' is not a memory; derive it from surefoot.Memory"
 
 
 def test_a_part_of_another_sort_is_refused(outside):
     kind = f"{outside(MEMORY)}:Tape"
     (problem,) = problems_of({"policy.encoder": kind})
-    assert problem == f"policy.encoder: '{kind}' is not a encoder: derive it from surefoot.Encoder"
+    assert problem == f"policy.encoder: '{kind}' is not a encoder; derive it from surefoot.Encoder"
 
 
 def test_a_missing_attribute_is_named_with_the_nearest(outside):
