@@ -122,18 +122,27 @@ class Seam:
 
 
 _NOT_IN_CORE = "rollouts: step by step, native (the native core does not know the {})"
-_NO_NATIVE = "rollouts: step by step, local (there is no native 'corridor:Corridor-v0')"
+_NO_NATIVE = "rollouts: step by step, local ('corridor:Corridor-v0' has no native implementation)"
 SEAMS = [
     Seam("fourier_encoder", _encoder, _NOT_IN_CORE.format("encoder FourierEncoder")),
     Seam("epsilon_categorical", _distribution, _NOT_IN_CORE.format("distribution EpsilonCategoricalHead")),
-    Seam("ensemble_critic", _critic, _NOT_IN_CORE.format("critic EnsembleCritic")),
+    Seam(
+        "ensemble_critic",
+        _critic,
+        "rollouts: step by step, native (the native core does not store predictions of the critic EnsembleCritic)",
+    ),
     Seam("smoothness_term", _term),
     Seam("centered_reward", _estimator),
     Seam("adaptive_clip", _gradient_transform),
     Seam("entropy_target", _schedule),
     Seam("early_stop", _early_stop, arguments=("--steps", 320)),
-    Seam("curriculum", _curriculum, _NO_NATIVE, others=("corridor",)),
-    Seam("frozen_rows", _frozen_rows, "rollouts: step by step, because other policies act in some rows"),
+    Seam("curriculum", _curriculum, _NO_NATIVE, others=("corridor",), arguments=("--rollout.workers", 2)),
+    Seam(
+        "frozen_rows",
+        _frozen_rows,
+        "rollouts: step by step, because other policies act in some rows",
+        arguments=("--rollout.workers", 2),
+    ),
     Seam("corridor", _env, _NO_NATIVE),
     Seam("csv_sink", _sink),
 ]

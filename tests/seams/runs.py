@@ -15,7 +15,7 @@ ITERATION = 32
 TINY = (
     *("--rollout.num_envs", 4, "--rollout.num_steps", 8, "--ppo.batch_size", 16, "--ppo.epochs", 2),
     *("--policy.hidden", 4, "--train.eval_episodes", 0, "--train.checkpoint_every", ITERATION),
-    *("--train.keep_checkpoints", 20, "--steps", 5 * ITERATION, "--rollout.workers", 2, *QUIET),
+    *("--train.keep_checkpoints", 20, "--steps", 5 * ITERATION, "--rollout.workers", 1, *QUIET),
 )
 
 
