@@ -125,7 +125,7 @@ struct DuelPolicy {
   static PolicyPlan plan() {
     PolicyPlan plan = SmallPolicy::plan({});
     plan.obs[0].size = 3;
-    plan.head.sizes = {3};
+    plan.head = categorical("head", 3);
     return plan;
   }
 };
