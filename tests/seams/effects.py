@@ -121,7 +121,7 @@ class Seam:
         return self.module
 
 
-_NOT_IN_CORE = "rollouts: step by step, native (the native core does not know the {})"
+_NOT_IN_CORE = "rollouts: step by step, native (the {} has no native implementation)"
 _NO_NATIVE = "rollouts: step by step, local ('corridor:Corridor-v0' has no native implementation)"
 SEAMS = [
     Seam("fourier_encoder", _encoder, _NOT_IN_CORE.format("encoder FourierEncoder")),

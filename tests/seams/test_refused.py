@@ -83,7 +83,7 @@ def test_a_class_of_another_kind(place: Place, refused) -> None:
 def test_a_missing_module(place: Place, refused) -> None:
     message = refused(f"--{place.where}", "no_such_module:Part")
     assert place.where in message
-    assert "no module 'no_such_module'; run in the folder that holds no_such_module.py" in message
+    assert "no module named 'no_such_module'; run in the directory of no_such_module.py" in message
 
 
 @each_place
@@ -101,7 +101,7 @@ def test_the_same_from_yaml(refused) -> None:
 def test_an_environment_that_is_not_there(refused, capsys) -> None:
     assert main(["train", "no_such_module:Env-v0", "--run-dir", "run"]) == 2
     message = capsys.readouterr().err
-    assert message.startswith("error: environment 'no_such_module:Env-v0' could not be made")
+    assert message.startswith("error: environment 'no_such_module:Env-v0' could not be created: No module named")
     assert message.count("\n") == 1
 
 
