@@ -64,7 +64,7 @@ def test_steps_count_as_executed_and_an_engine_that_cannot_says_why() -> None:
     local, processes, native = record["subjects"]
     assert all(0 < window["steps"] < 4 * 32 for window in local["windows"])
     for other in (processes, native):
-        assert "it must be 'auto' or 'local'" in other["error"]
+        assert "must be 'auto' or 'local'" in other["error"]
         assert other["ratio_to_local"] is other["ratio_to_limit"] is None
     assert record["order"] == ["local", "local"]
 
