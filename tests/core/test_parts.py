@@ -87,7 +87,7 @@ def test_settings_without_a_kind_are_those_of_the_default():
 @pytest.mark.parametrize("bad", [3, ["gru"], True])
 def test_what_is_neither_a_kind_nor_a_mapping_is_reported(bad):
     (problem,) = problems_of({"policy": {"memory": bad}})
-    assert problem.startswith("policy.memory: must be a kind, or a mapping with the key 'kind'")
+    assert problem.startswith("policy.memory: must be a kind or a mapping with the key 'kind'")
     (problem,) = problems_of({"ppo": {"terms": bad}})
     assert problem.startswith("ppo.terms: must be a mapping from names to parts")
 
@@ -285,7 +285,7 @@ def test_an_ambiguous_short_name_lists_the_full_ones(monkeypatch):
 
     keys = layers.known_keys()
     monkeypatch.setattr(layers, "known_keys", lambda: keys | {"train.gamma": "another one"})
-    with pytest.raises(ConfigError, match=r"gamma: ambiguous; write one of ppo\.gamma, train\.gamma"):
+    with pytest.raises(ConfigError, match=r"gamma: ambiguous; use one of ppo\.gamma, train\.gamma"):
         by_name({"gamma": 0.5})
     assert by_name({"ppo.gamma": 0.5}) == {"ppo": {"gamma": 0.5}}
 

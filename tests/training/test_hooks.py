@@ -231,7 +231,9 @@ def test_a_hook_that_raises_is_named_and_the_run_is_saved_first(method, tmp_path
     with pytest.raises(HookError) as caught:
         agent.learn(40 if method == "end" else 1000, run_dir=tmp_path, hooks=[failing(method, at, KeyError("x"))])
     step = agent._started().progress.step
-    assert str(caught.value).startswith(f"hook 'Failing' raised in {method}: KeyError: 'x'; saved at step {step}")
+    assert str(caught.value).startswith(
+        f"hook 'Failing' raised an exception in {method}: KeyError: 'x'; saved at step {step}"
+    )
     assert isinstance(caught.value.__cause__.__cause__, KeyError)
     assert saved_steps(tmp_path) == [step]
     assert step == at
@@ -239,7 +241,7 @@ def test_a_hook_that_raises_is_named_and_the_run_is_saved_first(method, tmp_path
 
 
 def test_without_a_run_directory_the_error_is_the_same():
-    with pytest.raises(HookError, match=r"^hook 'Failing' raised in after_rollout: ValueError: no$"):
+    with pytest.raises(HookError, match=r"^hook 'Failing' raised an exception in after_rollout: ValueError: no$"):
         small().learn(1000, hooks=[failing("after_rollout", 20, ValueError("no"))])
 
 
@@ -339,8 +341,11 @@ def test_a_hook_that_fails_in_a_process_is_one_line_and_a_saved_run(folder):
     failed = surefoot(folder, "train", "--config", "mine.yaml", "--run-dir", "run", *flag)
     assert failed.returncode == 2, (failed.returncode, failed.stderr)
     assert "Traceback" not in failed.stderr
-    assert "error: hook 'broken' raised in after_rollout: ZeroDivisionError: of its own making" in failed.stderr
-    assert "saved at step 32; 'surefoot resume run' continues from there" in failed.stderr
+    assert (
+        "error: hook 'broken' raised an exception in after_rollout: ZeroDivisionError: of its own making"
+        in failed.stderr
+    )
+    assert "saved at step 32; 'surefoot resume run' continues the run" in failed.stderr
     assert saved_steps(folder / "run") == [32]
     resumed = surefoot(folder, "resume", "run", "--hooks.broken", "null")
     assert resumed.returncode == 0, resumed.stderr

@@ -85,7 +85,7 @@ def test_parameters_change_what_happens_and_are_saved():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"nonsense": 1.0}, "there is no parameter 'nonsense'; these envs have damage, handicap"),
+        ({"nonsense": 1.0}, "unknown parameter 'nonsense'; these envs have damage, handicap"),
         ({"damage": [1.0, 2.0]}, "takes one number, or one per row"),
         ({"handicap": [1.0, 1.0], "damage": -1.0}, "damage must be at least 0"),
         ({"damage": np.arange(10.0)}, "differs between agents"),
@@ -121,7 +121,7 @@ def test_what_gymnasium_s_interface_cannot_say_is_refused():
     with pytest.raises(NativeError, match=r"'pettingzoo:surefoot.envs.tasks.duel' has no native implementation"):
         native.make(DUEL)
     assert "max_cycles" in opened("native", kwargs={"max_cycles": 9}).why_not_native
-    with pytest.raises(EnvError, match="refuses the arguments"):
+    with pytest.raises(EnvError, match="does not accept the arguments"):
         opened("native", kwargs={"nonsense": 1})
 
 
