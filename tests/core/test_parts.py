@@ -168,13 +168,13 @@ def test_a_kind_from_outside_has_its_own_settings(outside):
 def test_what_is_not_such_a_part_is_refused(outside, attribute):
     kind = f"{outside(MEMORY)}:{attribute}"
     (problem,) = problems_of({"policy.memory": kind})
-    assert problem == f"policy.memory: '{kind}' is not a memory; derive it from surefoot.Memory"
+    assert problem == f"policy.memory: '{kind}' must be a subclass of surefoot.Memory"
 
 
 def test_a_part_of_another_sort_is_refused(outside):
     kind = f"{outside(MEMORY)}:Tape"
     (problem,) = problems_of({"policy.encoder": kind})
-    assert problem == f"policy.encoder: '{kind}' is not a encoder; derive it from surefoot.Encoder"
+    assert problem == f"policy.encoder: '{kind}' must be a subclass of surefoot.Encoder"
 
 
 def test_a_missing_attribute_is_named_with_the_nearest(outside):
@@ -195,7 +195,7 @@ def test_a_module_that_raises_on_import_is_named_with_its_error(outside):
 def test_a_missing_module_is_named():
     (problem,) = problems_of({"policy.memory": "nowhere_to_be_found:Tape"})
     assert problem.startswith("policy.memory: ")
-    assert "no module 'nowhere_to_be_found'" in problem
+    assert "no module named 'nowhere_to_be_found'" in problem
     assert "PYTHONPATH" in problem
 
 
@@ -269,7 +269,7 @@ def test_the_kind_of_a_named_part_is_its_name_unless_it_says_another():
 
 def test_a_schedule_of_an_unknown_knob_is_refused():
     (problem,) = problems_of({"schedules": {"clop": "linear"}})
-    assert problem.startswith("schedules.clop: no such knob; did you mean 'clip'? (known: lr, clip, ")
+    assert problem.startswith("schedules.clop: unknown knob; did you mean 'clip'? (known: lr, clip, ")
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def test_a_schedule_of_a_term_that_is_not_there_is_refused():
 
 
 def test_what_is_not_a_term_is_refused():
-    with pytest.raises(ConfigError, match=r"ppo\.terms\.penalty: .*is not a term; derive it from surefoot\.Term"):
+    with pytest.raises(ConfigError, match=r"ppo\.terms\.penalty: .*must be a subclass of surefoot\.Term"):
         build_config({"ppo.terms": {"penalty": f"{HERE}:NotATerm"}})
 
 

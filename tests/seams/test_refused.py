@@ -75,8 +75,8 @@ def test_an_unknown_setting(place: Place, refused) -> None:
 def test_a_class_of_another_kind(place: Place, refused) -> None:
     message = refused(f"--{place.where}", "fractions:Fraction")
     assert place.where in message
-    assert "'fractions:Fraction' is not a" in message
-    assert f"derive it from surefoot.{place.base}" in message
+    assert "'fractions:Fraction' must be a subclass of surefoot." in message
+    assert f"must be a subclass of surefoot.{place.base}" in message
 
 
 @each_place

@@ -91,7 +91,7 @@ class Registry(Generic[T]):
         base = getattr(importlib.import_module(self._package), self._base) if self._base else object
         if not (isinstance(found, type) and issubclass(found, base)):
             home = "surefoot" if self._base in importlib.import_module("surefoot").__all__ else self._package
-            raise ConfigError([f"{self._where}'{name}' is not a {self.kind}; derive it from {home}.{self._base}"])
+            raise ConfigError([f"{self._where}'{name}' must be a subclass of {home}.{self._base}"])
         return found  # type: ignore[return-value]
 
 
