@@ -53,11 +53,11 @@ def test_a_resumed_run_is_the_whole_run_bit_for_bit(tmp_path, env, engine):
     surefoot("resume", resumed, "--steps", 2 * half).succeeded()
     assert_same_run(resumed, whole)
     end = newest(whole)
-    assert set(end) >= {"policy", "optimizer", "reward_scaler", "schedules", "collector", "update", "progress"}
+    assert set(end) >= {"policy", "gradient", "objective", "scorer", "schedules", "collector", "progress", "hooks"}
     if env == "Pendulum-v1":
         assert end["policy"]["preprocess.normalizers.obs.count"] == 2 * half
         assert end["policy"]["critic.returns.count"] == 2 * half
-        assert end["reward_scaler"]["count"] == 2 * half
+        assert end["scorer"]["reward_scaler"]["count"] == 2 * half
 
 
 @pytest.mark.parametrize("schedule", ["linear", "cosine"])
@@ -127,15 +127,15 @@ def test_envs_that_cannot_save_their_state_go_on_with_new_episodes(tmp_path):
     train("tests.cli.odd_envs:Forgetful-v0", run, *TINY, "--steps", 96)
     before = newest(run)
     assert before["collector"]["envs"] is None
-    assert "these envs cannot save their state" in (run / "log.txt").read_text()
+    assert "these environments cannot save their state" in (run / "log.txt").read_text()
     resumed = surefoot("resume", run, "--steps", 192).succeeded()
     assert f"resuming {run} from step_000000000096.safetensors" in resumed.out
     log = (run / "log.txt").read_text()
-    assert "WARNING resumed at step 96 with new episodes: these envs cannot restore their state" in log
+    assert "WARNING resumed at step 96 with new episodes: these environments cannot restore their state" in log
     assert "but not bit for bit" in log
     after = newest(run)
     assert [record["step"] for record in records(run)] == [32, 64, 96, 128, 160, 192]
-    assert after["optimizer"]["step"] == 2 * before["optimizer"]["step"]
+    assert after["gradient"]["adam"]["step"] == 2 * before["gradient"]["adam"]["step"]
     # The episodes of before count in the statistics, the one that was cut off does not.
     kept = before["collector"]["episodes"]["recent"]
     assert after["collector"]["episodes"]["recent"][: len(kept)] == kept
