@@ -116,7 +116,7 @@ def test_a_schedule_of_a_weight_in_yaml_and_on_the_command_line():
 def test_a_schedule_of_a_term_that_is_not_there_is_refused():
     with pytest.raises(ConfigError, match=r"schedules\.penalty\.weight: unknown knob"):
         build_config({"schedules": {"penalty.weight": "linear"}})
-    with pytest.raises(ConfigError, match=r"schedules\.penalty\.wieght: no such knob; did you mean 'penalty.weight'"):
+    with pytest.raises(ConfigError, match=r"schedules\.penalty\.wieght: unknown knob; did you mean 'penalty.weight'"):
         build_config(PENALTY, {"schedules.penalty.wieght": "linear"})
 
 
