@@ -157,7 +157,7 @@ def test_the_text_reads_well(runs, capsys):
     shown = capsys.readouterr().out
     assert re.search(r"^\d findings: KL high", shown, re.MULTILINE), "the worst first"
     assert "1. KL high  (high)" in shown
-    for part in ("means", "seen", "try", "notes", "checked", "optimizer.lr from 0.1 to about 0.03"):
+    for part in ("meaning", "evidence", "try", "notes", "checked", "optimizer.lr from 0.1 to about 0.03"):
         assert part in shown
     assert all(len(line) <= 110 for line in shown.splitlines()[1:])
     assert "\x1b" not in shown, "no colors in a pipe"

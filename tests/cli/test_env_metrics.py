@@ -60,7 +60,7 @@ def test_an_unknown_metric_is_refused_before_anything_is_trained(tmp_path):
     finished = surefoot("train", ENV, "--run-dir", tmp_path / "run", *TINY, "--train.best_metric", "travl")
     assert finished.code == 2
     assert "train.best_metric" in finished.err
-    assert "known are mean_reward, travel, angle, is_success, age" in finished.err
+    assert "known: mean_reward, travel, angle, is_success, age" in finished.err
     assert not (tmp_path / "run").exists()
 
 

@@ -172,7 +172,7 @@ def test_an_unknown_target_suggests_the_nearest(tmp_path, typed, meant):
 
 def test_an_env_that_cannot_be_made_is_refused(tmp_path):
     message = surefoot("train", "no_such_module:Env-v0", "--run-dir", tmp_path / "run", *TINY).refused()
-    assert "environment 'no_such_module:Env-v0' could not be made" in message
+    assert "environment 'no_such_module:Env-v0' could not be created" in message
     message = surefoot(
         "train", "--env.id", "CartPole-v1", "--env.kwargs", "{gravity: 3}", *TINY, "--run-dir", tmp_path / "x"
     )
