@@ -272,5 +272,5 @@ def test_arguments_reach_the_task():
 
 def test_without_envpool_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "envpool", None)
-    with pytest.raises(EnvError, match=r"'envpool:CartPole-v1' needs EnvPool; run `pip install .*'\.\[envpool\]'"):
+    with pytest.raises(EnvError, match=r"'envpool:CartPole-v1' requires EnvPool; run `pip install .*'\.\[envpool\]'"):
         pool()

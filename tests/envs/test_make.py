@@ -160,7 +160,7 @@ def test_what_mujoco_warns_of_goes_to_the_log_once(capfd, caplog, monkeypatch, t
     gymnasium_factory._log_once.cache_clear()
     with caplog.at_level(logging.DEBUG, "surefoot"):
         make_vec_env("HalfCheetah-v5", EnvConfig(), 3, 0, RolloutConfig(engine="local")).close()
-    warned = [record for record in caplog.records if "MuJoCo warns" in record.message]
+    warned = [record for record in caplog.records if "MuJoCo warning" in record.message]
     assert len(warned) == 1
     assert warned[0].levelno == logging.DEBUG
     assert "deprecated" in warned[0].message

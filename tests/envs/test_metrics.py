@@ -107,7 +107,7 @@ def test_envs_that_declare_differently_are_refused():
     class Other(MeasuredEnv):
         metrics = {"score": "last"}
 
-    with pytest.raises(EnvError, match=r"env 3 declares the metrics \[\('score', 'last'\)\], the first env"):
+    with pytest.raises(EnvError, match=r"env 3 declares the metrics \[\('score', 'last'\)\], but the first env"):
         GymnasiumEnvs([partial(MeasuredEnv, index=0), partial(Other, index=1)], seed=3, first_env=2)
 
 

@@ -95,6 +95,6 @@ def test_what_the_simulation_cannot_stand_is_the_usual_error():
     agent = surefoot.PPO(
         "Hopper-v5", **{"env.kwargs": kwargs}, rollout={"num_envs": 2, "num_steps": 16, "engine": "native"}
     )
-    with pytest.raises(NonFiniteError, match=r"gave -inf in reward at step"):
+    with pytest.raises(NonFiniteError, match=r"returned -inf in its reward at step"):
         agent.learn(32)
     agent.close()

@@ -133,7 +133,7 @@ def test_saved_values_that_do_not_fit_cost_a_warning(caplog):
     vec, envs = made()
     vec.restore_parameters({"wind": [4.0, 4.0], "slope": [1.0], "rain": 3.0})
     assert [env.given for env in envs] == [[{"wind": 4.0}]] * 3, "the same for all rows fits any number of them"
-    assert "a saved parameter was not restored: the parameter 'slope' has the shape (2,)" in caplog.text
+    assert "a saved parameter was not restored: the parameter 'slope' takes one array of shape (2,)" in caplog.text
     assert "unknown parameter 'rain'" in caplog.text
 
 

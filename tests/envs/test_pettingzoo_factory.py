@@ -57,7 +57,7 @@ def test_without_pettingzoo_the_extra_is_named(monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] in ("pettingzoo", "mpe2")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pettingzoo", None)
-    with pytest.raises(EnvError, match=r"needs PettingZoo; run `pip install .*'\.\[pettingzoo\]'"):
+    with pytest.raises(EnvError, match=r"requires PettingZoo; run `pip install .*'\.\[pettingzoo\]'"):
         pettingzoo_factory("mpe2.simple_spread_v3", EnvConfig())
 
 

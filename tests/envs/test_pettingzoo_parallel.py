@@ -347,7 +347,7 @@ def spoiled(script: list[Script] | None = None, **methods: Any) -> PettingZooEnv
         ({"step": lambda self, actions: ([], {}, {}, {}, {})}, "step must return .* dicts by agent"),
         ({"_who": lambda self, letters: ["zoe"]}, "lists agent 'zoe', which is not in its possible_agents"),
         ({"_who": lambda self, letters: []}, "has no agents after reset; list the active agents in env.agents"),
-        ({"_observe": lambda self, agent: np.zeros(5)}, r"env 0, agent 'ann' \(seed \d+\) gave .* shape \(5,\)"),
+        ({"_observe": lambda self, agent: np.zeros(5)}, r"env 0, agent 'ann' \(seed \d+\) returned .* shape \(5,\)"),
         (
             {"step": lambda self, actions: ({}, {"bob": "much"}, {}, {}, {})},
             "agent 'bob' .*: the reward must be one number",
@@ -373,7 +373,7 @@ def test_a_truncation_without_a_last_observation_is_refused_with_the_remedy():
 def test_not_finite_numbers_of_living_agents_are_refused():
     env = spoiled(_observe=lambda self, agent: np.full(6, np.nan if agent == "bob" else 0.0))
     slot = opened(env)
-    with pytest.raises(NonFiniteError, match=r"env 0, agent 'bob' \(seed \d+\) gave nan in observation"):
+    with pytest.raises(NonFiniteError, match=r"env 0, agent 'bob' \(seed \d+\) returned nan in its observation"):
         check_step(env, slot, 0)
 
 

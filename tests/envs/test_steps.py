@@ -80,13 +80,15 @@ def test_the_first_bad_element_is_named(bad):
     env = counters(3)
     obs = np.zeros((3, 5), dtype=np.float32)
     obs[2, 4] = bad
-    with pytest.raises(NonFiniteError, match=rf"env 2 \(seed \d+\) gave {bad} in observation, dimension 4 at step 17"):
+    with pytest.raises(
+        NonFiniteError, match=rf"env 2 \(seed \d+\) returned {bad} in its observation, dimension 4 at step 17"
+    ):
         check_finite(env, obs, "observation", 17)
 
 
 def test_opposite_infinities_do_not_cancel():
     env = counters(3)
-    with pytest.raises(NonFiniteError, match=r"env 0 .* gave inf in reward at step 1"):
+    with pytest.raises(NonFiniteError, match=r"env 0 .* returned inf in its reward at step 1"):
         check_finite(env, np.array([np.inf, -np.inf, 0], dtype=np.float32), "reward", 1)
 
 
@@ -94,7 +96,9 @@ def test_a_matrix_s_dimension_has_two_numbers():
     env = counters(2)
     obs = {"pose": np.zeros((2, 3, 3)), "map": np.zeros((2, 4, 4))}
     obs["map"][1, 2, 3] = np.nan
-    with pytest.raises(NonFiniteError, match=r"env 1 .* gave nan in observation 'map', dimension \[2, 3\] at step 0"):
+    with pytest.raises(
+        NonFiniteError, match=r"env 1 .* returned nan in its observation 'map', dimension \[2, 3\] at step 0"
+    ):
         check_finite(env, obs, "observation", 0)
 
 

@@ -180,7 +180,7 @@ def test_what_may_not_change_is_refused_in_full(run):
     assert "6 invalid settings" in message
     for key in changes:
         assert f"\n  - {key}: cannot change on resume (the run has " in message
-    assert "policy.hidden: cannot change on resume (the run has (4,), asked for (8,)); start a new run" in message
+    assert "policy.hidden: cannot change on resume (the run has (4,), requested (8,)); start a new run" in message
     assert "ppo.clip" not in message
     after = (run / "config.yaml").read_text(), (run / "metrics.jsonl").read_text(), saved_steps(run)
     assert after == before

@@ -107,7 +107,9 @@ def test_what_an_env_raises_is_told_with_index_and_seed(where):
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_bad_observations_are_named_by_env_step_and_dimension(engine, value):
     env = engines(healthy_but(2, spoil=spoiled(0, with_element(3, value)), at=5))[engine]
-    with pytest.raises(NonFiniteError, match=rf"^{named(2)} gave {value} in observation, dimension 3 at step 5; \S.*"):
+    with pytest.raises(
+        NonFiniteError, match=rf"^{named(2)} returned {value} in its observation, dimension 3 at step 5; \S.*"
+    ):
         collect(env)
 
 
@@ -115,7 +117,7 @@ def test_bad_observations_are_named_by_env_step_and_dimension(engine, value):
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_bad_rewards(engine, value):
     env = engines(healthy_but(1, spoil=spoiled(1, lambda reward: value), at=2))[engine]
-    with pytest.raises(NonFiniteError, match=rf"^{named(1)} gave {value} in reward at step 2; \S.*"):
+    with pytest.raises(NonFiniteError, match=rf"^{named(1)} returned {value} in its reward at step 2; \S.*"):
         collect(env)
 
 
@@ -124,7 +126,9 @@ def test_bad_final_observations_of_truncated_episodes(engine):
     spoil = spoiled(0, with_element(4, np.nan))
     env = engines(healthy_but(1, spoil=spoil, at=3, lengths=[4], endings=["truncated"]))[engine]
     # With NEXT_STEP the final observation is shown as an observation too.
-    with pytest.raises(NonFiniteError, match=rf"^{named(1)} gave nan in (final )?observation, dimension 4 at step 3"):
+    with pytest.raises(
+        NonFiniteError, match=rf"^{named(1)} returned nan in its (final )?observation, dimension 4 at step 3"
+    ):
         collect(env)
 
 
@@ -142,7 +146,7 @@ def test_a_bad_first_observation_is_found_before_the_first_step():
             return obs * np.nan, info
 
     env = GymnasiumEnvs([CounterEnv, BadStartEnv], SEED)
-    with pytest.raises(NonFiniteError, match=rf"{named(1)} gave nan in observation, dimension 0 at step 0"):
+    with pytest.raises(NonFiniteError, match=rf"{named(1)} returned nan in its observation, dimension 0 at step 0"):
         collect(env)
 
 
@@ -156,7 +160,7 @@ def test_steps_are_counted_over_rollouts():
 def test_numbers_too_large_for_float32_are_infinite():
     makers = healthy_but(0, spoil=spoiled(0, with_element(1, 1e300)), at=1, form="double")
     env = GymnasiumEnvs(makers[:1], SEED)
-    with pytest.raises(NonFiniteError, match=rf"{named(0)} gave inf in observation, dimension 1 at step 1"):
+    with pytest.raises(NonFiniteError, match=rf"{named(0)} returned inf in its observation, dimension 1 at step 1"):
         collect(env)
 
 

@@ -137,7 +137,7 @@ def test_observations_outside_their_box_are_counted():
 def test_a_reward_that_is_not_finite_is_a_typed_error_and_the_next_rollout_starts_anew():
     collector, policy = make(configured("HalfCheetah-v5", 2, env={"kwargs": {"forward_reward_weight": math.inf}}))
     for _ in range(2):
-        with pytest.raises(NonFiniteError, match=r"env 0 \(seed \d+\) gave -?inf in reward at step \d+"):
+        with pytest.raises(NonFiniteError, match=r"env 0 \(seed \d+\) returned -?inf in its reward at step \d+"):
             collector.collect(policy)
 
 

@@ -32,7 +32,7 @@ def declared_metrics(own: Any, chosen: Mapping[str, str], who: str) -> dict[str,
     """Name -> summary, in order: the metrics that an env declares, then those that the setting env.metrics adds."""
     declared = {} if own is None else own
     if not isinstance(declared, Mapping):
-        raise EnvError(f"the attribute 'metrics' of {who} must be a dict from names to summaries, not {own!r}")
+        raise EnvError(f"{who}: the attribute 'metrics' must be a dict from names to summaries, not {own!r}")
     metrics = {**declared, **chosen}
     for name, summary in metrics.items():
         check_name(name, "metric", who)
