@@ -303,5 +303,9 @@ def test_other_entries_of_a_memory_stay_however_one_is_changed(preset, change):
 
 
 def test_an_unknown_key_of_the_memory_gets_the_nearest_of_the_memory():
-    (problem,) = problems_of({"policy.memory.hiden_size": 3})
+    (problem,) = problems_of({"policy.memory": "gru", "policy.memory.hiden_size": 3})
     assert problem == "policy.memory.hiden_size: unknown key; did you mean 'hidden_size'?"
+    (problem,) = problems_of({"policy.memory.hiden_size": 3})
+    assert problem == "policy.memory.hiden_size: unknown key; 'hidden_size' is a setting of the kinds gru, lstm"
+    (problem,) = problems_of({"policy.distribution": "beta", "policy.distribution.log_std": -1})
+    assert problem.endswith("unknown key; 'log_std' is a setting of the kinds gaussian, tanh_gaussian")

@@ -1,6 +1,7 @@
 """Preset < YAML < command line: merge raw settings, validate once, report every problem together."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -155,24 +156,29 @@ def _explain(problem: Mapping[str, Any], where: Sequence[Any] = ()) -> list[str]
         text = context.get("problem", problem["msg"])
         return [text if text.startswith(path) else f"{path}: {text}"]
     if problem["type"] == "extra_forbidden":
-        what, hint = "section" if len(location) == 1 else "key", _suggestion(path, problem.get("known"))
+        what, hint = "section" if len(location) == 1 else "key", _suggestion(path, problem)
         return [f"{path}: unknown {what}{hint}"]
     message = problem["msg"].removeprefix("Value error, ")
     return [f"{path}: {message[0].lower()}{message[1:]} (got {problem['input']!r})"]
 
 
-def _suggestion(path: str, known: Sequence[str] | None) -> str:
-    """The nearest of the known settings of a part, or else of all keys."""
+def _suggestion(path: str, problem: Mapping[str, Any]) -> str:
+    """The nearest setting of a part, of its own kind or of another; or else the nearest of all keys."""
     keys = known_keys()
     bare = path.rpartition(".")[2]
-    if known is not None:
-        return nearest(bare, known)
+    if "known" in problem:
+        return nearest(bare, problem["known"]) or _elsewhere(bare, problem["elsewhere"])
     same_name = [key for key in keys if key.partition(".")[2] == bare]
     if same_name:
         return f"; did you mean '{same_name[0]}'?"
     if "." not in path:
         return nearest(path, Config.model_fields) or nearest(path, (key.partition(".")[2] for key in keys))
     return nearest(path, keys)
+
+
+def _elsewhere(key: str, kinds_by_setting: Mapping[str, Sequence[str]]) -> str:
+    close = get_close_matches(key, list(kinds_by_setting), n=1, cutoff=0.6)
+    return f"; '{close[0]}' is a setting of the kinds {', '.join(kinds_by_setting[close[0]])}" if close else ""
 
 
 def to_yaml(config: Config) -> str:

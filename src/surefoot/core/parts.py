@@ -54,7 +54,8 @@ class PartOf:
             cls = settings_class(self.package, raw["kind"])
             return cls.model_validate(raw)
         except ValidationError as error:
-            problems = [{**problem, "known": list(cls.model_fields)} for problem in error.errors()]
+            hints = {"known": list(cls.model_fields), "elsewhere": _kinds_by_setting(self.package)}
+            problems = [{**problem, **hints} for problem in error.errors()]
             raise PydanticCustomError("part", "has wrong settings", {"errors": problems}) from error
         except ConfigError as error:
             raise PydanticCustomError("unknown_kind", "{problem}", {"problem": error.problems[0]}) from error
@@ -113,6 +114,15 @@ def chosen(settings: PartSettings, package: str, kind: str) -> PartSettings:
     cls = settings_class(package, kind)
     given = {name: getattr(settings, name) for name in cls.model_fields if name != "kind" and hasattr(settings, name)}
     return cls(kind=kind, **given)
+
+
+def _kinds_by_setting(package: str) -> dict[str, list[str]]:
+    """Which built-in kinds have a setting of this name."""
+    found: dict[str, list[str]] = {}
+    for kind in Registry.of(package).names():
+        for key in _settings_of(Registry.of(package)[kind]).model_fields:
+            found.setdefault(key, []).append(kind)
+    return found
 
 
 def _settings_of(cls: type) -> type[PartSettings]:
