@@ -18,7 +18,7 @@ import pytest
 
 from surefoot.api import PPO
 from surefoot.core.config import Config
-from surefoot.core.errors import RunDirectoryError
+from surefoot.core.errors import HookError, RunDirectoryError
 from surefoot.core.records import IterationReport
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.run_directory import RunDirectory
@@ -248,7 +248,7 @@ def test_a_signal_in_a_rollout_finishes_the_iteration_and_saves(tmp_path, number
     assert (tmp_path / "done").exists()
     # Step 40 is in the third rollout of 16.
     assert f"stopped at step 48; 'surefoot resume {run}' continues the run" in finished.out
-    assert f"{number.name}: finishing this iteration, then saving" in log_of(run)
+    assert f"{number.name} received: finishing this iteration, then saving" in log_of(run)
     assert saved_steps(run) == [48]
     surefoot("resume", run).succeeded()
     train(f"{ENVS}:Signalling-v0", whole, *TINY, *env, "--steps", 96)
@@ -323,7 +323,7 @@ def test_hooks_that_raise_close_what_is_open(tmp_path):
 
     agent = PPO("CartPole-v1", num_envs=2, num_steps=16, batch_size=16)
     before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(ValueError, match="mine"):
+    with pytest.raises(HookError, match="hook .Fail. raised an exception in after_iteration: ValueError: mine"):
         agent.learn(64, run_dir=tmp_path, hooks=[Fail()])
     assert signal.getsignal(signal.SIGINT) is before
     with RunDirectory(tmp_path):
