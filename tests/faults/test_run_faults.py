@@ -323,7 +323,7 @@ def test_hooks_that_raise_close_what_is_open(tmp_path):
 
     agent = PPO("CartPole-v1", num_envs=2, num_steps=16, batch_size=16)
     before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(HookError, match="hook .Fail. raised an exception in after_iteration: ValueError: mine"):
+    with pytest.raises(HookError, match=r"hook .Fail. raised an exception in after_iteration: ValueError: mine"):
         agent.learn(64, run_dir=tmp_path, hooks=[Fail()])
     assert signal.getsignal(signal.SIGINT) is before
     with RunDirectory(tmp_path):

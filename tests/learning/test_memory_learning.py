@@ -11,7 +11,7 @@ SMALL = {"hidden": (32,), "sequence_length": 32, "threads": 1, "eval_episodes": 
 
 
 def success(kind: str, seed: int, steps: int, **settings: Any) -> float:
-    memory = {"kind": kind, "hidden_size": 32}
+    memory = {"kind": kind} | ({} if kind == "none" else {"hidden_size": 32})
     agent = PPO("TMaze-v0", seed=seed, memory=memory, **(MAZE | SMALL | settings)).learn(steps)
     return agent.evaluate(200, seed=7).mean_reward
 

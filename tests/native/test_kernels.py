@@ -24,11 +24,11 @@ def test_without_a_core_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
         raise NativeError("not there")
 
     monkeypatch.setattr(kernels, "core", missing)
-    kernels._core.cache_clear()
+    kernels.core_or_none.cache_clear()
     try:
         assert kernels.kernels() is None
     finally:
-        kernels._core.cache_clear()
+        kernels.core_or_none.cache_clear()
 
 
 FORK = """
