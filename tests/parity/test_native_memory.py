@@ -178,7 +178,7 @@ def test_memories_of_another_type_are_left_to_torch() -> None:
     assert plan_policy(policy) == "the memory Own has no native implementation"
     policy = remembering(box(4), "categorical", "gru")
     policy.actor_body.memory.cells = nn.GRU(4, 24, bidirectional=True)
-    assert "actor_body.memory.cells is not" in str(plan_policy(policy))
+    assert "standard recurrent layers, not actor_body.memory.cells" in str(plan_policy(policy))
 
 
 def configured(rows: int, kind: str = "gru", engine: str = "native", workers: int = 2, **policy: Any) -> Config:
