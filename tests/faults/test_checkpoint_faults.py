@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
-from surefoot.training.restore import restore_trainer, trainer_state
 
 from surefoot.api import PPO
 from surefoot.core.errors import CheckpointError, CheckpointMismatchError
+from surefoot.core.state import load_states, states
 from surefoot.training import migrations
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from surefoot.training.run_directory import RunDirectory
@@ -421,17 +421,17 @@ def trained():
 
 def assert_unchanged_by(trained: PPO, state: dict[str, Any], expected: list[str]) -> None:
     trainer = trained._started()
-    before = pickle.loads(pickle.dumps(trainer_state(trainer)))
+    before = pickle.loads(pickle.dumps(states(trainer.parts())))
     with pytest.raises(CheckpointMismatchError) as caught:
-        restore_trainer(trainer, state)
+        load_states(trainer.parts(), state)
     for difference in expected:
         assert difference in str(caught.value)
-    assert_same(trainer_state(trainer), before)
+    assert_same(states(trainer.parts()), before)
 
 
 def test_another_network_is_listed_and_nothing_is_touched(trained):
     other = agent(hidden=[7, 4], seed=2).learn(32)
-    state = trainer_state(other._started())
+    state = states(other._started().parts())
     assert_unchanged_by(
         trained,
         state,
@@ -446,8 +446,9 @@ def test_another_network_is_listed_and_nothing_is_touched(trained):
 
 
 def test_another_optimizer_is_listed_and_nothing_is_touched(trained):
-    state = trainer_state(agent(hidden=5, normalize={"obs": True, "returns": True}, seed=2).learn(32)._started())
-    moments = state["optimizer"]["exp_avg_sq"]
+    other = agent(hidden=5, normalize={"obs": True, "returns": True}, seed=2).learn(32)
+    state = states(other._started().parts())
+    moments = state["gradient"]["adam"]["exp_avg_sq"]
     moments["critic.head.bias"] = torch.zeros(3)
     del moments["head.logits.weight"]
     assert_unchanged_by(trained, state, ["critic.head.bias", "head.logits.weight"])

@@ -275,7 +275,7 @@ def test_a_signal_in_an_update_finishes_the_iteration_and_saves(tmp_path, number
     assert "Traceback" not in finished.err
     assert column(tmp_path, "step") == [32, 64]
     assert column(tmp_path, "train/epochs") == [8, 8]
-    assert newest(tmp_path)["progress"] == {"step": 64, "iteration": 2}
+    assert newest(tmp_path)["progress"] == {"step": 64, "iteration": 2, "update": 2}
     surefoot("resume", tmp_path, "--steps", 96, "--ppo.epochs", 1).succeeded()
     assert column(tmp_path, "step") == [32, 64, 96]
 

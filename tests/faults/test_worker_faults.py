@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from surefoot.learning.advantage import gae
 
 from surefoot import PPO
 from surefoot.core.config import NormalizeConfig, PolicyConfig, RolloutConfig
@@ -23,6 +22,7 @@ from surefoot.core.errors import EnvError
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines.processes import ProcessEngine, WorkerTraceError
 from surefoot.envs.protocol import Slot, new_slot, step_all
+from surefoot.learning.estimators.gae import gae
 from surefoot.policies.policy import ActorCritic
 from surefoot.rollout.stepwise import StepwiseCollector
 from tests.cli.processes import Process
