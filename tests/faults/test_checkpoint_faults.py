@@ -145,7 +145,7 @@ def test_resume_without_a_sound_checkpoint_never_starts_from_scratch(run):
         os.truncate(path, 1000)
     before = column(run, "step")
     message = surefoot("resume", run, "--steps", 128).refused()
-    assert "none of the 3 checkpoints in" in message
+    assert "checkpoints is readable" in message
     for path in RunDirectory(run).saved():
         path.unlink()
     message = surefoot("resume", run, "--steps", 128).refused()
@@ -184,7 +184,9 @@ def test_a_flipped_byte_of_the_weights_is_a_checksum_error(run):
     with pytest.raises(CheckpointError, match="its checksum does not match"):
         read_checkpoint(path)
     assert "its checksum does not match" in surefoot("evaluate", path).refused()
-    assert "from step_000000000064.safetensors (1 newer" in surefoot("resume", run, "--steps", 128).succeeded().out
+    assert (
+        "from step_000000000064.safetensors (skipped 1 newer" in surefoot("resume", run, "--steps", 128).succeeded().out
+    )
 
 
 # Fault 6: pickles and archives.
@@ -234,7 +236,7 @@ def test_a_pickle_or_an_archive_is_refused_and_nothing_runs(run, tmp_path, write
     with pytest.raises(CheckpointError, match="is not a Surefoot checkpoint"):
         PPO.load(RunDirectory(run).saved()[0])
     assert "is not a Surefoot checkpoint" in surefoot("evaluate", RunDirectory(run).saved()[0]).refused()
-    assert "can be read" in surefoot("resume", run, "--steps", 128).refused()
+    assert "checkpoints is readable" in surefoot("resume", run, "--steps", 128).refused()
     assert not trace.exists()
 
 
@@ -386,7 +388,7 @@ def test_names_that_look_like_paths_are_only_names(model, tmp_path):
         write_checkpoint(model, state | {"policy": {**state["policy"], name: weights}})
         with pytest.raises(CheckpointMismatchError, match="unknown") as caught:
             PPO.load(model)
-        assert f"unknown {name}" in str(caught.value)
+        assert f"{name} is unknown" in str(caught.value)
     assert sorted(tmp_path.rglob("*")) == before
 
 

@@ -33,12 +33,17 @@ from tests.envs.unruly import UnrulyEnv
 SEED = 3
 
 
+def rollout_of(**settings: Any) -> RolloutConfig:
+    engine = {key: settings.pop(key) for key in ("max_restarts", "step_timeout_s") if key in settings}
+    return RolloutConfig(engine={"kind": "processes", **engine}, **settings)
+
+
 def engine_of(bad: int, count: int = 4, **kwargs: Any) -> ProcessEngine:
     """Counters, of which one misbehaves; two workers have half of them each."""
     config = {key: kwargs.pop(key) for key in ("max_restarts", "step_timeout_s", "groups") if key in kwargs}
     makers: list[Any] = [partial(CounterEnv, index=index, lengths=(9,)) for index in range(count)]
     makers[bad] = partial(UnrulyEnv, index=bad, lengths=(9,), **kwargs)
-    return ProcessEngine(Blueprint(makers, SEED), RolloutConfig(engine="processes", workers=2, **config))
+    return ProcessEngine(Blueprint(makers, SEED), rollout_of(workers=2, **config))
 
 
 def opened(engine: ProcessEngine) -> Slot:
@@ -56,7 +61,7 @@ WAYS = {
         r"env 3 \(seed \d+\) raised an exception in step: RuntimeError: the step is broken",
         "the step is broken",
     ),
-    "abort": (r"worker 1 died of SIGABRT in step of env 3 \(seed \d+\)", "unruly.py"),
+    "abort": (r"worker 1 was killed by SIGABRT in step of env 3 \(seed \d+\)", "unruly.py"),
     "exit": (r"worker 1 exited with code 7 in step of env 3 \(seed \d+\)", ""),
     "sleep": (r"worker 1 made no progress for 2 s in step of env 3 \(seed \d+\)", "unruly.py"),
     "spin": (r"worker 1 made no progress for 2 s in step of env 3 \(seed \d+\)", "unruly.py"),
@@ -135,7 +140,9 @@ def test_restarts_have_a_limit_and_what_ends_there_says_so():
         slot = opened(engine)
         for _ in range(5):  # a new worker's second step fails again
             step(engine, slot)
-        with pytest.raises(EnvError, match=r"restarted 2 times within an hour \(rollout\.max_restarts\)") as caught:
+        with pytest.raises(
+            EnvError, match=r"restarted 2 times within an hour \(rollout\.engine\.max_restarts\)"
+        ) as caught:
             step(engine, slot)
         assert isinstance(caught.value.__cause__, WorkerTraceError)
         assert "RuntimeError: the step is broken" in str(caught.value.__cause__)
@@ -152,7 +159,7 @@ def test_by_choice_the_first_fault_is_raised():
 
 CONSTRUCTION = [
     ("constructor", "raise", "env 3 could not be created: RuntimeError: the constructor is broken"),
-    ("constructor", "abort", "worker 1 died of SIGABRT in the constructor of env 3"),
+    ("constructor", "abort", "worker 1 was killed by SIGABRT in the constructor of env 3"),
     ("constructor", "sleep", r"worker 1 made no progress for 2 s in the constructor of env 3"),
     ("reset", "raise", r"env 3 \(seed \d+\) raised an exception in reset: RuntimeError: the reset is broken"),
     ("reset", "sleep", r"worker 1 made no progress for 2 s in reset of env 3"),
@@ -169,7 +176,7 @@ def test_what_fails_before_the_first_step_is_raised_and_leaves_no_process(where,
 
 def test_a_reset_within_a_step_that_hangs_is_ended_too(tmp_path):
     makers = [partial(UnrulyEnv, "reset", "sleep", 2, tmp_path / "done", index=0, lengths=(2,))]
-    config = RolloutConfig(engine="processes", workers=1, step_timeout_s=2)
+    config = rollout_of(workers=1, step_timeout_s=2)
     with ProcessEngine(Blueprint(makers, SEED), config) as engine:
         slot = opened(engine)
         step(engine, slot)
@@ -197,7 +204,7 @@ def test_many_slow_envs_are_not_taken_for_one_that_hangs():
             time.sleep(0.5)
             return super().step(action)
 
-    config = RolloutConfig(engine="processes", workers=1, step_timeout_s=2)
+    config = rollout_of(workers=1, step_timeout_s=2)
     with ProcessEngine(Blueprint([Slow] * 6, SEED), config) as engine:
         step(engine, opened(engine))
         assert engine.restarts == 0
@@ -283,7 +290,7 @@ def test_what_an_earlier_end_left_does_not_spoil_a_loss(tmp_path):
         partial(ShowingWorse, index=0, lengths=(2,), endings=("terminated",)),
         partial(UnrulyEnv, "step", "exit", 5, tmp_path / "done", index=1, lengths=(9,)),
     ]
-    with ProcessEngine(Blueprint(makers, SEED), RolloutConfig(workers=1)) as engine:
+    with ProcessEngine(Blueprint(makers, SEED), rollout_of(workers=1)) as engine:
         policy = ActorCritic(engine.obs_spec, engine.action_spec, PolicyConfig(), NormalizeConfig())
         rollout = StepwiseCollector(engine, policy, 8, SEED).collect(policy)
         assert rollout.stats.worker_restarts == 1
@@ -293,7 +300,7 @@ def test_a_checkpoint_never_mixes_two_episodes(tmp_path):
     """Env 3 dies in the last step of group 1, after group 0 of the same worker has been heard of."""
     makers: list[Any] = [partial(SavingEnv, index=index, lengths=(99,)) for index in range(3)]
     makers.append(partial(UnrulySavingEnv, "step", "exit", 7, tmp_path / "done", index=3, lengths=(99,)))
-    with ProcessEngine(Blueprint(makers, SEED), RolloutConfig(workers=1, groups=2)) as engine:
+    with ProcessEngine(Blueprint(makers, SEED), rollout_of(workers=1, groups=2)) as engine:
         policy = ActorCritic(engine.obs_spec, engine.action_spec, PolicyConfig(), NormalizeConfig())
         collector = StepwiseCollector(engine, policy, 8, SEED)
         collector.collect(policy)
@@ -321,7 +328,7 @@ class ParentEnv(CounterEnv):
 
 
 def test_what_an_env_starts_hears_signals_as_usual(tmp_path):
-    engine = ProcessEngine(Blueprint([partial(ParentEnv, tmp_path / "pid")], SEED), RolloutConfig(workers=1))
+    engine = ProcessEngine(Blueprint([partial(ParentEnv, tmp_path / "pid")], SEED), rollout_of(workers=1))
     child = int((tmp_path / "pid").read_text())
     assert is_alive(child)
     engine.close()
@@ -367,8 +374,11 @@ def raise_many_lines() -> None:
 ODD = {
     "exit": (partial(sys.exit, 3), r"SystemExit: 3 in step of env 0 \(seed \d+\)"),
     "deaf": (close_everything_and_stay, "worker 0 closed its connection in step of env 0"),
-    "child": (leave_a_child_and_die, "worker 0 died of SIGSEGV in step of env 0"),
-    "signal": (partial(signal.raise_signal, signal.SIGRTMIN + 6), r"worker 0 died of signal \d+ in step of env 0"),
+    "child": (leave_a_child_and_die, "worker 0 was killed by SIGSEGV in step of env 0"),
+    "signal": (
+        partial(signal.raise_signal, signal.SIGRTMIN + 6),
+        r"worker 0 was killed by signal \d+ in step of env 0",
+    ),
     "wordless": (
         raise_wordless,
         r"env 0 \(seed \d+\) raised an exception in step: Wordless: \(its message cannot be read\)",
@@ -380,7 +390,7 @@ ODD = {
 @pytest.mark.parametrize("what", ODD)
 def test_odd_endings_have_one_line_that_names_the_env(what):
     do, message = ODD[what]
-    config = RolloutConfig(workers=1, max_restarts=0, step_timeout_s=30)
+    config = rollout_of(workers=1, max_restarts=0, step_timeout_s=30)
     with ProcessEngine(Blueprint([partial(OddEnv, do)], SEED), config) as engine:
         slot = opened(engine)
         step(engine, slot)
@@ -396,7 +406,7 @@ def test_restoring_slow_envs_is_progress():
             time.sleep(0.5)
             super().load_state(state)
 
-    config = RolloutConfig(workers=1, step_timeout_s=2)
+    config = rollout_of(workers=1, step_timeout_s=2)
     with ProcessEngine(Blueprint([Slow] * 6, SEED), config) as engine:
         opened(engine)
         engine.load_state(engine.save_state() or {})
@@ -408,7 +418,7 @@ class UnkeepableEnv(SavingEnv):
 
 
 def test_a_state_that_cannot_be_kept_is_no_fault_of_a_worker():
-    with ProcessEngine(Blueprint([UnkeepableEnv], SEED), RolloutConfig(workers=1)) as engine:
+    with ProcessEngine(Blueprint([UnkeepableEnv], SEED), rollout_of(workers=1)) as engine:
         opened(engine)
         assert engine.save_state() is not None, "whoever writes it down refuses it"
         assert engine.restarts == 0
@@ -420,7 +430,7 @@ def test_too_few_files_is_a_typed_error_that_leaks_none():
     resource.setrlimit(resource.RLIMIT_NOFILE, (before + 3, limits[1]))
     try:
         with pytest.raises(EnvError, match="worker 0 could not be started: Too many open files"):
-            ProcessEngine(Blueprint([CounterEnv], SEED), RolloutConfig(workers=1))
+            ProcessEngine(Blueprint([CounterEnv], SEED), rollout_of(workers=1))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert len(os.listdir("/proc/self/fd")) == before

@@ -79,4 +79,5 @@ def test_without_an_order_minibatches_are_consecutive(samples, size):
 def test_every_field_of_a_batch_is_looked_at():
     known = {"obs", "action", "log_prob", "value", "advantage", "returns", "episode_start", "action_mask"}
     of_sequences = {"state", "batch_sizes"}  # tests/rollout/test_sequences.py
-    assert {item.name for item in fields(Batch)} == known | of_sequences
+    added = {"extras"}  # tests/seams/test_prediction.py
+    assert {item.name for item in fields(Batch)} == known | of_sequences | added

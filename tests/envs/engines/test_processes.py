@@ -26,7 +26,7 @@ from tests.envs.tasks import CounterEnv, factories
 
 
 def make(makers: list[Any], workers: int = 2, **config: Any) -> ProcessEngine:
-    return ProcessEngine(Blueprint(makers, 3), RolloutConfig(engine="processes", workers=workers, **config))
+    return ProcessEngine(Blueprint(makers, 3), RolloutConfig(**{"engine": "processes", "workers": workers, **config}))
 
 
 def opened(engine: ProcessEngine) -> Any:
@@ -71,7 +71,7 @@ class MeetingEnv(CounterEnv):
 
 def test_workers_step_side_by_side_while_the_parent_does_something_else(tmp_path):
     makers = [partial(MeetingEnv, tmp_path, {"0", "1", "parent"}, index=index) for index in range(4)]
-    with make(makers, workers=2, groups=2, step_timeout_s=20) as engine:
+    with make(makers, workers=2, groups=2, engine={"kind": "processes", "step_timeout_s": 20}) as engine:
         slot = opened(engine)
         engine.send(0, np.zeros(2, dtype=np.int64))
         engine.send(1, np.zeros(2, dtype=np.int64))
