@@ -40,6 +40,8 @@ from surefoot.core.layers import build_config
 config = build_config(json.loads(sys.argv[1]))
 env = build_env(config)
 trainer = build_trainer(config, env, build_policy(config, Specs(env.obs_spec, env.action_spec)))
+if hasattr(trainer, "execution"):  # as `Trainer.train` does; earlier versions set threads for the whole process
+    trainer.execution.learning().__enter__()
 for line in sys.stdin:
     began, steps = time.perf_counter(), 0
     for _ in range(int(line)):

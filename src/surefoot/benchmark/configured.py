@@ -31,7 +31,8 @@ class Training:
 
     def run(self, iterations: int) -> Window:
         """Iterations of the trainer."""
-        reports = [self._trainer.iterate() for _ in range(iterations)]
+        with self._trainer.execution.learning():  # as `Trainer.train` does
+            reports = [self._trainer.iterate() for _ in range(iterations)]
         return Window(
             iterations,
             sum(report.stats.num_steps for report in reports),

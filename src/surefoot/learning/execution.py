@@ -70,6 +70,9 @@ def learning_threads(policy: Policy, ppo: PPOConfig, most: int) -> int:
 @contextmanager
 def _torch_threads(count: int) -> Iterator[None]:
     before = torch.get_num_threads()
+    if before == count:
+        yield
+        return
     torch.set_num_threads(count)
     try:
         yield

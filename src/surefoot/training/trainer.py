@@ -40,8 +40,9 @@ class Trainer:
 
     def train(self, should_stop: Callable[[], bool] = lambda: False) -> None:
         """Iterate until all steps are done or a stop is requested; an iteration is always completed."""
-        while not self.progress.is_done and not should_stop():
-            self.hooks.after_iteration(self.iterate())
+        with self.execution.learning():  # around all: changing torch's threads back and forth costs time
+            while not self.progress.is_done and not should_stop():
+                self.hooks.after_iteration(self.iterate())
 
     # tour: iterate
     def iterate(self) -> IterationReport:

@@ -1,6 +1,7 @@
 """The objective is a sum of terms: surrogate, value and entropy, and any others by name; one file per term."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -91,15 +92,18 @@ class Objective:
     def __call__(self, policy: Policy, batch: Batch, knobs: Knobs) -> Losses:
         """All losses of a minibatch, from one forward pass of the policy."""
         minibatch = Minibatch(policy, batch, policy(*batch.inputs), knobs)
-        total, watched = torch.zeros(()), {}
+        total: Tensor | None = None
+        watched: dict[str, Tensor] = {}
         for name, term in self.terms.items():
             weight = term.weight(knobs)
-            with torch.set_grad_enabled(weight != 0):
+            with nullcontext() if weight != 0 else torch.no_grad():
                 result = term.loss(minibatch)
             if weight != 0:
-                total = total + weight * result.loss
+                weighted = result.loss if weight == 1 else weight * result.loss
+                total = weighted if total is None else total + weighted
             watched[f"{name}/loss"] = result.loss.detach()
             watched |= {f"{name}/{key}": value.detach() for key, value in result.metrics.items()}
+        assert total is not None  # the surrogate always has a weight
         return Losses(total, watched)
 
     def observe(self, learned: Learned) -> None:
