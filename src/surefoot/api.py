@@ -234,7 +234,7 @@ class PPO:
         try:
             _, exit_code = run.train()
         finally:
-            self._hook_states = run.state()["hooks"]
+            self._hook_states = run.hook_states()
         # The iteration is finished and saved; now raise the interruption that the caller expects.
         if exit_code == 128 + signal.SIGINT:
             raise KeyboardInterrupt

@@ -110,6 +110,10 @@ class Run:
         self._hook_states = dict(saved)
         self.hooks.load_state(saved)
 
+    def hook_states(self) -> dict[str, Any]:
+        """States of hooks by name, including those that are not attached now."""
+        return self._hook_states | self.hooks.state()
+
     def train(self) -> tuple[Evaluation | None, int]:
         """Train until the end or a signal, then save; returns the last evaluation and the exit code."""
         trainer, start = self.trainer, self.trainer.progress.step
@@ -144,7 +148,7 @@ class Run:
             "obs_spec": spec_to_json(self.specs.obs),
             "action_spec": spec_to_json(self.specs.action),
             **({"best_score": None} if self.evaluation is None else self.evaluation.best_state),
-            "hooks": self._hook_states | self.hooks.state(),
+            "hooks": self.hook_states(),
             **states(self.trainer.parts()),
         }
 

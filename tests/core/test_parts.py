@@ -434,3 +434,22 @@ def test_parts_survive_their_yaml(outside):
     assert to_yaml(again) == text
     assert again.policy.memory.length == 3
     assert again.hooks["enough"].value == 100
+
+
+@pytest.mark.parametrize("name", ["surrogate", "value", "entropy", "clip_again"])
+def test_a_term_does_not_take_the_name_of_another_part(name):
+    with pytest.raises(ConfigError, match=rf"ppo\.terms\.{name}: the name is used by another part"):
+        build_config(
+            {"ppo": {"terms": {name: "entropy"}}, "optimizer": {"transforms": {"clip_again": {"kind": "clip_norm"}}}}
+        )
+
+
+def test_what_a_complete_old_config_lists_for_other_kinds_is_dropped():
+    conv = {"channels": [8, 8], "kernels": [3, 3], "strides": [1, 1], "features": 9}
+    old = {
+        "encoder": {"kind": "mlp", "layers": [7], **conv},
+        "memory": {"kind": "none", "hidden_size": 32, "layers": 2},
+    }
+    config = build_config({"policy": old})
+    assert config.policy.encoder.layers == (7,)
+    assert config.policy.memory.kind == "none"

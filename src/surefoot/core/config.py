@@ -258,6 +258,8 @@ class Config(Section):
         micro = self.ppo.micro_batch_size
         if micro is not None and micro > batch:
             problems.append(f"ppo.micro_batch_size: {micro} is larger than ppo.batch_size {batch}")
+        for name in {*BUILT_IN_TERMS, *self.optimizer.transforms} & set(self.ppo.terms):
+            problems.append(f"ppo.terms.{name}: the name is used by another part; choose a different name")
         knobs = self.knobs()
         for name in self.schedules:
             if name not in knobs:
@@ -273,6 +275,9 @@ class Config(Section):
             for name, part in parts.items():
                 found |= {f"{name}.{key}": value for key, value in _knobs_of(part).items()}
         return found
+
+
+BUILT_IN_TERMS = ("surrogate", "value", "entropy")
 
 
 def _knobs_of(section: Section) -> dict[str, float]:

@@ -163,7 +163,7 @@ def _explain(problem: Mapping[str, Any], where: Sequence[Any] = ()) -> list[str]
 
 
 def _suggestion(path: str, problem: Mapping[str, Any]) -> str:
-    """The nearest setting of a part, of its own kind or of another; or else the nearest of all keys."""
+    """The nearest setting of the part's kind, else of its other kinds; outside of parts, the nearest of all keys."""
     keys = known_keys()
     bare = path.rpartition(".")[2]
     if "known" in problem:

@@ -37,6 +37,9 @@ _UNUSED: dict[str, dict[str, Any]] = {
 """Defaults of other kinds, which old complete configs list for every encoder and memory."""
 
 
+_COMPLETE = ({"layers", *_CONV}, set(_CELLS))
+
+
 def renewed(layer: dict[str, Any]) -> dict[str, Any]:
     """A layer of settings, nested by section, with current names; malformed entries are left to validation."""
     sections = {name: dict(keys) if isinstance(keys, Mapping) else keys for name, keys in layer.items()}
@@ -77,7 +80,12 @@ def _without_unused(part: Any) -> Any:
     if not isinstance(part, Mapping):
         return part
     unused = _UNUSED.get(str(part.get("kind")), {})
-    return {key: value for key, value in part.items() if key not in unused or _plain(value) != unused[key]}
+    is_complete = any(keys <= part.keys() for keys in _COMPLETE)  # listed by an old version, not chosen by anybody
+    return {
+        key: value
+        for key, value in part.items()
+        if key not in unused or not (is_complete or _plain(value) == unused[key])
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from surefoot.core.config import PPOConfig
+from surefoot.core.config import BUILT_IN_TERMS, PPOConfig
 from surefoot.core.parts import PartSettings
 from surefoot.core.records import Batch, Knobs, Learned
 from surefoot.core.registry import Registry
@@ -66,8 +66,6 @@ class Term:
 
 terms: Registry[Term] = Registry("term", "surefoot.learning.terms", base="Term")
 
-BUILT_IN = ("surrogate", "value", "entropy")
-
 
 @dataclass(frozen=True)
 class Losses:
@@ -86,7 +84,7 @@ class Objective:
     @staticmethod
     def of(ppo: PPOConfig) -> "Objective":
         """The terms of PPO, then the configured ones."""
-        named = {name: PartSettings(kind=name) for name in BUILT_IN} | ppo.terms
+        named = {name: PartSettings(kind=name) for name in BUILT_IN_TERMS} | ppo.terms
         return Objective([terms[settings.kind](settings, name, ppo) for name, settings in named.items()])
 
     def __call__(self, policy: Policy, batch: Batch, knobs: Knobs) -> Losses:
