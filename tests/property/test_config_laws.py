@@ -77,7 +77,9 @@ STRATEGIES = {
     "ppo.gamma": fraction,
     "ppo.gae_lambda": fraction,
     "ppo.estimator": st.sampled_from(["gae", {"kind": "gae"}]),
-    "ppo.terms": st.dictionaries(words, st.sampled_from(["entropy", {"kind": "value"}]), max_size=2),
+    "ppo.terms": st.dictionaries(
+        words.map("{}_term".format), st.sampled_from(["entropy", {"kind": "value"}]), max_size=2
+    ),
     "ppo.epochs": st.integers(1, 99),
     "ppo.batch_size": st.sampled_from([64, 128, 256]),
     "ppo.micro_batch_size": st.one_of(st.none(), st.integers(1, 64)),
@@ -95,7 +97,7 @@ STRATEGIES = {
     "optimizer.adam_eps": positive,
     "optimizer.betas": st.tuples(st.floats(0, 0.999), st.floats(0, 0.999)),
     "optimizer.weight_decay": st.floats(0, 1),
-    "optimizer.transforms": st.dictionaries(words, clip_norm, max_size=2),
+    "optimizer.transforms": st.dictionaries(words.map("{}_transform".format), clip_norm, max_size=2),
     "normalize.obs": st.booleans(),
     "normalize.obs_clip": positive,
     "normalize.reward": st.booleans(),
@@ -148,7 +150,7 @@ WHOLE = {
     "policy.distribution": st.sampled_from(["auto", "categorical", "gaussian", "beta"]),
     "rollout.engine": st.sampled_from(["auto", "local", "native", "processes"]),
     "ppo.terms": st.fixed_dictionaries({"more": st.sampled_from(["entropy", "value"])}),
-    "optimizer.transforms": st.fixed_dictionaries({"more": st.just("clip_norm")}),
+    "optimizer.transforms": st.fixed_dictionaries({"cap": st.just("clip_norm")}),
 }
 whole_keys = st.fixed_dictionaries({}, optional=STRATEGIES | WHOLE)
 
