@@ -10,7 +10,7 @@ namespace surefoot {
 namespace {
 
 constexpr std::int64_t kRest = 0, kCharge = 1, kStrike = 2;
-constexpr const char* kDuel = "pettingzoo:surefoot.envs.tasks.duel";
+constexpr const char* kDuel = "Duel-v0";
 
 struct Duels {
   Rows rows;

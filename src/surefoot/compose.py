@@ -14,7 +14,7 @@ from surefoot.core.layers import Raw, build_config
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.records import Chunks
 from surefoot.core.specs import ArraySpec, ObsSpec, spec_from_json
-from surefoot.core.torch_threads import one_torch_thread
+from surefoot.core.torch_threads import torch_threads
 from surefoot.envs.engines import Engine
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import EnvSource, fixed_envs, make_vec_env
@@ -56,7 +56,7 @@ def build_policy(config: Config, specs: Specs, encoder: EncoderFactory | None = 
     """The configured policy; its weights depend only on the seed, and PyTorch's global generator is unchanged."""
     with (
         torch.random.fork_rng(devices=[]),
-        one_torch_thread(),
+        torch_threads(1),
     ):  # the rounding of orthogonal weights depends on the number of threads
         torch.manual_seed(derived_seed(config.train.seed, 0, Stream.WEIGHTS))
         try:

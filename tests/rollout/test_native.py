@@ -164,7 +164,8 @@ def test_a_policy_the_core_does_not_know_is_stepped_and_one_line_says_why(caplog
     trainer = build_trainer(config, env, policy)
     assert trainer.collector.collect(policy).num_steps == 8 * STEPS
     for engine, level in (("native", logging.WARNING), ("auto", logging.INFO)):
-        asked = build_config(config.model_dump(), {"rollout.engine": engine, "train.steps": 1, "log.console": "off"})
+        short = {"train.steps": 1, "train.eval_episodes": 0, "log.console": "off"}
+        asked = build_config(config.model_dump(), short, {"rollout.engine": engine})
         caplog.clear()
         with caplog.at_level(logging.INFO, "surefoot"):
             Run(trainer, asked, specs).train()

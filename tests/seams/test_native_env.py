@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surefoot import native
 from surefoot.native.building import build
 from surefoot.training.checkpoint import read_checkpoint
 from tests.cli.processes import surefoot
@@ -14,7 +13,7 @@ from tests.cli.runs import column, newest, records
 from tests.seams.runs import ITERATION, TINY, bring, rest_of, resume_from
 from tests.training.states import assert_same
 
-TEMPLATE = Path(native.__file__).parent / "template"
+TEMPLATE = Path(__file__).parents[2] / "cpp/new-env"
 MIDDLE = 3 * ITERATION
 CURRICULUM = """
 env: {id: ./my_env.so, max_episode_steps: 12}

@@ -32,7 +32,7 @@ def new(name: Annotated[str, tyro.conf.Positional], /) -> int:
     Args:
         name: name of the files, in lower case, such as my_env
     """
-    from surefoot.native import template_folder
+    from surefoot.native.building import template_folder
 
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise ConfigError([f"'{name}' is not a name in lower case with letters, digits and _, such as my_env"])

@@ -43,7 +43,6 @@ Sizes = Annotated[tuple[Count, ...], BeforeValidator(_from_commas)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_from_commas)]
 Decays = Annotated[tuple[Decay, Decay], BeforeValidator(_from_commas)]
 
-
 Encoder = Annotated[SerializeAsAny[PartSettings], BeforeValidator(PartOf("surefoot.policies.encoders", "auto"))]
 Memory = Annotated[SerializeAsAny[PartSettings], BeforeValidator(PartOf("surefoot.policies.memory", "none"))]
 Distribution = Annotated[

@@ -22,10 +22,10 @@ OLD_NAMES: dict[str, str] = {
 
 _GAUSSIAN = ("std", "log_std", "log_std_groups", "std_floor", "action_bounds")
 _PROCESSES = ("step_timeout_s", "max_restarts")
-_KNOBS = {"lr": ("optimizer", "lr_schedule"), "clip": ("ppo", "clip_schedule")}
-_KNOBS["entropy_coef"] = ("ppo", "entropy_schedule")
+_KNOBS = {"lr": "optimizer.lr_schedule", "clip": "ppo.clip_schedule", "entropy_coef": "ppo.entropy_schedule"}
 _CONV = {"channels": [16, 32], "kernels": [4, 3], "strides": [2, 2], "features": 64}
 _CELLS = {"hidden_size": 64, "layers": 1}
+_COMPLETE = ({"layers", *_CONV}, set(_CELLS))
 _UNUSED: dict[str, dict[str, Any]] = {
     "conv": {"layers": [64]},
     "auto": {"layers": [64]},
@@ -35,9 +35,6 @@ _UNUSED: dict[str, dict[str, Any]] = {
     "none": _CELLS,
 }
 """Defaults of other kinds, which old complete configs list for every encoder and memory."""
-
-
-_COMPLETE = ({"layers", *_CONV}, set(_CELLS))
 
 
 def renewed(layer: dict[str, Any]) -> dict[str, Any]:
@@ -101,7 +98,7 @@ def _taken_schedules(sections: dict[str, Any]) -> dict[str, Any]:
         if isinstance(optimizer, dict) and old in optimizer:
             given[kind] = {new: optimizer.pop(old)}
     schedules: dict[str, Any] = {}
-    for knob, (section, old) in _KNOBS.items():
+    for knob, (section, old) in ((knob, key.split(".")) for knob, key in _KNOBS.items()):
         if isinstance(sections.get(section), dict) and old in sections[section]:
             kind = sections[section].pop(old)
             schedules[knob] = {"kind": kind, **given.get(kind, {})}

@@ -7,11 +7,13 @@ import torch
 
 
 @contextmanager
-def one_torch_thread() -> Iterator[None]:
-    """Use one thread inside the context, then restore the previous number."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+def torch_threads(count: int) -> Iterator[None]:
+    """Use so many threads inside the context, then restore the previous number."""
+    before = torch.get_num_threads()
+    if before != count:
+        torch.set_num_threads(count)
     try:
         yield
     finally:
-        torch.set_num_threads(threads)
+        if before != count:
+            torch.set_num_threads(before)

@@ -7,7 +7,7 @@ from pathlib import Path
 from surefoot.core.config import Config
 from surefoot.core.errors import ExportError
 from surefoot.core.specs import spec_to_json
-from surefoot.core.torch_threads import one_torch_thread
+from surefoot.core.torch_threads import torch_threads
 from surefoot.core.version import VERSION
 from surefoot.envs.protocol import VecEnv
 from surefoot.export.deployed import Deployed, acting_copy
@@ -42,7 +42,7 @@ def export_onnx(policy: Policy, env: VecEnv, config: Config, path: Path, toleran
     options = SessionOptions()
     options.intra_op_num_threads = 1  # two rows are too little work for more threads
     session = InferenceSession(data, options)
-    with one_torch_thread():
+    with torch_threads(1):
         parity = check_parity(reference, session, env, tolerance)
     inputs = [part.name for part in session.get_inputs()]
     try:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 
 from surefoot.core.config import Config, PPOConfig
 from surefoot.core.cores import available_cores
+from surefoot.core.torch_threads import torch_threads
 from surefoot.native.kernels import kernel_thread_count, set_kernel_threads
 from surefoot.policies.networks import MLP
 from surefoot.policies.policy import Policy
@@ -37,7 +37,7 @@ class Execution:
     @contextmanager
     def collecting(self) -> Iterator[None]:
         """While rollouts are collected."""
-        with _torch_threads(self.collecting_threads):
+        with torch_threads(self.collecting_threads):
             yield
 
     @contextmanager
@@ -46,7 +46,7 @@ class Execution:
         before = kernel_thread_count()
         set_kernel_threads(self.threads)
         try:
-            with _torch_threads(self.torch_threads):
+            with torch_threads(self.torch_threads):
                 yield
         finally:
             set_kernel_threads(before)
@@ -55,8 +55,8 @@ class Execution:
 def execution_of(config: Config, policy: Policy, keeps_cores_busy: bool) -> Execution:
     """The configured number of threads, or one per core, limited by the amount of work."""
     most = config.train.threads or available_cores()
-    torch_threads = learning_threads(policy, config.ppo, most)
-    return Execution(most, torch_threads, 1 if keeps_cores_busy else torch_threads)
+    learning = learning_threads(policy, config.ppo, most)
+    return Execution(most, learning, 1 if keeps_cores_busy else learning)
 
 
 def learning_threads(policy: Policy, ppo: PPOConfig, most: int) -> int:
@@ -65,19 +65,6 @@ def learning_threads(policy: Policy, ppo: PPOConfig, most: int) -> int:
     in_core = [part for part in policy.modules() if isinstance(part, MLP) and part.learns_in_core(samples)]
     num_parameters = _size(policy) - sum(map(_size, in_core))
     return 1 if num_parameters * samples < SMALL_WORK else most
-
-
-@contextmanager
-def _torch_threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    if before == count:
-        yield
-        return
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _size(module: nn.Module) -> int:

@@ -29,11 +29,6 @@ Arrays = dict[str, NDArray[Any]]
 """Arrays by name, for functions with many inputs and outputs."""
 
 
-def template_folder() -> Path:
-    """Where the files are that a native environment begins with."""
-    return Path(__file__).parent / "template"
-
-
 class Core(Protocol):
     """The compiled module; mypy compares it with the stub."""
 

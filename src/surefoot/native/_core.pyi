@@ -19,22 +19,16 @@ def footprint(
     """Bytes that each environment fills, and addresses that it asks for."""
 
 def mujoco_versions() -> tuple[int, int]:
-    """
-    The MuJoCo version the core was built with, and the one that is loaded.
-    """
+    """The MuJoCo version the core was built with, and the one that is loaded."""
 
 class Policy:
     """A policy that the core runs."""
 
     def __init__(self, plan: dict, instructions: str = "") -> None:
-        """
-        Build from a plan; `instructions` selects other kernels than the best ones.
-        """
+        """Build from a plan; `instructions` selects other kernels than the best ones."""
 
     def sync(self, tensors: dict) -> None:
-        """
-        Load new weights by name; if some do not fit, the error lists them and nothing changes.
-        """
+        """Load new weights by name; if some do not fit, the error lists them and nothing changes."""
 
     def act(
         self,
@@ -78,17 +72,13 @@ class Policy:
     def mask_size(self) -> int: ...
     @property
     def state_sizes(self) -> list[int]:
-        """
-        Numbers per row of each part of the recurrent state; empty without memory.
-        """
+        """Numbers per row of each part of the recurrent state; empty without memory."""
 
     @property
     def instructions(self) -> str: ...
 
 def part_kinds() -> dict:
-    """
-    The kinds of distributions, memories and critics that the core supports.
-    """
+    """The kinds of distributions, memories and critics that the core supports."""
 
 def instruction_sets() -> list:
     """Instruction sets that this machine supports, the best last."""
@@ -97,9 +87,7 @@ def uniforms(seed: int, step: int, first_row: int, rows: int, count: int, stream
     """Uniforms [rows, count], equal to those of surefoot.core.philox."""
 
 class Threads:
-    """
-    A thread pool for learning; its threads sleep shortly after the last pass.
-    """
+    """A thread pool for learning; its threads sleep shortly after the last pass."""
 
     def __init__(self, count: int) -> None:
         """Total number of threads, including the calling one."""
@@ -115,9 +103,7 @@ def perceptron_forward(
     outputs: Sequence[object],
     threads: Threads,
 ) -> None:
-    """
-    Outputs of every layer of a multilayer perceptron, after its activation.
-    """
+    """Outputs of every layer of a multilayer perceptron, after its activation."""
 
 def perceptron_backward(
     activation: str,
@@ -130,34 +116,22 @@ def perceptron_backward(
     grad_inputs: object | None,
     threads: Threads,
 ) -> None:
-    """
-    Gradients of weights, biases and, unless None, inputs, given the gradient of the last layer's outputs.
-    """
+    """Gradients of weights, biases and, unless None, inputs, given the gradient of the last layer's outputs."""
 
 def lstm_forward(arrays: dict, threads: Threads) -> None:
-    """
-    States of an LSTM layer over packed sequences, and the intermediate results for backward.
-    """
+    """States of an LSTM layer over packed sequences, and the intermediate results for backward."""
 
 def lstm_backward(arrays: dict, threads: Threads) -> None:
-    """
-    Gradients of `lstm_forward`'s gates and initial states, from which the weights' gradients follow.
-    """
+    """Gradients of `lstm_forward`'s gates and initial states, from which the weights' gradients follow."""
 
 def gru_forward(arrays: dict, threads: Threads) -> None:
-    """
-    States of a GRU layer over packed sequences, and the intermediate results for backward.
-    """
+    """States of a GRU layer over packed sequences, and the intermediate results for backward."""
 
 def gru_backward(arrays: dict, threads: Threads) -> None:
-    """
-    Gradients of `gru_forward`'s gates and initial states, from which the weights' gradients follow.
-    """
+    """Gradients of `gru_forward`'s gates and initial states, from which the weights' gradients follow."""
 
 class NonFinite:
-    """
-    NaN or infinity, or a mask that forbids everything, where it was first seen.
-    """
+    """NaN or infinity, or a mask that forbids everything, where it was first seen."""
 
     @property
     def step(self) -> int: ...

@@ -32,6 +32,11 @@ def build(source: Path, output: Path | None = None) -> Path:
     return output
 
 
+def template_folder() -> Path:
+    """Where the files are that a native environment begins with."""
+    return _installed() / "new-env"
+
+
 def _folder(output: Path) -> Path:
     if not output.parent.is_dir():
         raise NativeError(f"there is no folder {output.parent} to write {output.name} to")

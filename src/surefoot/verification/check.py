@@ -9,7 +9,7 @@ from torch import nn
 from surefoot.core.config import Config
 from surefoot.core.errors import EnvError, NativeError
 from surefoot.core.layers import build_config
-from surefoot.core.torch_threads import one_torch_thread
+from surefoot.core.torch_threads import torch_threads
 from surefoot.envs.adapters.envpool_batch import EnvPoolVector
 from surefoot.envs.engines import Engine
 from surefoot.envs.engines.native import NativeEngine
@@ -48,7 +48,7 @@ def verify(
     """
     subject = Subject(_config(config), env, policy, _encoder(encoder))
     findings = Findings()
-    with one_torch_thread():
+    with torch_threads(1):
         plan = _plan(subject)
         if isinstance(plan, NativePlan) and maker(subject) is None:
             findings.skip("native path", "against the readable", "there is no Python twin beside the library")

@@ -1,5 +1,8 @@
 """Two agents of one native env against its PettingZoo twin: the same rows, whoever is out of the game."""
 
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -11,14 +14,29 @@ from surefoot.envs import native
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import slot_for, step_all
+from surefoot.native.building import build
 from surefoot.verification.contract import random_actions
 
-DUEL = "pettingzoo:surefoot.envs.tasks.duel"
+EXAMPLES = Path(__file__).parents[3] / "docs/extend/examples"
 ENVS = 5
+pytestmark = pytest.mark.xdist_group("duel")
 
 
-def opened(engine, **config):
-    return make_vec_env(DUEL, EnvConfig(**config), ENVS, 3, RolloutConfig(engine=engine))
+@pytest.fixture(scope="module")
+def duel(tmp_path_factory):
+    """The library, with its twin beside it."""
+    folder = tmp_path_factory.mktemp("duel")
+    for name in ("duel.cpp", "duel.py"):
+        shutil.copy(EXAMPLES / name, folder)
+    return str(build(folder / "duel.cpp"))
+
+
+@pytest.fixture
+def opened(duel):
+    def open_with(engine, **config):
+        return make_vec_env(duel, EnvConfig(**config), ENVS, 3, RolloutConfig(engine=engine))
+
+    return open_with
 
 
 def fresh(env):
@@ -37,7 +55,7 @@ def step_both(pair, slots, generator):
 
 
 @pytest.mark.parametrize("config", [{}, {"max_episode_steps": 7}, {"truncation_as_termination": True}])
-def test_agents_are_stepped_as_the_pettingzoo_adapter_steps_them(config):
+def test_agents_are_stepped_as_the_pettingzoo_adapter_steps_them(opened, config):
     pair = ours, theirs = opened("native", **config), opened("local", **config)
     assert isinstance(ours, NativeEngine)
     assert (ours.obs_spec, ours.action_spec, ours.mask_size) == (theirs.obs_spec, theirs.action_spec, theirs.mask_size)
@@ -54,7 +72,7 @@ def test_agents_are_stepped_as_the_pettingzoo_adapter_steps_them(config):
     assert (ended > 0).tolist() == [True, "max_episode_steps" in config]
 
 
-def test_a_saved_state_knows_who_is_out():
+def test_a_saved_state_knows_who_is_out(opened):
     pair = one, other = opened("native"), opened("native")
     slots, generator = [fresh(env) for env in pair], np.random.default_rng(2)
     while slots[0].valid.all():
@@ -64,7 +82,7 @@ def test_a_saved_state_knows_who_is_out():
         step_both(pair, slots, generator)
 
 
-def test_parameters_change_what_happens_and_are_saved():
+def test_parameters_change_what_happens_and_are_saved(opened):
     pair = ours, theirs = opened("native"), opened("local")
     assert ours.metrics == theirs.metrics
     assert {name: value.tolist() for name, value in ours.parameters.items()} == {"damage": 1.0, "handicap": [0.0, 0.0]}
@@ -91,7 +109,7 @@ def test_parameters_change_what_happens_and_are_saved():
         ({"damage": np.arange(10.0)}, "differs between agents"),
     ],
 )
-def test_wrong_parameters_are_refused_and_nothing_is_set(values, message):
+def test_wrong_parameters_are_refused_and_nothing_is_set(opened, values, message):
     env = opened("native")
     env.set_parameters({"damage": 2.0})
     before = env.save_state()["rows"]
@@ -100,11 +118,11 @@ def test_wrong_parameters_are_refused_and_nothing_is_set(values, message):
     assert np.array_equal(env.save_state()["rows"], before)
 
 
-def test_metrics_of_native_rollouts_are_those_of_the_stepwise_collector():
+def test_metrics_of_native_rollouts_are_those_of_the_stepwise_collector(duel):
     stats = []
     for engine in ("native", "local"):
         settings = {"rollout.num_envs": 4, "rollout.num_steps": 64, "rollout.engine": engine}
-        config = build_config({"env.id": DUEL}, settings)
+        config = build_config({"env.id": duel}, settings)
         env = build_env(config)
         policy = build_policy(config, Specs(env.obs_spec, env.action_spec))
         rollout = build_collector(config, env, policy).collect(policy)
@@ -117,13 +135,14 @@ def test_metrics_of_native_rollouts_are_those_of_the_stepwise_collector():
     assert any(episode.metrics["hits"] for episode in stats[0].finished)
 
 
-def test_what_gymnasium_s_interface_cannot_say_is_refused():
-    with pytest.raises(NativeError, match=r"'pettingzoo:surefoot.envs.tasks.duel' has no native implementation"):
-        native.make(DUEL)
-    assert "max_cycles" in opened("native", kwargs={"max_cycles": 9}).why_not_native
-    with pytest.raises(EnvError, match="does not accept the arguments"):
+def test_what_gymnasium_s_interface_cannot_say_is_refused(duel, opened):
+    with pytest.raises(NativeError, match="agents"):
+        native.make(duel)
+    with pytest.raises(NativeError, match="no native option 'nonsense'"):
         opened("native", kwargs={"nonsense": 1})
+    with pytest.raises(EnvError, match="refuses env.kwargs"):
+        opened("local", kwargs={"nonsense": 1})
 
 
-def test_rows_are_named_by_env_and_agent():
+def test_rows_are_named_by_env_and_agent(opened):
     assert opened("native").describe(3).startswith("env 1, agent 1 (seed ")

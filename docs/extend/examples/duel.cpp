@@ -1,12 +1,13 @@
-// Duel: two agents that strike each other; what it is for is said in surefoot/envs/tasks/duel.py.
+// Duel-v0: two agents rest, charge or strike each other. An agent without health is out; the other plays on alone.
 #include <algorithm>
 #include <array>
 #include <stdexcept>
 
 #include "surefoot/env.hpp"
 
-namespace surefoot {
 namespace {
+
+using namespace surefoot;
 
 constexpr std::size_t kAgents = 2, kMaxSteps = 24;
 constexpr std::int64_t kRest = 0, kCharge = 1, kStrike = 2;
@@ -94,7 +95,6 @@ class Duel final : public Cloned<Duel, Several<>> {
   std::array<double, kAgents> handicap_{};
 };
 
-const Registered kDuel{"pettingzoo:surefoot.envs.tasks.duel", make<Duel>, kMaxSteps};
+const Registered kDuel{"Duel-v0", make<Duel>, kMaxSteps};
 
 }  // namespace
-}  // namespace surefoot

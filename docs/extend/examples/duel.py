@@ -1,7 +1,7 @@
-"""Duel, `pettingzoo:surefoot.envs.tasks.duel`: its only purpose is to lead two agents through an engine.
+"""Duel-v0, a game of two agents: the readable twin of duel.cpp, a PettingZoo parallel env.
 
 Each may rest, charge or strike, which hurts the other the more it was charged. Everything is tiring, and an agent
-without health is out, while the other plays on alone. Reads as the reference for cpp/envs/duel.cpp.
+without health is out, while the other plays on alone.
 """
 
 from typing import Any
@@ -117,4 +117,4 @@ class Duel:
         return {"hits": hits[place], "won": float(self._health[place] > 0 and self._health[1 - place] <= 0)}
 
 
-parallel_env = Duel
+TWINS = {"Duel-v0": Duel}
