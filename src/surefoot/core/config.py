@@ -10,8 +10,9 @@ from surefoot.core.parts import Knob, KnobMark, PartOf, PartSettings, PartsOf, S
 from surefoot.core.registry import nearest
 
 Activation = Literal["tanh", "relu", "elu", "silu", "leaky_relu", "gelu"]
-Positive = Annotated[float, Field(gt=0)]
-NonNegative = Annotated[float, Field(ge=0)]
+_LARGEST = 1e30  # float32 can hold it, also doubled or added to 1
+Positive = Annotated[float, Field(gt=0, le=_LARGEST)]
+NonNegative = Annotated[float, Field(ge=0, le=_LARGEST)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Decay = Annotated[float, Field(ge=0, lt=1)]
 
@@ -24,7 +25,9 @@ def _whole(value: Any) -> Any:
         return value
 
 
-Count = Annotated[int, BeforeValidator(_whole), Field(ge=1)]
+_MOST = 10**15
+Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=_MOST)]
+Number = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=_MOST)]
 
 
 def _from_commas(value: Any) -> Any:
@@ -108,19 +111,16 @@ class RolloutConfig(Section):
     """How experience is collected."""
 
     num_envs: Count = Field(8, description="number of parallel environments")
-    num_steps: int = Field(256, ge=2, description="steps per environment and rollout, at least 2")
+    num_steps: Count = Field(256, ge=2, description="steps per environment and rollout, at least 2")
     sequence_length: Count = Field(24, description="recurrent policies: steps per training sequence")
     engine: Engine = Field(
         PartSettings(kind="auto"),
         description="how environments are stepped: native (C++ threads), local (this process), processes; auto uses"
         " native where the core has the environment, local elsewhere",
     )
-    workers: int = Field(
-        0, ge=0, description="number of threads (native) or processes (processes); 0 means one per core"
-    )
-    groups: int = Field(
+    workers: Number = Field(0, description="number of threads (native) or processes (processes); 0 means one per core")
+    groups: Number = Field(
         0,
-        ge=0,
         description="groups of rows; the policy acts for one group while the others step; 0 means 2 for processes with"
         " 32 or more environments, 1 otherwise",
     )
@@ -159,8 +159,8 @@ class PPOConfig(Section):
         description="recurrent policies: start training sequences from the stored hidden state, or recompute it every"
         " epoch",
     )
-    burn_in: int = Field(
-        0, ge=0, description="recurrent policies: steps before a sequence over which its hidden state is recomputed"
+    burn_in: Number = Field(
+        0, description="recurrent policies: steps before a sequence over which its hidden state is recomputed"
     )
 
 
@@ -197,8 +197,8 @@ class TrainConfig(Section):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(0, description="random seed")
     checkpoint_every: Count = Field(100_000, description="steps between checkpoints")
     keep_checkpoints: Count = Field(3, description="number of periodic checkpoints to keep")
-    eval_every: int = Field(0, ge=0, description="steps between evaluations; 0 means only at the end")
-    eval_episodes: int = Field(10, ge=0, description="episodes per evaluation; 0 disables evaluation")
+    eval_every: Number = Field(0, description="steps between evaluations; 0 means only at the end")
+    eval_episodes: Number = Field(10, description="episodes per evaluation; 0 disables evaluation")
     best_metric: str = Field(
         "mean_reward",
         description="evaluation score that decides which policy is kept as the best: mean_reward, a"
@@ -207,12 +207,11 @@ class TrainConfig(Section):
     max_skipped_steps: Count = Field(
         10, description="consecutive gradient steps with NaN or infinity before rolling back to the last good weights"
     )
-    max_rollbacks: int = Field(
-        3, ge=0, description="rollbacks before the run ends with an error; reset after 100 good iterations"
+    max_rollbacks: Number = Field(
+        3, description="rollbacks before the run ends with an error; reset after 100 good iterations"
     )
-    threads: int = Field(
+    threads: Number = Field(
         0,
-        ge=0,
         le=1024,
         description="maximum number of threads for learning, in the core and in PyTorch; 0 means one per core",
     )

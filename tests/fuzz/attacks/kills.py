@@ -1,0 +1,89 @@
+"""Runs that are killed at random moments and resumed until they are done: the end is that of an undisturbed run."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from surefoot.training.checkpoint import read_checkpoint
+from surefoot.training.run_directory import RunDirectory
+from tests.cli.runs import QUIET
+from tests.training.states import assert_same
+
+TINY = (
+    *("--rollout.num_envs", "4", "--rollout.num_steps", "16", "--ppo.batch_size", "32", "--policy.hidden", "8"),
+    *("--train.checkpoint_every", "64", "--train.eval_episodes", "2", "--train.eval_every", "512", *QUIET),
+)
+STEPS = "4096"
+TASKS = (
+    ("CartPole-v1",),
+    ("CartPoleNoVel-v1", "--policy.memory.hidden_size", "4"),
+    ("Pendulum-v1", "--normalize.returns", "true"),
+)
+SIGNALS = {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGHUP: 129}
+
+
+@dataclass(frozen=True)
+class Whole:
+    """An undisturbed run."""
+
+    state: dict[str, Any]
+    seconds: float
+
+
+def prepare(folder: Path) -> list[Whole]:
+    """Every task, trained without interruption."""
+    return [_whole(folder / str(number), task) for number, task in enumerate(TASKS)]
+
+
+def case(pick: random.Random, material: list[Whole], folder: Path) -> None:
+    """Up to six interruptions."""
+    number = pick.randrange(len(TASKS))
+    whole, run = material[number], folder / "run"
+    for _ in range(6):
+        code = _interrupted(pick, _command(run, TASKS[number]), whole.seconds)
+        if code == 0:
+            break
+    else:
+        code = _start(_command(run, TASKS[number])).wait()
+    assert code == 0, code
+    assert_same(_final(run), whole.state)
+
+
+def _command(run: Path, task: tuple[str, ...]) -> list[str]:
+    if (run / "config.yaml").exists():
+        return ["resume", str(run)]
+    return ["train", *task, "--run-dir", str(run), "--steps", STEPS, *TINY]
+
+
+def _interrupted(pick: random.Random, command: list[str], seconds: float) -> int:
+    """Start, send a signal after a random time unless it is done before, and wait; 0 if it is done."""
+    process, chosen = _start(command), pick.choice(list(SIGNALS))
+    try:
+        code = process.wait(pick.uniform(0.2, 1.1) * seconds)
+    except subprocess.TimeoutExpired:
+        process.send_signal(chosen)
+        code = process.wait()
+        # Before its handlers are installed, Python ends by the signal itself.
+        assert code in (SIGNALS[chosen], -chosen, 0), code
+        return code if code == 0 else 1
+    assert code == 0, code
+    return code
+
+
+def _start(arguments: list[str]) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([str(Path(sys.executable).with_name("surefoot")), *arguments], stdout=subprocess.DEVNULL)
+
+
+def _whole(run: Path, task: tuple[str, ...]) -> Whole:
+    began = time.monotonic()
+    assert _start(_command(run, task)).wait() == 0
+    return Whole(_final(run), time.monotonic() - began)
+
+
+def _final(run: Path) -> dict[str, Any]:
+    return read_checkpoint(RunDirectory(run).saved()[0])
