@@ -46,6 +46,14 @@ def test_quotes_equal_the_source(page: Path) -> None:
     assert quote["refreshed"](text) == text, "run: python docs/quote.py"
 
 
+@pytest.mark.parametrize("page", ["reliability.md"])
+def test_the_tests_that_a_page_names_exist(page: str) -> None:
+    named = re.findall(r"`(tests/[a-z_/]+\.py)(?:::(test_\w+))?`", (ROOT / "docs" / page).read_text(encoding="utf-8"))
+    assert len(named) >= 5
+    for file, test in named:
+        assert f"def {test}" in (ROOT / file).read_text(encoding="utf-8"), f"{file}::{test}"
+
+
 def test_the_tours_quote_the_source() -> None:
     for name in ("tour.md", "native_tour.md"):
         assert (ROOT / "docs" / name).read_text(encoding="utf-8").count("<!-- quote:") >= 5
