@@ -10,6 +10,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 
+from surefoot.api import PPO
 from surefoot.core.errors import EnvError
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
@@ -399,3 +400,62 @@ def test_infos_of_agents(call, info):
 
     with pytest.raises(EnvError, match=rf"^env 0 .*agent '.*: {call} (must return its info|returned an info)"):
         run()
+
+
+# States of envs
+
+
+class SavingEnv(CounterEnv):
+    """Has a state that JSON does not have."""
+
+    def save_state(self) -> Any:
+        return {1: (self.place.step, 3), "seen": {self.place.step}}
+
+    def load_state(self, state: Any) -> None:
+        self.loaded = state
+
+
+class NotSavedEnv(SavingEnv):
+    def save_state(self) -> Any:
+        raise RuntimeError("no state today")
+
+
+class NotLoadedEnv(SavingEnv):
+    def load_state(self, state: Any) -> None:
+        raise KeyError("rng")
+
+
+class SavingTeam(TeamEnv):
+    def save_state(self) -> Any:
+        raise RuntimeError("no state today")
+
+    def load_state(self, state: Any) -> None:
+        raise KeyError("rng")
+
+
+def test_a_state_that_fails_names_the_env():
+    who = r"^env 1 \(seed \d+\) raised an exception in"
+    with pytest.raises(EnvError, match=rf"{who} save_state: RuntimeError: no state today"):
+        GymnasiumEnvs([SavingEnv, NotSavedEnv], 3).save_state()
+    state = GymnasiumEnvs([SavingEnv, NotLoadedEnv], 3).save_state()
+    assert state is not None
+    with pytest.raises(EnvError, match=rf"{who} load_state: KeyError: 'rng'"):
+        GymnasiumEnvs([SavingEnv, NotLoadedEnv], 3).load_state(state)
+    with pytest.raises(EnvError, match=r"^env 0 \(seed \d+\) raised an exception in save_state: RuntimeError"):
+        PettingZooEnvs([SavingTeam], 3).save_state()
+
+
+def test_a_resumed_env_gets_the_state_that_it_saved(tmp_path):
+    small = {"num_envs": 1, "num_steps": 8, "batch_size": 8, "epochs": 1, "hidden": [8], "eval_episodes": 0}
+    made: list[SavingEnv] = []
+
+    def make() -> SavingEnv:
+        made.append(SavingEnv(lengths=[3]))
+        return made[-1]
+
+    file = tmp_path / "agent.safetensors"
+    PPO(make, **small).learn(8).save(file)
+    saved = made[-1].save_state()
+    PPO.load(file, env=make).learn(8)
+    assert made[-1].loaded == saved
+    assert isinstance(made[-1].loaded[1], tuple)
