@@ -29,7 +29,7 @@ def weights(of: PPO) -> list[torch.Tensor]:
     return [part.clone() for part in of.policy.state_dict().values()]
 
 
-@pytest.mark.parametrize("steps", ["x", "100", -1, 1.5, float("nan"), float("inf"), True, [], 10**30])
+@pytest.mark.parametrize("steps", ["x", "100", -1, 1.5, float("nan"), float("inf"), True, []])
 def test_steps(trained, steps):
     before, step = weights(trained), trained.config.train.steps
     with pytest.raises(ConfigError, match=r"^learn: steps: pass a whole number of at least 0, got \S"):

@@ -14,10 +14,23 @@ class YamlError(ValueError):
     """The text is not YAML, or not a config; one line."""
 
 
+class _Loader(yaml.SafeLoader):
+    """Stops reading at the first node that is too deep."""
+
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self._depth += 1
+        _refuse_deep(self._depth - 1)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
 def parse_yaml(text: str) -> Any:
     """The plain values of a YAML text."""
     try:
-        loader = yaml.SafeLoader(text)
+        loader = _Loader(text)
         try:
             node = loader.get_single_node()
             if node is None:
@@ -28,8 +41,6 @@ def parse_yaml(text: str) -> Any:
             loader.dispose()
     except YamlError:
         raise
-    except RecursionError as error:
-        raise YamlError(f"it is nested more than {_MAX_DEPTH} levels deep") from error
     except Exception as error:  # PyYAML's own errors, and those of int, float and datetime in its constructors
         cause = " ".join(str(error).split())
         raise YamlError(cause if len(cause) <= _LONGEST else cause[:_LONGEST] + "...") from error
@@ -40,8 +51,7 @@ def _check(root: yaml.Node) -> None:
     while left:
         node, depth = left.pop()
         seen += 1
-        if depth > _MAX_DEPTH:
-            raise YamlError(f"it is nested more than {_MAX_DEPTH} levels deep")
+        _refuse_deep(depth)  # again, because an alias can contain itself
         if seen > _MAX_NODES:
             raise YamlError(f"it has more than {_MAX_NODES} values, maybe through repeated aliases")
         if isinstance(node, yaml.MappingNode):
@@ -49,6 +59,11 @@ def _check(root: yaml.Node) -> None:
             left += [(part, depth + 1) for pair in node.value for part in pair]
         elif isinstance(node, yaml.SequenceNode):
             left += [(part, depth + 1) for part in node.value]
+
+
+def _refuse_deep(depth: int) -> None:
+    if depth > _MAX_DEPTH:
+        raise YamlError(f"it is nested more than {_MAX_DEPTH} levels deep")
 
 
 def _refuse_duplicates(node: yaml.MappingNode) -> None:
