@@ -1,5 +1,6 @@
 """PPO: the Python API, with familiar names."""
 
+import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,11 +15,13 @@ from torch import Tensor, nn
 
 from surefoot.compose import EVALUATION_ROWS, Specs, build_env, build_policy, build_trainer, saved_setup
 from surefoot.core.config import Config
-from surefoot.core.errors import EnvError
+from surefoot.core.errors import CheckpointError, ConfigError, EnvError
 from surefoot.core.layers import Raw, build_config, by_name
 from surefoot.core.philox import Stream, uniforms
+from surefoot.core.quoted import quoted
 from surefoot.core.records import State
 from surefoot.core.state import check_shapes
+from surefoot.core.torch_defaults import torch_defaults
 from surefoot.core.tree import tree_first, tree_map
 from surefoot.envs.make import EnvSource, fixed_envs
 from surefoot.envs.protocol import VecEnv
@@ -48,6 +51,7 @@ class PPO:
     custom modules: an encoder is a module or a function of the observation spec that returns one, a policy a `Policy`.
     """
 
+    @torch_defaults()
     def __init__(
         self,
         env: EnvSource,
@@ -60,6 +64,7 @@ class PPO:
             settings["policy"], policy = policy, None
         if isinstance(encoder, str | dict):
             settings["encoder"], encoder = encoder, None
+        _check_modules(policy, encoder)
         source, layer = _source_settings(env)
         config = build_config({"log": {"console": "off"}}, layer, by_name(settings))
         vec_env = build_env(config, source)
@@ -82,24 +87,29 @@ class PPO:
         self._hook_states: dict[str, Any] = {} if saved is None else dict(saved["hooks"])
         self._default_steps = config.train.steps  # learn() makes train.steps the total
         self._predictions = 0
+        self._is_closed = False
 
+    @torch_defaults()
     def learn(
         self, steps: int | None = None, *, run_dir: Pathlike | None = None, hooks: Sequence[HookLike] = ()
     ) -> "PPO":
         """Train for `steps` more steps (default: train.steps); with `run_dir`, write a complete run directory."""
+        steps = None if steps is None else _whole(steps, "learn: steps", at_least=0)
+        folder = None if run_dir is None else _path(run_dir)
         trainer = self._started()
         total = trainer.progress.step + (self._default_steps if steps is None else steps)
         self.config = build_config(self.config.model_dump(mode="json"), {"train.steps": total})
         trainer.set_total(total)
-        if run_dir is None:
+        if folder is None:
             self._train(None, hooks)
         else:
-            with RunDirectory(Path(run_dir)) as directory:
+            with RunDirectory(folder) as directory:
                 directory.refuse_other_run(trainer.progress.step)
                 directory.write_config(self.config)
                 self._train(directory, hooks)
         return self
 
+    @torch_defaults()
     def predict(
         self,
         obs: Any,
@@ -122,26 +132,35 @@ class PPO:
             env_action = self.policy.head.to_env(action).numpy()
         return (env_action[0] if is_single else env_action), output.state
 
+    @torch_defaults()
     def evaluate(
         self, episodes: int = 10, *, seed: int = 0, deterministic: bool = True, env: EnvSource | None = None
     ) -> Evaluation:
         """Mean reward, standard deviation and confidence interval over complete episodes with fixed seeds."""
+        episodes = _whole(episodes, "evaluate: episodes", at_least=1)
+        seed = _whole(seed, "evaluate: seed", at_least=0)
         with self._envs_like_ours("evaluate", env, seed, min(episodes, EVALUATION_ROWS)) as vec_env:
             return evaluate(self.policy, vec_env, episodes, seed, deterministic)
 
+    @torch_defaults()
     def export_onnx(self, path: Pathlike, *, env: EnvSource | None = None, tolerance: float = TOLERANCE) -> Exported:
         """Write an ONNX file and a script that runs it, after checking that both match the policy over an episode."""
         with self._envs_like_ours("export_onnx", env, self.config.train.seed, EXPORT_ROWS) as vec_env:
-            return export_onnx(self.policy, vec_env, self.config, Path(path), tolerance)
+            return export_onnx(self.policy, vec_env, self.config, _path(path), tolerance)
 
+    @torch_defaults()
     def save(self, path: Pathlike) -> None:
         """Write a checkpoint from which the agent can act and continue training."""
-        if self._trainer is None and self._saved is not None:
-            write_checkpoint(Path(path), self._saved)
-        else:
-            write_checkpoint(Path(path), self._run(None).state())
+        target = _writable(path)
+        state = self._saved if self._trainer is None and self._saved is not None else self._run(None).state()
+        try:
+            write_checkpoint(target, state)
+        except (OSError, ValueError) as error:  # ValueError: a null byte in the name
+            cause = error.strerror if isinstance(error, OSError) else error
+            raise CheckpointError(f"cannot save {target}: {cause}; choose another file") from error
 
     @classmethod
+    @torch_defaults()
     def load(
         cls,
         path: Pathlike,
@@ -151,8 +170,10 @@ class PPO:
         encoder: nn.Module | EncoderFactory | None = None,
     ) -> "PPO":
         """Load an agent from a checkpoint; pass custom modules, and custom envs for further training, again."""
-        state = read_checkpoint(Path(path))
-        config, specs = saved_setup(state, Path(path))
+        file = _path(path)
+        _check_modules(policy, encoder)
+        state = read_checkpoint(file)
+        config, specs = saved_setup(state, file)
         source, layer = (None, {}) if env is None else _source_settings(env)
         if isinstance(env, str):  # of a preset, only the env: the checkpoint has the other settings
             layer = {"env": layer["env"]}
@@ -166,6 +187,7 @@ class PPO:
         agent._begin(now, specs, own, source, None, state)
         return agent
 
+    @torch_defaults()
     def __deepcopy__(self, memo: dict[int, Any]) -> "PPO":
         """An independent copy with new envs: the envs of an engine cannot be copied."""
         source = self._source
@@ -181,6 +203,7 @@ class PPO:
         other._default_steps, other._predictions = self._default_steps, self._predictions
         return other
 
+    @torch_defaults()
     def close(self) -> None:
         """Close the envs; `predict` and `save` still work, and `learn` creates new envs."""
         try:
@@ -189,11 +212,13 @@ class PPO:
         finally:
             if self._env is not None:
                 self._env.close()
-                self._env = None
+                self._env, self._is_closed = None, True
 
     def _started(self) -> Trainer:
         """The trainer, built on first use: `predict` does not need it."""
         if self._trainer is None:
+            if self._is_closed and self._source is not None and fixed_envs(self._source) is not None:
+                raise EnvError("the env instance of this agent is closed; save the agent, then PPO.load(path, env=...)")
             self._env = self._env or build_env(self.config, self._source)
             self._check_spaces(self._env)
             self._trainer = build_trainer(self.config, self._env, self.policy)
@@ -253,6 +278,10 @@ def _source_settings(env: EnvSource) -> tuple[EnvSource | None, Raw]:
     if isinstance(env, str):
         return None, load_preset(env) if env in preset_names() else {"env": {"id": env}}
     rows, spec = fixed_envs(env), getattr(env, "spec", None)
+    if rows is None and not callable(env):
+        raise ConfigError(
+            [f"env: pass a preset, an id, an env, a function that creates one, or a vector env, not {quoted(env)}"]
+        )
     name = getattr(spec, "id", None) or getattr(env, "__name__", type(env).__name__)
     return env, {"env": {"id": name}} | ({} if rows is None else {"rollout": {"num_envs": rows}})
 
@@ -263,3 +292,33 @@ def _factory(encoder: nn.Module | EncoderFactory | None) -> EncoderFactory | Non
         module = encoder
         return lambda spec: deepcopy(module)
     return encoder
+
+
+def _check_modules(policy: Any, encoder: Any) -> None:
+    if policy is not None and not isinstance(policy, Policy):
+        raise ConfigError([f"policy: pass a surefoot.Policy or a dict of settings, not {quoted(policy)}"])
+    if encoder is not None and not callable(encoder):  # modules are callable too
+        raise ConfigError([f"encoder: pass a kind, a module or a function that creates one, not {quoted(encoder)}"])
+
+
+def _whole(value: Any, what: str, at_least: int) -> int:
+    """A whole number, which may be written as 1e6."""
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not is_number or not at_least <= value < 2**63 or value != int(value):
+        raise ConfigError([f"{what}: pass a whole number of at least {at_least}, got {quoted(value)}"])
+    return int(value)
+
+
+def _path(path: Any) -> Path:
+    try:
+        return Path(path)
+    except TypeError as error:
+        raise ConfigError([f"pass a path, such as 'agent.safetensors', not {quoted(path)}"]) from error
+
+
+def _writable(path: Any) -> Path:
+    """A path at which there is no file yet, or one that may be replaced: not a folder, a device or a pipe."""
+    target = _path(path)
+    if not target.name or (os.path.exists(target) and not os.path.isfile(target)):
+        raise CheckpointError(f"cannot save {target}: it is not a file; pass one, such as 'agent.safetensors'")
+    return target

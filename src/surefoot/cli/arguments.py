@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar, get_args
 
 import tyro
-import yaml
 
 from surefoot.core.config import Config, key_types
 from surefoot.core.errors import ConfigError
 from surefoot.core.layers import Raw
+from surefoot.core.quoted import quoted
+from surefoot.core.strict_yaml import YamlError, parse_yaml
 
 T = TypeVar("T")
 
@@ -66,9 +67,9 @@ def _value(name: str, text: str) -> Any:
     if not text.startswith(("[", "{")):
         return text
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError([f"{name}: cannot parse the value '{text}' as YAML"]) from error
+        return parse_yaml(text)
+    except YamlError as error:
+        raise ConfigError([f"{name}: cannot parse the value {quoted(text)} as YAML: {error}"]) from error
 
 
 def _brief(value: Any) -> str:

@@ -12,7 +12,9 @@ from surefoot.core.config import Config, key_types, known_keys, part_of
 from surefoot.core.errors import ConfigError
 from surefoot.core.old_settings import OLD_NAMES, renewed
 from surefoot.core.parts import PartOf, PartsOf, Raw, as_mapping, settings_class
+from surefoot.core.quoted import quoted
 from surefoot.core.registry import nearest
+from surefoot.core.strict_yaml import parse_yaml
 
 __all__ = ["Raw", "build_config", "by_name", "merge", "read_yaml", "to_yaml"]
 
@@ -20,12 +22,11 @@ __all__ = ["Raw", "build_config", "by_name", "merge", "read_yaml", "to_yaml"]
 def read_yaml(path: Path) -> Raw:
     """A YAML mapping from a file, or a typed error that names the file."""
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        raw = parse_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError([f"cannot read the config file {path}: {error.strerror}"]) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        cause = str(error).replace("\n", " ")
-        raise ConfigError([f"{path} is not valid YAML: {cause}"]) from error
+    except ValueError as error:  # also text that is not UTF-8
+        raise ConfigError([f"{path} is not valid YAML: {error}"]) from error
     if raw is None:
         return {}
     if not isinstance(raw, dict):
@@ -159,7 +160,7 @@ def _explain(problem: Mapping[str, Any], where: Sequence[Any] = ()) -> list[str]
         what, hint = "section" if len(location) == 1 else "key", _suggestion(path, problem)
         return [f"{path}: unknown {what}{hint}"]
     message = problem["msg"].removeprefix("Value error, ")
-    return [f"{path}: {message[0].lower()}{message[1:]} (got {problem['input']!r})"]
+    return [f"{path}: {message[0].lower()}{message[1:]} (got {quoted(problem['input'])})"]
 
 
 def _suggestion(path: str, problem: Mapping[str, Any]) -> str:

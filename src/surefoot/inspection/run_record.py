@@ -2,20 +2,21 @@
 
 import fcntl
 import json
-import math
+import logging
 import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from surefoot.core.errors import RunDirectoryError
+from surefoot.core.strict_yaml import parse_yaml
 
 Record = dict[str, float]
 Series = list[tuple[int, float]]
 
+_LARGEST = 1e100
+_log = logging.getLogger("surefoot")
 _ROLLOUTS = re.compile(r" rollouts: (?:step by step, )?(\w+)(?: on \d+ threads| \(.*\))?$", re.MULTILINE)
 
 
@@ -60,10 +61,9 @@ def read_run(path: Path) -> RunRecord:
     if not os.path.isfile(metrics_file):
         raise RunDirectoryError(f"{path} has no metrics.jsonl yet; {_why_not(path)}")
     try:
-        config = yaml.safe_load(config_file.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-        cause = " ".join(str(error).split())
-        raise RunDirectoryError(f"{config_file} cannot be read: {cause}") from error
+        config = parse_yaml(config_file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:  # ValueError: not YAML, or not UTF-8
+        raise RunDirectoryError(f"{config_file} cannot be read: {error}") from error
     return RunRecord(path, config if isinstance(config, dict) else {}, _read_records(metrics_file))
 
 
@@ -74,23 +74,37 @@ def _read_records(path: Path) -> list[Record]:
     except OSError as error:
         raise RunDirectoryError(f"{path} cannot be read: {error.strerror}") from error
     by_step: dict[int, Record] = {}
+    skipped = 0
     for line in lines:
         try:
             record = _numbers(json.loads(line))
-            step = int(record["step"])
-        except (ValueError, KeyError, AttributeError, OverflowError):
+            step = _step(record["step"])
+        except (ValueError, KeyError, AttributeError, RecursionError):
+            skipped += 1
             continue
         while by_step and next(reversed(by_step)) >= step:
             by_step.popitem()
         by_step[step] = record
+    if skipped:
+        _log.warning("%s: skipped %d of %d lines that are not records with a step", path, skipped, len(lines))
     if not by_step:
         raise RunDirectoryError(f"{path} has no records yet; {_why_not(path.parent)}")
     return list(by_step.values())
 
 
 def _numbers(raw: dict[str, Any]) -> Record:
-    """Finite numbers only: other values cannot be plotted or checked."""
-    return {name: value for name, value in raw.items() if isinstance(value, int | float) and math.isfinite(value)}
+    """Numbers whose sums and squares are finite: other values cannot be plotted or checked."""
+    return {
+        name: value
+        for name, value in raw.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
+    }
+
+
+def _step(value: float) -> int:
+    if not 0 <= value < 2**53 or value != int(value):
+        raise ValueError("not a step")
+    return int(value)
 
 
 def _why_not(path: Path) -> str:

@@ -153,6 +153,8 @@ def too_slow(run: RunRecord, config: Config) -> Finding | None:
     if len(rollout_rate) < _ENDS or len(learn_rate) < _ENDS:
         return None
     rollout, learn, step = _median(rollout_rate), _median(learn_rate), rollout_rate[-1][0]
+    if rollout + learn <= 0:
+        return None
     rollout_share = learn / (rollout + learn)  # of the time, which is the inverse of the rate
     if rollout_share >= 0.7 and rollout < _SLOW_ROLLOUT:
         tips = _faster_rollout(run.engine or config.rollout.engine.kind, config.rollout.num_envs)

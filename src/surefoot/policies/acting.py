@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 
 from surefoot.core.errors import PolicyError
+from surefoot.core.quoted import quoted
 from surefoot.core.records import State
 from surefoot.core.specs import ArraySpec
+from surefoot.core.zeros_and_ones import MASK_RULE, dead_rows, zeros_and_ones
 from surefoot.policies.policy import Policy
 
 
@@ -30,18 +32,25 @@ def as_state(given: Any, policy: Policy, rows: int) -> State:
 
 def as_starts(given: Any, rows: int) -> Tensor:
     """Episode starts: one flag for all rows or one per row; all False if None is given."""
-    flags = np.asarray(False if given is None else given)
+    flags = zeros_and_ones(False if given is None else given, kinds="iu")
+    if flags is None:
+        raise PolicyError(f"episode_start must be one flag, or one per row ({rows}), not {quoted(given)}")
     if flags.shape not in ((), (1,), (rows,)):
         raise PolicyError(f"episode_start must be one flag, or one per row ({rows}), not shape {flags.shape}")
-    return torch.from_numpy(np.array(np.broadcast_to(flags, rows), dtype=bool))
+    return torch.from_numpy(np.array(np.broadcast_to(flags, rows)))
 
 
 def as_mask(given: Any, spec: ArraySpec, rows: int) -> Tensor | None:
     """The allowed actions, `[rows, choices]`."""
     if given is None:
         return None
+    mask = zeros_and_ones(given)
+    if mask is None:
+        raise PolicyError(f"action_mask is {quoted(given)}; {MASK_RULE}")
     choices = sum(spec.sizes) if spec.sizes else spec.size
-    mask = np.asarray(given)
     if mask.size != rows * choices:
         raise PolicyError(f"action_mask must have {choices} flags per row for {rows} rows, not shape {mask.shape}")
-    return torch.from_numpy(mask.reshape(rows, choices).astype(bool))
+    mask = mask.reshape(rows, choices)
+    if spec.sizes and dead_rows(mask, spec.sizes).any():
+        raise PolicyError("action_mask forbids every action of a row; allow at least one")
+    return torch.from_numpy(np.array(mask))

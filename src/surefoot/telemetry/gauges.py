@@ -33,7 +33,8 @@ def clipped(metrics: Metrics) -> float | None:
     """The clip fraction, relative to that of a high KL divergence at the update's clip range."""
     if names.CLIP_FRACTION not in metrics or names.CLIP_RANGE not in metrics:
         return None
-    return metrics[names.CLIP_FRACTION] / usual_clip_fraction(metrics[names.CLIP_RANGE])
+    usual = usual_clip_fraction(metrics[names.CLIP_RANGE])
+    return metrics[names.CLIP_FRACTION] / usual if usual > 0 else None  # a clip range of 20 clips nothing
 
 
 def explained(metrics: Metrics) -> float | None:
@@ -95,4 +96,4 @@ class Throughput:
             return None
         median = statistics.median(rate for rate, _ in window)
         self._best = max(self._best, median)
-        return median / self._best
+        return median / self._best if self._best > 0 else None

@@ -25,7 +25,13 @@ from surefoot.training.migrations import FORMAT_VERSION, migrate
 TEMPORARY_SUFFIX = ".tmp"
 _FORMAT = "surefoot"
 _MAX_HEADER_BYTES = 16 * 2**20
-_TENSOR, _ARRAY, _SCALAR = "__tensor__", "__array__", "__scalar__"
+_TENSOR, _ARRAY, _SCALAR, _BYTES = "__tensor__", "__array__", "__scalar__", "__bytes__"
+_PAIRS = "__pairs__"
+"""Marks a dict with keys other than strings, or one that looks like a mark itself."""
+_COLLECTIONS: dict[str, type] = {"__tuple__": tuple, "__set__": set, "__frozenset__": frozenset}
+_MARKS = {_TENSOR, _ARRAY, _SCALAR, _BYTES, _PAIRS, *_COLLECTIONS}
+_MAX_INT_BITS = 8192
+"""Python does not read integers with thousands of digits from text."""
 
 
 def write_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
@@ -123,26 +129,45 @@ def _serialize(state: Mapping[str, Any]) -> bytes:
 
 
 def _pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
-    """JSON with references in place of tensors, which are collected under their dotted name."""
+    """JSON with marked entries for what JSON does not have; tensors are collected under their dotted name."""
     if isinstance(value, Mapping):
-        return {str(key): _pack(part, f"{name}.{key}" if name else str(key), tensors) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_pack(part, f"{name}.{index}", tensors) for index, part in enumerate(value)]
+        return _pack_dict(value, name, tensors)
+    if isinstance(value, list | tuple | set | frozenset):
+        parts = [_pack(part, f"{name}.{index}", tensors) for index, part in enumerate(value)]
+        mark = next((mark for mark, kind in _COLLECTIONS.items() if isinstance(value, kind)), "")
+        return {mark: parts} if mark else parts
     if value is None or (isinstance(value, str | int | float) and not isinstance(value, np.float64)):
+        if isinstance(value, int) and value.bit_length() > _MAX_INT_BITS:
+            raise CheckpointError(f"{name} is an integer of {value.bit_length()} bits; the maximum is {_MAX_INT_BITS}")
         return value
-    while name in tensors:  # {"a": {"b": ...}, "a.b": ...}
-        name += "'"
-    if isinstance(value, Tensor):
-        tensors[name] = value.detach().contiguous().clone()
-        kind = _TENSOR
-    elif isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fiubc" and value.itemsize <= 8:
-        tensors[name] = torch.from_numpy(np.array(value, value.dtype.newbyteorder("="), order="C"))
-        kind = _ARRAY if isinstance(value, np.ndarray) else _SCALAR
-    else:
-        raise CheckpointError(
-            f"{name} is a {type(value).__name__}; checkpoints support only numbers, strings, lists, dicts and arrays"
-        )
-    return {kind: name}
+    return _pack_array(value, name, tensors)
+
+
+def _pack_dict(value: Mapping[Any, Any], name: str, tensors: dict[str, Tensor]) -> Any:
+    named = {key: f"{name}.{key}" if name else str(key) for key in value}
+    packed = {key: _pack(part, named[key], tensors) for key, part in value.items()}
+    if all(type(key) is str for key in packed) and not (len(packed) == 1 and next(iter(packed)) in _MARKS):
+        return packed
+    return {_PAIRS: [[_pack(key, f"the key {named[key]}", tensors), part] for key, part in packed.items()]}
+
+
+def _pack_array(value: Any, name: str, tensors: dict[str, Tensor]) -> dict[str, str]:
+    place = name.encode("ascii", "backslashreplace").decode()
+    while place in tensors:  # {"a": {"b": ...}, "a.b": ...}
+        place += "'"
+    if isinstance(value, Tensor) and value.layout is torch.strided and value.device.type != "meta":
+        tensors[place] = value.detach().contiguous().clone()
+        return {_TENSOR: place}
+    if isinstance(value, bytes):
+        tensors[place] = torch.from_numpy(np.frombuffer(value, np.uint8).copy())
+        return {_BYTES: place}
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fiubc" and value.itemsize <= 8:
+        tensors[place] = torch.from_numpy(np.array(value, value.dtype.newbyteorder("="), order="C"))
+        return {_ARRAY if isinstance(value, np.ndarray) else _SCALAR: place}
+    what = f"{type(value).__name__}{f' of dtype {value.dtype}' if isinstance(value, np.ndarray | np.generic) else ''}"
+    raise CheckpointError(
+        f"{name} is a {what}; checkpoints support only numbers, strings, bytes, lists, tuples, sets, dicts and arrays"
+    )
 
 
 def _unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
@@ -151,10 +176,16 @@ def _unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
     if not isinstance(value, dict):
         return value
     if len(value) == 1:
-        ((kind, name),) = value.items()
-        if kind in (_TENSOR, _ARRAY, _SCALAR):
-            tensor = tensors[name]
-            return tensor if kind == _TENSOR else tensor.numpy() if kind == _ARRAY else tensor.numpy()[()]
+        ((mark, content),) = value.items()
+        if mark in _COLLECTIONS:
+            return _COLLECTIONS[mark](_unpack(content, tensors))
+        if mark == _PAIRS:
+            return {_unpack(key, tensors): _unpack(part, tensors) for key, part in content}
+        if mark in _MARKS:
+            tensor = tensors[content]
+            if mark == _BYTES:
+                return tensor.numpy().tobytes()
+            return tensor if mark == _TENSOR else tensor.numpy() if mark == _ARRAY else tensor.numpy()[()]
     return {key: _unpack(part, tensors) for key, part in value.items()}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from surefoot.core.errors import CheckpointError
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 _DERIVED = ("optimizer", "update", "reward_scaler")
 
@@ -34,7 +34,12 @@ def _parts_by_name(state: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _parts_by_name}
+def _same(state: dict[str, Any]) -> dict[str, Any]:
+    """Version 3: tuples, sets, bytes and keys other than strings are marked; older files have none."""
+    return state
+
+
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _parts_by_name, 2: _same}
 """Version n -> function that converts its state to version n + 1."""
 
 

@@ -7,6 +7,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
+from surefoot.envs.protocol import flat_mask
 from surefoot.envs.protocol.steps import env_step
 
 STEPS = 50
@@ -30,7 +31,7 @@ def broken_promises(env: gym.Env[Any, Any], seed: int) -> list[str]:
 def _action(env: gym.Env[Any, Any], info: Mapping[str, Any]) -> Any:
     mask = info.get("action_mask")
     if mask is not None and isinstance(env.action_space, spaces.Discrete):
-        return env.action_space.sample(np.asarray(mask).ravel().astype(np.int8))
+        return env.action_space.sample(flat_mask(mask, int(env.action_space.n), "the env").astype(np.int8))
     return env.action_space.sample()
 
 

@@ -1,18 +1,20 @@
 """Gymnasium envs in this process, stepped one after another."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import gymnasium as gym
 from numpy.typing import NDArray
 
-from surefoot.core.errors import EnvError
+from surefoot.core.errors import EnvError, SurefootError
 from surefoot.core.philox import Stream, derived_seed
+from surefoot.core.quoted import quoted
 from surefoot.envs.adapters.snapshot import load_env, save_env
 from surefoot.envs.protocol import Slot, choices, flat_mask, new_slot
 from surefoot.envs.protocol.shard import Calls, Shard, brief, construct
 from surefoot.envs.protocol.spaces import ObsWriter, array_spec
-from surefoot.envs.protocol.steps import EnvStep, env_step
+from surefoot.envs.protocol.steps import EnvStep, env_step, plain_info
 
 GymEnv = gym.Env[Any, Any]
 
@@ -36,7 +38,8 @@ class GymnasiumEnvs(Shard):
         self._envs: list[GymEnv] = []
         for make in factories:
             self.calls.begin(len(self._envs))
-            self._envs.append(construct(make, first_env + len(self._envs)))
+            number = first_env + len(self._envs)
+            self._envs.append(_gymnasium_env(construct(make, number), number))
         self._seed = seed
         self._seeds = self._derive_seeds(0)
         self._truncation_as_termination = truncation_as_termination
@@ -88,16 +91,16 @@ class GymnasiumEnvs(Shard):
         """Snapshots of all envs, or None if one of them cannot be saved."""
         snapshots = []
         for row, env in enumerate(self._envs):
-            self.calls.begin(row)
-            snapshots.append(save_env(env))
+            with self._call(row, "save_state"):
+                snapshots.append(save_env(env))
         return self._with_parameters(None if None in snapshots else {"envs": snapshots})
 
     def load_state(self, state: dict[str, Any], step: int = 0) -> None:
         """Continue from snapshots."""
         self._restore_from(state)
         for row, (env, snapshot) in enumerate(zip(self._envs, state["envs"], strict=True)):
-            self.calls.begin(row)
-            load_env(env, snapshot)
+            with self._call(row, "load_state"):
+                load_env(env, snapshot)
 
     def close(self) -> None:
         """Close the envs."""
@@ -118,30 +121,50 @@ class GymnasiumEnvs(Shard):
         return [derived_seed(self._seed, env, Stream.ENV_SEED, step) for env in range(first, first + count)]
 
     def _reset_env(self, row: int, seed: int | None) -> tuple[Any, dict[str, Any]]:
-        self.calls.begin(row)
-        try:
+        with self._call(row, "reset"):
             result = self._envs[row].reset(seed=seed)
-        except Exception as error:
-            raise EnvError(f"{self.describe(row)} raised an exception in reset: {brief(error)}") from error
-        if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], dict):
+        if not isinstance(result, tuple) or len(result) != 2:
             raise EnvError(f"{self.describe(row)}: reset must return (obs, info)")
-        return result
+        return result[0], plain_info(result[1], "reset", self.describe(row))
 
     def _step_env(self, row: int, action: Any) -> EnvStep:
         self.calls.begin(row)
-        try:
+        try:  # in every step, where a context manager would cost more
             result = self._envs[row].step(action)
         except Exception as error:
             raise EnvError(f"{self.describe(row)} raised an exception in step: {brief(error)}") from error
         return env_step(result, row, self.describe)
 
+    @contextmanager
+    def _call(self, row: int, name: str) -> Iterator[None]:
+        """Mark a call of an env; an error names the env and the call."""
+        self.calls.begin(row)
+        try:
+            yield
+        except SurefootError:
+            raise
+        except Exception as error:
+            raise EnvError(f"{self.describe(row)} raised an exception in {name}: {brief(error)}") from error
+
     def _write(self, row: int, obs: Any, info: dict[str, Any], slot: Slot) -> None:
         self._writer.write(obs, slot.obs, row, self.describe)
         if slot.action_mask is not None:
-            env = self._envs[row]
-            mask = env.get_wrapper_attr("action_masks")() if self._own_masks else info.get("action_mask")
+            mask = info.get("action_mask")
+            if self._own_masks:
+                with self._call(row, "action_masks"):
+                    mask = self._envs[row].get_wrapper_attr("action_masks")()
             if mask is None:
                 raise EnvError(
                     f"{self.describe(row)} returned no 'action_mask' in its info; return one in every reset and step"
                 )
             slot.action_mask[row] = flat_mask(mask, self._num_choices, self.describe(row))
+
+
+def _gymnasium_env(env: Any, number: int) -> GymEnv:
+    """The env, if it has what the adapter uses."""
+    missing = [name for name in ("observation_space", "action_space", "get_wrapper_attr") if not hasattr(env, name)]
+    if missing:
+        raise EnvError(
+            f"env {number} is {quoted(env)}, which has no {missing[0]}; create a gymnasium.Env with both spaces"
+        )
+    return env  # type: ignore[no-any-return]

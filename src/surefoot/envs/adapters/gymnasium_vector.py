@@ -9,11 +9,19 @@ from numpy.typing import NDArray
 
 from surefoot.core.errors import EnvError
 from surefoot.core.philox import Stream, derived_seed
+from surefoot.core.zeros_and_ones import zeros_and_ones
 from surefoot.envs.protocol import ArrayTree, Flags, Slot, choices, flat_mask, new_slot
 from surefoot.envs.protocol.declared import Declared
 from surefoot.envs.protocol.metrics import declared_metrics
-from surefoot.envs.protocol.shard import Shard
+from surefoot.envs.protocol.shard import Shard, brief
 from surefoot.envs.protocol.spaces import ObsWriter, array_spec
+from surefoot.envs.protocol.vector_steps import (
+    VectorStep,
+    refuse_other_lengths,
+    told,
+    vector_reset,
+    vector_step,
+)
 
 AnyVectorEnv = VectorEnv[Any, Any, Any]
 
@@ -65,7 +73,9 @@ class GymnasiumVectorEnv(Shard):
     def step(self, actions: NDArray[Any], slot: Slot) -> None:
         """Step the vector env and fill the slot as with same-step resets."""
         obs, reward, terminated, truncated, infos = self._step_envs(actions)
-        slot.reward[:], slot.terminated[:], slot.truncated[:] = reward, terminated, truncated
+        with np.errstate(over="ignore"):  # becomes infinite, which the collector refuses
+            slot.reward[:] = reward
+        slot.terminated[:], slot.truncated[:] = terminated, truncated
         slot.valid[:] = ~self._resetting
         if self._truncation_as_termination:
             slot.terminated[:] |= slot.truncated
@@ -111,38 +121,44 @@ class GymnasiumVectorEnv(Shard):
 
     def _reset_envs(self, **how: Any) -> tuple[Any, dict[str, Any]]:
         try:
-            obs, infos = self._env.reset(**how)
+            result = self._env.reset(**how)
         except Exception as error:
-            raise EnvError(f"the vector env raised an exception in reset: {type(error).__name__}: {error}") from error
-        return obs, infos
+            raise EnvError(f"the vector env raised an exception in reset: {brief(error)}") from error
+        return vector_reset(result)
 
-    def _step_envs(self, actions: NDArray[Any]) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def _step_envs(self, actions: NDArray[Any]) -> VectorStep:
         try:
-            obs, reward, terminated, truncated, infos = self._env.step(
-                actions.astype(self._env.single_action_space.dtype, copy=False)
-            )
+            result = self._env.step(actions.astype(self._env.single_action_space.dtype, copy=False))
         except Exception as error:
-            raise EnvError(f"the vector env raised an exception in step: {type(error).__name__}: {error}") from error
-        return obs, reward, terminated, truncated, infos
+            raise EnvError(f"the vector env raised an exception in step: {brief(error)}") from error
+        return vector_step(result, self.num_rows)
 
     def _write_obs(self, obs: Any, target: ArrayTree, rows: Flags | slice = slice(None)) -> None:
         if not self._writer.write_batch(obs, target, rows):
             # Row by row: custom vector envs may return a list, and an error must name the row.
+            refuse_other_lengths(obs, self.num_rows, "the observations")
             for row in map(int, np.arange(self.num_rows)[rows]):
-                self._writer.write(_row(obs, row), target, row, self.describe)
+                self._writer.write(self._row(obs, row), target, row, self.describe)
 
     def _write_masks(self, infos: dict[str, Any], slot: Slot, rows: Flags) -> None:
         if slot.action_mask is None:
             return
         slot.action_mask[self._resetting] = True  # their next action is ignored
-        masks = infos.get("action_mask")
-        for row in map(int, np.flatnonzero(rows & ~self._resetting)):
-            mask = None if masks is None else _row(masks, row)
-            if mask is None:
-                raise EnvError(
-                    f"{self.describe(row)} returned no 'action_mask' in its infos; return one in every reset and step"
-                )
-            slot.action_mask[row] = flat_mask(mask, self.mask_size, self.describe(row))
+        wanted = rows & ~self._resetting
+        masks, given = told(infos, "action_mask", self.num_rows)
+        missing = wanted & ~given
+        if missing.any():
+            raise EnvError(
+                f"{self.describe(int(missing.argmax()))} returned no 'action_mask' in its infos; return one in every"
+                " reset and step"
+            )
+        flags = zeros_and_ones(masks) if isinstance(masks, np.ndarray) else None
+        if flags is not None and flags.shape == slot.action_mask.shape:
+            slot.action_mask[wanted] = flags[wanted]
+            return
+        # Row by row: one mask per choice, or a row that an error must name.
+        for row in map(int, np.flatnonzero(wanted)):
+            slot.action_mask[row] = flat_mask(self._row(masks, row), self.mask_size, self.describe(row))
 
     def _own_metrics(self) -> Any:
         """The metrics that the vector env declares, or its first env."""
@@ -163,20 +179,26 @@ class GymnasiumVectorEnv(Shard):
         self._reader.read_batch(final, slot.metrics, slot.valid & ended, self.describe)
 
     def _keep_reported_final(self, infos: dict[str, Any], slot: Slot) -> None:
-        reported = infos.get("final_obs")
-        for row in np.flatnonzero(slot.ended):
-            final = None if reported is None else _row(reported, int(row))
+        reported, given = told(infos, "final_obs", self.num_rows)
+        for row in map(int, np.flatnonzero(slot.ended)):
+            final = self._row(reported, row) if given[row] else None
             if final is not None:
-                self._writer.write(final, self.final_obs, int(row), self.describe)
+                self._writer.write(final, self.final_obs, row, self.describe)
             elif slot.truncated[row]:
                 raise EnvError(
-                    f"{self.describe(int(row))} was truncated without infos['final_obs'], so its return cannot be"
+                    f"{self.describe(row)} was truncated without infos['final_obs'], so its return cannot be"
                     " bootstrapped; return infos['final_obs'], or set env.truncation_as_termination: true"
                 )
 
+    def _row(self, batch: Any, row: int) -> Any:
+        """Row i of a batch, through dicts and tuples."""
+        try:
+            return _row(batch, row)
+        except Exception as error:  # a sequence of another class
+            raise EnvError(f"{self.describe(row)}: the vector env returned no row {row}: {brief(error)}") from error
+
 
 def _row(batch: Any, row: int) -> Any:
-    """Row i of a batched observation, through dicts and tuples."""
     if isinstance(batch, dict):
         return {key: _row(part, row) for key, part in batch.items()}
     if isinstance(batch, tuple):

@@ -1,12 +1,14 @@
 """One PettingZoo parallel env, with checked results and errors that name the env."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from gymnasium import spaces
 
-from surefoot.core.errors import EnvError
+from surefoot.core.errors import EnvError, SurefootError
 from surefoot.envs.protocol.shard import brief, construct
+from surefoot.envs.protocol.steps import plain_info
 
 ParallelEnv = Any
 """A `pettingzoo.ParallelEnv`; not imported, so that only users of its envs need the package."""
@@ -34,7 +36,7 @@ class Answer(NamedTuple):
     def of(self, agent: Agent) -> tuple[Any, ...]:
         """The result of one agent, in the form of a single-agent env; a missing reward is 0, a missing flag False."""
         flags = self.terminations.get(agent, False), self.truncations.get(agent, False)
-        return self.observations.get(agent), self.rewards.get(agent, 0.0), *flags, self.infos.get(agent) or {}
+        return self.observations.get(agent), self.rewards.get(agent, 0.0), *flags, self.infos.get(agent, {})
 
 
 class CheckedEnv:
@@ -53,37 +55,54 @@ class CheckedEnv:
 
     def agents(self) -> list[Agent]:
         """The active agents."""
-        listed = list(self.env.agents)
-        for agent in listed:
-            if agent not in self.possible:
-                raise EnvError(
-                    f"{self.describe()} lists agent '{agent}', which is not in its possible_agents; add it there"
-                )
+        with self.call("agents"):
+            listed = list(self.env.agents)
+            unknown = [agent for agent in listed if agent not in self.possible]
+        if unknown:
+            raise EnvError(
+                f"{self.describe()} lists agent '{unknown[0]}', which is not in its possible_agents; add it there"
+            )
         return listed
 
     def reset(self, seed: int | None) -> tuple[Mapping[Agent, Any], Mapping[Agent, Any]]:
         """Observations and infos of the agents at the start of an episode."""
         self._seed = self._seed if seed is None else seed
-        try:
+        with self.call("reset"):
             result = self.env.reset(seed=seed)
-        except Exception as error:
-            raise EnvError(f"{self.describe()} raised an exception in reset: {brief(error)}") from error
         if not _are_mappings(result, 2):
             raise EnvError(f"{self.describe()}: reset must return (observations, infos), dicts by agent")
+        observations, infos = self._plain(result, "reset")
         if not self.agents():
             raise EnvError(f"{self.describe()} has no agents after reset; list the active agents in env.agents")
-        return result[0], result[1]
+        return observations, infos
 
     def step(self, actions: dict[Agent, Any]) -> Answer:
         """One step of all agents."""
-        try:
+        with self.call("step"):
             result = self.env.step(actions)
-        except Exception as error:
-            raise EnvError(f"{self.describe()} raised an exception in step: {brief(error)}") from error
         if not _are_mappings(result, 5):
             names = "observations, rewards, terminations, truncations, infos"
             raise EnvError(f"{self.describe()}: step must return ({names}), dicts by agent")
-        return Answer(*result)
+        return Answer(*self._plain(result, "step"))
+
+    @contextmanager
+    def call(self, name: str) -> Iterator[None]:
+        """An error in a call of the env names the env and the call."""
+        try:
+            yield
+        except SurefootError:
+            raise
+        except Exception as error:
+            raise EnvError(f"{self.describe()} raised an exception in {name}: {brief(error)}") from error
+
+    def _plain(self, result: Sequence[Any], call: str) -> list[dict[Agent, Any]]:
+        """The dicts by agent, the last of which are infos: None stands for an empty one."""
+        *dicts, infos = (plain_info(part, call, self.describe()) for part in result)
+        named = {
+            agent: plain_info({} if info is None else info, call, f"{self.describe()}, agent '{agent}'")
+            for agent, info in infos.items()
+        }
+        return [*dicts, named]
 
     @property
     def can_save(self) -> bool:

@@ -118,8 +118,10 @@ class PettingZooEnvs(Shard):
 
     def _read_spaces(self) -> None:
         first = self._envs[0]
-        obs_space = common_space(first.env.observation_space, self._agents, "observation")
-        action_space = common_space(first.env.action_space, self._agents, "action")
+        with first.call("observation_space"):
+            obs_space = common_space(first.env.observation_space, self._agents, "observation")
+        with first.call("action_space"):
+            action_space = common_space(first.env.action_space, self._agents, "action")
         bare_space = without_mask(obs_space)
         self._has_mask_in_obs = bare_space is not None
         self._writer = ObsWriter(obs_space if bare_space is None else bare_space)
@@ -131,7 +133,7 @@ class PettingZooEnvs(Shard):
     def _has_mask_in_infos(self) -> bool:
         """Only the first env of the run is checked, by a reset: the others have the same spaces."""
         infos = self._envs[0].reset(self._seeds[0])[1] if self._numbers.start == 0 else {}
-        return any("action_mask" in (info or {}) for info in infos.values())
+        return any("action_mask" in info for info in infos.values())
 
     def _begin(self, index: int, seed: int | None) -> None:
         """Start an episode of one env, with its active agents."""
@@ -141,7 +143,7 @@ class PettingZooEnvs(Shard):
         self._clear(rows)
         for agent in env.agents():
             if agent in observations:
-                self._see(rows.start + self._place[agent], observations[agent], infos.get(agent) or {})
+                self._see(rows.start + self._place[agent], observations[agent], infos.get(agent, {}))
 
     def _step_env(self, index: int, actions: Any) -> bool:
         """Step one env; returns whether it still has active agents."""
@@ -221,8 +223,10 @@ class PettingZooEnvs(Shard):
     def _snapshot(self, index: int) -> dict[str, Any]:
         rows, now = self._rows(index), self._now
         self.calls.begin(rows.start)
+        with self._envs[index].call("save_state"):
+            own = self._envs[index].env.save_state()
         return {
-            "own": self._envs[index].env.save_state(),
+            "own": own,
             "acting": self._acting[rows].copy(),
             "obs": tree_map(lambda leaf: leaf[rows].copy(), now.obs),
             "action_mask": None if now.action_mask is None else now.action_mask[rows].copy(),
@@ -232,7 +236,8 @@ class PettingZooEnvs(Shard):
         env, rows, now = self._envs[index], self._rows(index), self._now
         self.calls.begin(rows.start)
         env.reset(self._seeds[index])
-        env.env.load_state(snapshot["own"])
+        with env.call("load_state"):
+            env.env.load_state(snapshot["own"])
         self._acting[rows] = np.asarray(snapshot["acting"])
         tree_map(lambda leaf, saved: np.copyto(leaf[rows], np.asarray(saved)), now.obs, snapshot["obs"])
         if now.action_mask is not None:

@@ -1,7 +1,7 @@
 """Saves and restores Gymnasium envs in the middle of an episode, if their complete state is known.
 
-Custom envs can implement `save_state() -> dict` and `load_state(dict)` (numbers, strings, arrays). Of Gymnasium's
-envs, the classic-control and MuJoCo tasks are supported.
+Custom envs can implement `save_state() -> dict` and `load_state(dict)`, with any values that checkpoints support. Of
+Gymnasium's envs, the classic-control and MuJoCo tasks are supported.
 """
 
 from typing import Any

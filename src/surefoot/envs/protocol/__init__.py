@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.core.errors import EnvError
+from surefoot.core.quoted import quoted
 from surefoot.core.specs import ArraySpec, ObsSpec
 from surefoot.core.tree import tree_map
+from surefoot.core.zeros_and_ones import MASK_RULE, zeros_and_ones
 
 ArrayTree = NDArray[Any] | dict[str, NDArray[Any]]
 Flags = NDArray[np.bool_]
@@ -134,9 +136,12 @@ def choices(spec: ArraySpec) -> int:
 
 
 def flat_mask(mask: Any, size: int, who: str) -> NDArray[np.bool_]:
-    """A mask as a flat array, from a flat array or one array per choice; its size is checked."""
+    """A mask as a flat array, from a flat array or one array per choice; its size and values are checked."""
     parts: Sequence[Any] = mask if isinstance(mask, tuple | list) else (mask,)
-    flat = np.concatenate([np.asarray(part).ravel() for part in parts]).astype(bool)
+    read = [part.ravel() for part in map(zeros_and_ones, parts) if part is not None]
+    if len(read) != len(parts):
+        raise EnvError(f"{who} returned the action mask {quoted(mask)}; {MASK_RULE}")
+    flat = np.concatenate(read) if read else np.empty(0, dtype=bool)
     if flat.size != size:
         raise EnvError(f"{who} returned an action mask with {flat.size} entries; its action space requires {size}")
     return flat

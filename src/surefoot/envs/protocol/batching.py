@@ -1,13 +1,16 @@
 """Converts an observation, single or batched, nested or flat, to the format of policies."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.core.errors import EnvError
+from surefoot.core.errors import EnvError, NonFiniteError
+from surefoot.core.quoted import quoted
 from surefoot.core.specs import ArraySpec, ObsSpec
 from surefoot.envs.protocol import ArrayTree
+from surefoot.envs.protocol.shard import brief
 from surefoot.envs.protocol.spaces import SEPARATOR
 
 
@@ -27,7 +30,7 @@ def as_batch(obs: Any, spec: ObsSpec) -> tuple[ArrayTree, bool]:
 
 
 def _flatten(obs: Any, prefix: str) -> dict[str, Any]:
-    if isinstance(obs, dict):
+    if isinstance(obs, Mapping):
         parts = list(obs.items())
     elif isinstance(obs, tuple):
         parts = list(enumerate(obs))
@@ -35,19 +38,37 @@ def _flatten(obs: Any, prefix: str) -> dict[str, Any]:
         return {prefix: obs}
     flat: dict[str, Any] = {}
     for key, part in parts:
-        flat |= _flatten(part, f"{prefix}{SEPARATOR}{key}" if prefix else str(key))
+        inner = _flatten(part, f"{prefix}{SEPARATOR}{key}" if prefix else str(key))
+        twice = flat.keys() & inner.keys()
+        if twice:
+            raise EnvError(f"the observation has two entries for '{min(twice)}'; pass it nested or flat, not both")
+        flat |= inner
     return flat
 
 
 def _leaf_batch(value: Any, spec: ArraySpec, key: str) -> tuple[NDArray[Any], bool]:
-    array = np.asarray(value)
+    name = f"observation '{key}'" if key else "observation"
+    try:
+        array = np.asarray(value)
+    except Exception as error:  # lists of uneven length, tensors with a gradient, objects whose conversion fails
+        raise EnvError(f"the {name} cannot be converted to an array: {brief(error)}; pass numbers") from error
     is_single = array.shape == spec.shape
-    if not is_single and array.shape[1:] != spec.shape:
-        name = f"observation '{key}'" if key else "observation"
+    if not is_single and (not array.ndim or array.shape[1:] != spec.shape):
         raise EnvError(f"the {name} has shape {array.shape}; the policy expects {spec.shape}, or a batch of it")
     batch = array[None] if is_single else array
     if not len(batch):
         raise EnvError("the batch of observations is empty; pass at least one")
-    if spec.start:
-        batch = batch - np.reshape(spec.start, spec.shape)
-    return batch.astype(spec.dtype), is_single
+    wanted, kinds = (
+        ("integers", "iu") if spec.sizes else ("uint8", "u") if spec.kind == "image" else ("numbers", "fiub")
+    )
+    if batch.dtype.kind not in kinds or (wanted == "uint8" and batch.dtype != np.uint8):
+        raise EnvError(f"the {name} has dtype {batch.dtype}; the policy expects {wanted}")
+    if spec.sizes:
+        batch = batch.astype(np.int64) - np.reshape(spec.start, spec.shape)
+        if (batch < 0).any() or (batch >= np.reshape(spec.sizes, spec.shape)).any():
+            raise EnvError(f"the {name} {quoted(array.tolist())} is outside the space that the policy was trained with")
+    with np.errstate(over="ignore"):  # becomes infinite
+        batch = batch.astype(spec.dtype)
+    if batch.dtype.kind == "f" and not np.isfinite(batch).all():
+        raise NonFiniteError(f"the {name} contains NaN or infinity; pass finite numbers")
+    return batch, is_single

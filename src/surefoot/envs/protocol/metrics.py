@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from surefoot.core.errors import EnvError
 from surefoot.envs.protocol import Flags
 from surefoot.envs.protocol.steps import Describe, one_number
+from surefoot.envs.protocol.vector_steps import told
 
 SUMMARIES = ("last", "mean", "sum")
 """How the values of an episode become one number: the value of the final step, the mean, or the sum."""
@@ -62,15 +63,13 @@ class MetricReader:
     def read_batch(self, infos: Mapping[str, Any], target: NDArray[np.float32], rows: Flags, who: Describe) -> None:
         """Read some rows of a vector env's infos: one array per name; `_name` marks the rows that have a value."""
         for place, name in enumerate(self._names):
-            values, given = infos.get(name), np.asarray(infos.get(f"_{name}", True))
-            if values is None:
-                target[rows, place] = math.nan
-            elif _is_plain(values, len(rows)):
+            values, given = told(infos, name, len(rows))
+            if _is_plain(values, len(rows)):
                 target[rows, place] = np.where(given, values, math.nan)[rows]
-            else:
-                here = np.broadcast_to(given, rows.shape)
-                for row in map(int, np.flatnonzero(rows)):
-                    target[row, place] = _checked(values[row] if here[row] else None, name, row, who)
+                continue
+            target[rows, place] = math.nan
+            for row in map(int, np.flatnonzero(rows & given)):
+                target[row, place] = _checked(values if isinstance(values, dict) else values[row], name, row, who)
 
 
 def _is_plain(values: Any, count: int) -> bool:

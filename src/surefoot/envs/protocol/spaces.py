@@ -1,16 +1,18 @@
 """Converts Gymnasium spaces to specs, and observations to flat arrays."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
 from surefoot.core.errors import EnvError
+from surefoot.core.quoted import quoted
 from surefoot.core.specs import ArraySpec, Bound, ObsSpec
 from surefoot.core.tree import tree_items
 from surefoot.envs.protocol import ArrayTree, Flags
+from surefoot.envs.protocol.shard import brief
 
 SEPARATOR = "/"
 """Between the levels of nested Dict and Tuple spaces: {"arm": {"joint": ...}} has the key "arm/joint"."""
@@ -19,12 +21,24 @@ SEPARATOR = "/"
 def obs_spec(space: spaces.Space[Any]) -> ObsSpec:
     """The spec of an observation space; Dict and Tuple become one flat dict."""
     if isinstance(space, spaces.Dict | spaces.Tuple):
-        return {key: array_spec(leaf, "observation") for key, leaf, _ in _leaves(space)}
+        leaves = _leaves(space)
+        _refuse_equal_keys(leaves, space)
+        return {leaf.key: array_spec(leaf.space, "observation") for leaf in leaves}
     return array_spec(space, "observation")
 
 
 def array_spec(space: spaces.Space[Any], role: str) -> ArraySpec:
     """The spec of a single array."""
+    spec = _array_spec(space, role)
+    low, high = spec.bounds()
+    if not spec.size:
+        raise EnvError(f"{role} space {quoted(space)} has no elements; it needs at least one")
+    if not (low <= high).all() or min(spec.sizes, default=1) < 1:  # changed after Gymnasium checked them
+        raise EnvError(f"{role} space {quoted(space)} has NaN bounds or is empty; low must not exceed high")
+    return spec
+
+
+def _array_spec(space: spaces.Space[Any], role: str) -> ArraySpec:
     if isinstance(space, spaces.Box):
         is_image = role == "observation" and space.dtype == np.uint8 and len(space.shape) in (2, 3)
         dtype = "uint8" if is_image else "float32"
@@ -49,8 +63,8 @@ class ObsWriter:
 
     def __init__(self, space: spaces.Space[Any]) -> None:
         self.spec = obs_spec(space)
-        self._leaves = _leaves(space) if isinstance(self.spec, dict) else []
-        self._readers: dict[str, Reader] = {"": lambda obs: obs} | {key: read for key, _, read in self._leaves}
+        leaves = _leaves(space) if isinstance(self.spec, dict) else [Leaf("", (), space)]
+        self._leaves = {leaf.key: leaf for leaf in leaves}
 
     def write(self, obs: Any, target: ArrayTree, row: int, who: Callable[[int], str]) -> None:
         """Copy the env's arrays, which the env may reuse."""
@@ -61,22 +75,23 @@ class ObsWriter:
             target[row] = obs if is_plain and not self.spec.sizes else _checked(obs, self.spec, "", row, who)
             return
         assert isinstance(target, dict)
-        for key, _, read in self._leaves:
+        for key, leaf in self._leaves.items():
             try:
-                leaf = read(obs)
-            except (KeyError, IndexError, TypeError) as error:
+                value = leaf.read(obs)
+            except Exception as error:  # also what an object of the env raises
                 raise EnvError(
-                    f"{who(row)} returned an observation without '{key}'; add it or remove it from observation_space"
+                    f"{who(row)} returned an observation without '{key}' ({brief(error)}); add it or remove it from"
+                    " observation_space"
                 ) from error
-            target[key][row] = _checked(leaf, self.spec[key], key, row, who)
+            target[key][row] = _checked(value, self.spec[key], key, row, who)
 
     def write_batch(self, obs: Any, target: ArrayTree, rows: Flags | slice = slice(None)) -> bool:
         """Copy rows of a batched observation at once; returns False if a part of it does not fit its space."""
         found = []
         for key, leaf in tree_items(target):
             try:
-                batch = self._readers[key](obs)
-            except (KeyError, IndexError, TypeError):
+                batch = self._leaves[key].read(obs)
+            except Exception:  # row by row, the error is named
                 return False
             spec = self.spec if isinstance(self.spec, ArraySpec) else self.spec[key]
             if not _is_batch(batch, spec, len(leaf)):
@@ -101,9 +116,11 @@ def _is_batch(batch: Any, spec: ArraySpec, count: int) -> bool:
 def _checked(value: Any, spec: ArraySpec, key: str, row: int, who: Callable[[int], str]) -> NDArray[Any] | int:
     name = f"observation '{key}'" if key else "observation"
     try:
+        if isinstance(value, Sequence) and not isinstance(value, str) and len(value) > max(spec.shape, default=0):
+            value = np.broadcast_to(0, len(value))  # of its shape: a range of 10**12 does not fit into memory
         array = value if isinstance(value, np.ndarray) else np.asarray(value)
-    except ValueError as error:  # lists of uneven length
-        raise EnvError(f"{who(row)} returned an {name} that cannot be converted to an array: {error}") from error
+    except Exception as error:  # lists of uneven length, objects whose conversion fails
+        raise EnvError(f"{who(row)} returned an {name} that cannot be converted to an array: {brief(error)}") from error
     if array.shape != spec.shape:
         raise EnvError(f"{who(row)} returned an {name} of shape {array.shape}; its space has shape {spec.shape}")
     if spec.sizes:
@@ -118,32 +135,52 @@ def _categories(array: NDArray[Any], spec: ArraySpec, name: str, row: int, who: 
         raise EnvError(f"{who(row)} returned an {name} of dtype {array.dtype}; its space requires integers")
     shifted = array - np.reshape(spec.start, spec.shape)
     if (shifted < 0).any() or (shifted >= np.reshape(spec.sizes, spec.shape)).any():
-        raise EnvError(f"{who(row)} returned the {name} {array.tolist()}, which its space does not contain")
+        raise EnvError(f"{who(row)} returned the {name} {quoted(array.tolist())}, which its space does not contain")
     return np.asarray(shifted)
 
 
-Reader = Callable[[Any], Any]
+class Leaf(NamedTuple):
+    """An array of a nested space: its flat key, and its keys from the outside in."""
+
+    key: str
+    path: tuple[Any, ...]
+    space: spaces.Space[Any]
+
+    def read(self, obs: Any) -> Any:
+        """This array of an observation."""
+        for key in self.path:
+            obs = obs[key]
+        return obs
 
 
-def _leaves(
-    space: spaces.Space[Any], prefix: str = "", read: Reader = lambda obs: obs
-) -> list[tuple[str, spaces.Space[Any], Reader]]:
-    """(flat key, space, path in an observation) of every leaf."""
+def _leaves(space: spaces.Space[Any], path: tuple[Any, ...] = ()) -> list[Leaf]:
     if isinstance(space, spaces.Dict):
         parts: list[tuple[Any, spaces.Space[Any]]] = list(space.spaces.items())
     elif isinstance(space, spaces.Tuple):
         parts = list(enumerate(space.spaces))
     else:
-        return [(prefix, space, read)]
-    found = []
-    for key, part in parts:
-        name = f"{prefix}{SEPARATOR}{key}" if prefix else str(key)
-        found += _leaves(part, name, _part_reader(read, key))
-    return found
+        return [Leaf(SEPARATOR.join(map(str, path)), path, space)]
+    return [leaf for key, part in parts for leaf in _leaves(part, (*path, key))]
 
 
-def _part_reader(read: Reader, key: Any) -> Reader:
-    return lambda obs: read(obs)[key]
+def _refuse_equal_keys(leaves: Sequence[Leaf], space: spaces.Space[Any]) -> None:
+    """Refuse leaves that would become one: keys are joined by "/", and modules of policies replace "." by it."""
+    if not leaves:
+        raise EnvError(f"observation space {quoted(space)} has no elements; it needs at least one")
+    seen: dict[str, Leaf] = {}
+    for leaf in leaves:
+        if not all(map(str, leaf.path)):
+            raise EnvError(f"observation space {quoted(space)} has an empty key; rename it")
+        other = seen.setdefault(leaf.key.replace(".", SEPARATOR), leaf)
+        if other is not leaf:
+            raise EnvError(
+                f"the keys {_spelled(other)} and {_spelled(leaf)} of the observation space are both"
+                f" '{leaf.key}' when flattened; rename one of them"
+            )
+
+
+def _spelled(leaf: Leaf) -> str:
+    return "".join(f"[{quoted(key)}]" for key in leaf.path)
 
 
 def _bound(values: NDArray[Any]) -> Bound:

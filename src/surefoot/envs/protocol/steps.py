@@ -1,12 +1,14 @@
 """Converts the results of `step` to one form: old Gym tuples, int flags, array rewards; all values are checked."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from surefoot.core.errors import EnvError, NonFiniteError
+from surefoot.core.quoted import quoted
 from surefoot.core.tree import tree_items
+from surefoot.core.zeros_and_ones import dead_rows, zeros_and_ones
 from surefoot.envs.protocol import ALL_ROWS, ArrayTree, Flags, Slot, VecEnv
 
 Describe = Callable[[int], str]
@@ -36,38 +38,49 @@ def env_step(result: Any, row: int, who: Describe) -> EnvStep:
     if not isinstance(result, tuple) or len(result) not in (4, 5):
         size = len(result) if isinstance(result, tuple) else type(result).__name__
         raise EnvError(f"{who(row)}: step must return (obs, reward, terminated, truncated, info), got {size}")
-    if not isinstance(result[-1], dict):
-        raise EnvError(f"{who(row)}: step must return its info as a dict, got {result[-1]!r}")
+    info = plain_info(result[-1], "step", who(row))
     if len(result) == 5:
-        obs, reward, terminated, truncated, info = result
+        obs, reward, terminated, truncated, _ = result
         return EnvStep(obs, one_number(reward, row, who), _flag(terminated, row, who), _flag(truncated, row, who), info)
-    obs, reward, done, info = result
+    obs, reward, done, _ = result
     # Old Gym marks a time limit in the info; without that mark, done means terminated.
     is_time_limit = _flag(info.get("TimeLimit.truncated", False), row, who)
     is_done = _flag(done, row, who)
     return EnvStep(obs, one_number(reward, row, who), is_done and not is_time_limit, is_done and is_time_limit, info)
 
 
+def plain_info(info: Any, call: str, who: str) -> dict[str, Any]:
+    """The info as a plain dict: nobody has to know what the methods of another class do."""
+    if type(info) is dict:
+        return info
+    if not isinstance(info, Mapping):
+        raise EnvError(f"{who}: {call} must return its info as a dict, got {quoted(info)}")
+    try:
+        return dict(info)
+    except Exception as error:  # of the methods of its class
+        raise EnvError(f"{who}: {call} returned an info that cannot be read ({type(error).__name__})") from error
+
+
 def _flag(value: Any, row: int, who: Describe) -> bool:
     if isinstance(value, _FLAGS):
         return bool(value)
-    array = np.asarray(value)
-    if array.size == 1 and array.dtype.kind in "iub" and array.item() in (0, 1):
-        return bool(array.item())
-    raise EnvError(f"{who(row)}: terminated and truncated must be booleans, got {value!r}")
+    flags = zeros_and_ones(value, kinds="iu")
+    if flags is None or flags.size != 1:
+        raise EnvError(f"{who(row)}: terminated and truncated must be booleans, got {quoted(value)}")
+    return bool(flags.item())
 
 
 def one_number(value: Any, row: int, who: Describe, what: str = "the reward") -> float:
     """A number, also from an array with one element."""
-    if isinstance(value, _NUMBERS):
-        return float(value)
     try:
+        if isinstance(value, _NUMBERS):
+            return float(value)
         array = np.asarray(value)
-    except ValueError:  # lists of uneven length
-        array = np.empty(0)
-    if array.size != 1 or array.dtype.kind not in "fiub":
-        raise EnvError(f"{who(row)}: {what} must be one number, got {value!r}")
-    return float(array.item())
+        if array.size == 1 and array.dtype.kind in "fiub":
+            return float(array.item())
+    except Exception:  # integers without bound, lists of uneven length, objects whose conversion fails
+        pass
+    raise EnvError(f"{who(row)}: {what} must be one number, got {quoted(value)}")
 
 
 def check_step(env: VecEnv, slot: Slot, step: int, rows: slice = ALL_ROWS) -> None:
@@ -115,8 +128,7 @@ def check_masks(env: VecEnv, mask: Flags, step: int, rows: slice = ALL_ROWS) -> 
     spec = env.action_spec
     if spec.kind == "multi_binary":
         return
-    edges = np.concatenate([[0], np.cumsum(spec.sizes)[:-1]])
-    dead = ~np.logical_or.reduceat(mask[rows], edges, axis=1).all(axis=1)
+    dead = dead_rows(mask[rows], spec.sizes)
     if dead.any():
         raise dead_mask_error(env, rows.start + int(np.flatnonzero(dead)[0]), step)
 

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from surefoot.core.config import Config
-from surefoot.core.errors import HookError, SurefootError
+from surefoot.core.errors import ConfigError, HookError, SurefootError
 from surefoot.core.parts import PartSettings
+from surefoot.core.quoted import quoted
 from surefoot.core.records import IterationReport, Progress, Rollout
 from surefoot.core.registry import Registry
 from surefoot.envs.protocol import VecEnv
@@ -100,7 +101,11 @@ HookLike = Hook | Callable[[IterationReport], Any]
 def named_hooks(config: Config, given: Sequence[Any]) -> dict[str, Hook]:
     """The configured hooks by name, then the given ones by the name of their class or function."""
     named: dict[str, Hook] = {name: hooks[part.kind](part) for name, part in config.hooks.items()}
+    if not isinstance(given, Sequence):
+        raise ConfigError([f"hooks: pass a list of hooks, not {quoted(given)}"])
     for one in given:
+        if not isinstance(one, Hook) and not callable(getattr(one, "after_iteration", one)):
+            raise ConfigError([f"hooks: pass Hook objects or functions of the report, not {quoted(one)}"])
         is_function = not isinstance(one, Hook)
         stem = getattr(one, "__name__", type(one).__name__)
         name, number = stem, 1
