@@ -10,7 +10,7 @@ from surefoot.core.errors import EnvError
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.envs.adapters.snapshot import load_env, save_env
 from surefoot.envs.protocol import Slot, choices, flat_mask, new_slot
-from surefoot.envs.protocol.shard import Calls, Shard, brief, construct
+from surefoot.envs.protocol.shard import Calls, Shard, close_env, construct, env_error
 from surefoot.envs.protocol.spaces import ObsWriter, array_spec
 from surefoot.envs.protocol.steps import EnvStep, env_step
 
@@ -101,9 +101,9 @@ class GymnasiumEnvs(Shard):
 
     def close(self) -> None:
         """Close the envs."""
-        for env in self._envs:
-            env.close()
-        self._envs = []
+        envs, self._envs = self._envs, []
+        for row, env in enumerate(envs):
+            close_env(env, self.describe(row))
 
     def _attribute(self, index: int, name: str) -> Any:
         env = self._envs[index]
@@ -121,8 +121,8 @@ class GymnasiumEnvs(Shard):
         self.calls.begin(row)
         try:
             result = self._envs[row].reset(seed=seed)
-        except Exception as error:
-            raise EnvError(f"{self.describe(row)} raised an exception in reset: {brief(error)}") from error
+        except BaseException as error:
+            raise env_error(self.describe(row), "reset", error) from error
         if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], dict):
             raise EnvError(f"{self.describe(row)}: reset must return (obs, info)")
         return result
@@ -131,15 +131,20 @@ class GymnasiumEnvs(Shard):
         self.calls.begin(row)
         try:
             result = self._envs[row].step(action)
-        except Exception as error:
-            raise EnvError(f"{self.describe(row)} raised an exception in step: {brief(error)}") from error
+        except BaseException as error:
+            raise env_error(self.describe(row), "step", error) from error
         return env_step(result, row, self.describe)
+
+    def _own_mask(self, row: int) -> Any:
+        try:
+            return self._envs[row].get_wrapper_attr("action_masks")()
+        except BaseException as error:
+            raise env_error(self.describe(row), "action_masks", error) from error
 
     def _write(self, row: int, obs: Any, info: dict[str, Any], slot: Slot) -> None:
         self._writer.write(obs, slot.obs, row, self.describe)
         if slot.action_mask is not None:
-            env = self._envs[row]
-            mask = env.get_wrapper_attr("action_masks")() if self._own_masks else info.get("action_mask")
+            mask = self._own_mask(row) if self._own_masks else info.get("action_mask")
             if mask is None:
                 raise EnvError(
                     f"{self.describe(row)} returned no 'action_mask' in its info; return one in every reset and step"

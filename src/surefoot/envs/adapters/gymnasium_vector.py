@@ -12,7 +12,7 @@ from surefoot.core.philox import Stream, derived_seed
 from surefoot.envs.protocol import ArrayTree, Flags, Slot, choices, flat_mask, new_slot
 from surefoot.envs.protocol.declared import Declared
 from surefoot.envs.protocol.metrics import declared_metrics
-from surefoot.envs.protocol.shard import Shard
+from surefoot.envs.protocol.shard import Shard, close_env, env_error
 from surefoot.envs.protocol.spaces import ObsWriter, array_spec
 
 AnyVectorEnv = VectorEnv[Any, Any, Any]
@@ -40,6 +40,7 @@ class GymnasiumVectorEnv(Shard):
                 f" {', '.join('AutoresetMode.' + known.name for known in AutoresetMode)}"
             )
         self._env: Any = env
+        self._is_closed = False
         self._mode = mode
         self._truncation_as_termination = truncation_as_termination
         self._base_seed = seed
@@ -107,13 +108,15 @@ class GymnasiumVectorEnv(Shard):
 
     def close(self) -> None:
         """Close the vector env."""
-        self._env.close()
+        if not self._is_closed:
+            self._is_closed = True
+            close_env(self._env, "the vector env")
 
     def _reset_envs(self, **how: Any) -> tuple[Any, dict[str, Any]]:
         try:
             obs, infos = self._env.reset(**how)
-        except Exception as error:
-            raise EnvError(f"the vector env raised an exception in reset: {type(error).__name__}: {error}") from error
+        except BaseException as error:
+            raise env_error("the vector env", "reset", error) from error
         return obs, infos
 
     def _step_envs(self, actions: NDArray[Any]) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -121,8 +124,8 @@ class GymnasiumVectorEnv(Shard):
             obs, reward, terminated, truncated, infos = self._env.step(
                 actions.astype(self._env.single_action_space.dtype, copy=False)
             )
-        except Exception as error:
-            raise EnvError(f"the vector env raised an exception in step: {type(error).__name__}: {error}") from error
+        except BaseException as error:
+            raise env_error("the vector env", "step", error) from error
         return obs, reward, terminated, truncated, infos
 
     def _write_obs(self, obs: Any, target: ArrayTree, rows: Flags | slice = slice(None)) -> None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from gymnasium import spaces
 
 from surefoot.core.errors import EnvError
-from surefoot.envs.protocol.shard import brief, construct
+from surefoot.envs.protocol.shard import construct, env_error
 
 ParallelEnv = Any
 """A `pettingzoo.ParallelEnv`; not imported, so that only users of its envs need the package."""
@@ -66,8 +66,8 @@ class CheckedEnv:
         self._seed = self._seed if seed is None else seed
         try:
             result = self.env.reset(seed=seed)
-        except Exception as error:
-            raise EnvError(f"{self.describe()} raised an exception in reset: {brief(error)}") from error
+        except BaseException as error:
+            raise env_error(self.describe(), "reset", error) from error
         if not _are_mappings(result, 2):
             raise EnvError(f"{self.describe()}: reset must return (observations, infos), dicts by agent")
         if not self.agents():
@@ -78,8 +78,8 @@ class CheckedEnv:
         """One step of all agents."""
         try:
             result = self.env.step(actions)
-        except Exception as error:
-            raise EnvError(f"{self.describe()} raised an exception in step: {brief(error)}") from error
+        except BaseException as error:
+            raise env_error(self.describe(), "step", error) from error
         if not _are_mappings(result, 5):
             names = "observations, rewards, terminations, truncations, infos"
             raise EnvError(f"{self.describe()}: step must return ({names}), dicts by agent")
