@@ -1,14 +1,16 @@
 """A run: a trainer with its hooks, sinks and checkpoints."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
 
 from surefoot.compose import Specs, describe_rollouts, evaluator
 from surefoot.core.config import Config
-from surefoot.core.errors import EnvError, HookError, SurefootError
+from surefoot.core.errors import PartError, SurefootError
+from surefoot.core.failures import brief, origin
 from surefoot.core.ram import readable
 from surefoot.core.records import Progress
 from surefoot.core.specs import spec_to_json
@@ -115,15 +117,20 @@ class Run:
         return self._hook_states | self.hooks.state()
 
     def train(self) -> tuple[Evaluation | None, int]:
-        """Train until the end or a signal, then save; returns the last evaluation and the exit code."""
+        """Train until the end or a signal, then save; returns the last evaluation and the exit code.
+
+        After an error, the last complete iteration is saved, and the error says so.
+        """
         trainer, start = self.trainer, self.trainer.progress.step
         self._log_beginning(start)
         if self.directory is not None:
-            check_savable(self.state())
+            state = self.state()
+            check_savable(state)
+            self._hook_states = state["hooks"]
         sinks = SinkGroup(self._sinks(start))
         trainer.hooks = self._attached(sinks, start)
         try:
-            with StopSignal() as stop:
+            with StopSignal() as stop, self._rescue():
                 trainer.hooks.begin()
                 trainer.train(lambda: stop.is_requested() or bool(self.stop_reason))
                 trainer.hooks.end()
@@ -131,11 +138,6 @@ class Run:
                     _log.info("stopped at step %d: %s", trainer.progress.step, self.stop_reason)
                 if self._saving is not None:
                     self._saving.finish(trainer.progress.step)
-        except (EnvError, HookError) as error:
-            _log.info("ended by an error: %s", error)
-            if self._saving is not None and self._saving.save(trainer.progress.step):
-                raise self._resumable(error) from error
-            raise
         finally:
             trainer.hooks = HookGroup({})
             sinks.close()
@@ -153,26 +155,69 @@ class Run:
         }
 
     def _attached(self, sinks: SinkGroup, start: int) -> HookGroup:
-        """The built-in hooks around the user's: rollback comes first, saving last."""
+        """The built-in hooks around the user's: rollback comes first; saving before all that may fail afterwards."""
         train, folder = self.config.train, None if self.directory is None else self.directory.path
-        attached: dict[str, Hook] = {"surefoot.rollback": RollBack(self.trainer, self.config, folder)}
-        attached |= self.hooks.named
-        if self.evaluation is not None:
-            attached["surefoot.evaluation"] = self.evaluation
-        attached["surefoot.report"] = Report(sinks, self.config.log.log_every, AlertWatch(self.config))
+        self._rollback = RollBack(self.trainer, self.config, folder)
+        attached: dict[str, Hook] = {"surefoot.rollback": self._rollback, **self.hooks.named}
         if self.directory is not None:
             self._saving = SaveCheckpoints(
                 self.directory, self.state, train.checkpoint_every, train.keep_checkpoints, start
             )
             attached["surefoot.checkpoints"] = self._saving
+        if self.evaluation is not None:
+            attached["surefoot.evaluation"] = self.evaluation
+        attached["surefoot.report"] = Report(sinks, self.config.log.log_every, AlertWatch(self.config))
         for hook in attached.values():
             hook.run = self
         return HookGroup(attached)
 
-    def _resumable(self, error: SurefootError) -> SurefootError:
-        """The error of an env or a hook, with the command that resumes the saved run."""
+    @contextmanager
+    def _rescue(self) -> Iterator[None]:
+        """After any exception, save the last complete iteration; the error names the command that resumes the run."""
+        try:
+            yield
+        except BaseException as error:
+            text = str(error) if isinstance(error, SurefootError) else brief(error)
+            _log.info("ended by an error: %s", text, exc_info=error)
+            saved = self._save_complete()
+            if isinstance(error, SurefootError):
+                error.args = (f"{error}; {saved}",) if saved else error.args
+            elif isinstance(error, Exception):
+                error.add_note(saved or "the run was not saved")
+            else:
+                who = f"code that Surefoot called raised {brief(error)} ({origin(error)})"
+                raise PartError(f"{who}; it must not end the process" + f"; {saved}" * bool(saved)) from error
+            raise
+
+    def _save_complete(self) -> str:
+        """Save the last complete iteration; returns where, for the message of an error."""
+        try:
+            self._rollback.undo_update()
+            if self._saving is None:
+                return ""
+            try:
+                is_saved = self._saving.save(self.trainer.progress.step)
+            except BaseException as error:
+                _log.warning(
+                    "saving without running episodes and without new states of failing hooks: %s", brief(error)
+                )
+                self._give_up_states()
+                is_saved = self._saving.save(self.trainer.progress.step)
+        except BaseException as error:
+            _log.warning("the run could not be saved after an error: %s", brief(error))
+            return ""
         step, path = self.trainer.progress.step, self.directory and self.directory.path
-        return type(error)(f"{error}; saved at step {step}; 'surefoot resume {path}' continues the run")
+        return f"saved at step {step}; 'surefoot resume {path}' continues the run" if is_saved else ""
+
+    def _give_up_states(self) -> None:
+        """Leave out states that cannot be saved; their hooks have those of the beginning."""
+        self.trainer.collector.rows.abandon()
+        for name, hook in self.hooks.named.items():
+            with suppress(SurefootError):
+                state = HookGroup({name: hook}).state()
+                check_savable(state)
+                self._hook_states = self._hook_states | state
+        self.hooks = HookGroup({})
 
     def _log_beginning(self, start: int) -> None:
         config = self.config

@@ -1,5 +1,6 @@
 """Envs for whole runs, as `tests.cli.odd_envs:NAME`."""
 
+import builtins
 import os
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,52 @@ class Tracing(CartPoleEnv):
         Path(trace).touch()
 
 
+class Exiting(CartPoleEnv):
+    """Raises something in one of its methods, from some call on."""
+
+    def __init__(self, where: str, what: str = "SystemExit", at: int = 0) -> None:
+        super().__init__()
+        self._where, self._what, self._left = where, what, at
+        self.parameters = {"wind": 0.0}
+        self._may_raise("constructor")
+
+    def _may_raise(self, where: str) -> None:
+        if where == self._where:
+            self._left -= 1
+            if self._left < 0:
+                raise getattr(builtins, self._what)(0)
+
+    def reset(self, **kwargs: Any) -> Any:
+        self._may_raise("reset")
+        return super().reset(**kwargs)
+
+    def step(self, action: Any) -> Any:
+        self._may_raise("step")
+        return super().step(action)
+
+    def set_parameters(self, values: Any) -> None:
+        self._may_raise("set_parameters")
+
+    def save_state(self) -> dict[str, Any]:
+        self._may_raise("save_state")
+        return {"state": self.state}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.state = state["state"]
+
+    def close(self) -> None:
+        self._may_raise("close")
+        super().close()
+
+
+class Talking(CartPoleEnv):
+    """Prints in every step."""
+
+    def step(self, action: Any) -> Any:
+        print("step", flush=True)
+        return super().step(action)
+
+
 def _forgetful() -> Forgetful:
     return Forgetful(CartPoleEnv())
 
@@ -56,5 +103,7 @@ def _forgetful() -> Forgetful:
 gym.register("Forgetful-v0", _forgetful, max_episode_steps=500)
 gym.register("Signalling-v0", SignallingCartPole, max_episode_steps=500)
 gym.register("Unsavable-v0", Unsavable, max_episode_steps=500)
+gym.register("Exiting-v0", Exiting, max_episode_steps=500)
+gym.register("Talking-v0", Talking, max_episode_steps=500)
 gym.register("Tracing-v0", Tracing, max_episode_steps=500)
 gym.register("Endless-v0", CartPoleEnv)

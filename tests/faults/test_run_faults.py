@@ -237,8 +237,10 @@ def test_a_second_process_is_refused_and_a_stale_lock_taken_over(tmp_path):
 
 # Fault 11: signals.
 
+SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+
+@pytest.mark.parametrize(("number", "code"), SIGNALS)
 def test_a_signal_in_a_rollout_finishes_the_iteration_and_saves(tmp_path, number, code):
     run, whole = tmp_path / "run", tmp_path / "whole"
     kwargs = json.dumps({"at": 40, "numbers": [int(number)], "done": str(tmp_path / "done")})
@@ -264,7 +266,7 @@ def is_in_second_update(run: Path) -> bool:
 LONG_UPDATES = ("--rollout.num_envs", 1, "--rollout.num_steps", 32, "--ppo.batch_size", 1, *QUIET)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), SIGNALS)
 def test_a_signal_in_an_update_finishes_the_iteration_and_saves(tmp_path, number, code):
     process = start("train", "CartPole-v1", "--run-dir", tmp_path, *LONG_UPDATES, *LONG, "--ppo.epochs", 8)
     process.wait_until(lambda: is_in_second_update(tmp_path))
@@ -280,7 +282,7 @@ def test_a_signal_in_an_update_finishes_the_iteration_and_saves(tmp_path, number
     assert column(tmp_path, "step") == [32, 64, 96]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), SIGNALS)
 def test_a_second_signal_exits_at_once(tmp_path, number, code):
     process = start("train", "CartPole-v1", "--run-dir", tmp_path, *LONG_UPDATES, *LONG, "--ppo.epochs", 100_000)
     process.wait_until(lambda: (tmp_path / "metrics.jsonl").exists())
@@ -300,6 +302,39 @@ def test_two_signals_in_one_step_of_a_rollout(tmp_path):
     finished = surefoot("train", f"{ENVS}:Signalling-v0", "--run-dir", run, *TINY, "--env.kwargs", kwargs)
     assert finished.code == 130
     assert saved_steps(run) == []
+
+
+def train_under_nohup(arguments: list[str]) -> None:
+    from surefoot.cli.main import main
+
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    raise SystemExit(main(arguments))
+
+
+def test_under_nohup_a_lost_connection_is_nothing(tmp_path):
+    kwargs = json.dumps({"at": 5, "numbers": [int(signal.SIGHUP)], "done": str(tmp_path / "done")})
+    run = tmp_path / "run"
+    arguments = ("train", f"{ENVS}:Signalling-v0", "--run-dir", run, *TINY, "--env.kwargs", kwargs, "--steps", 96)
+    Process(train_under_nohup, [str(argument) for argument in arguments]).wait().succeeded()
+    assert (tmp_path / "done").exists()
+    assert saved_steps(run) == [96]
+
+
+def test_a_run_killed_before_its_first_checkpoint_is_started_again_by_resume(tmp_path):
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    process = start("train", "CartPole-v1", "--run-dir", run, *TINY, *LONG)
+    process.wait_until(lambda: (run / "metrics.jsonl").exists())
+    process.send(signal.SIGKILL)
+    process.wait()
+    assert saved_steps(run) == []
+    again = surefoot("train", "CartPole-v1", "--run-dir", run, *TINY).refused()
+    assert f"continue it with 'surefoot resume {run}'" in again
+    finished = surefoot("resume", run, "--steps", 64).succeeded()
+    assert f"{run} has no checkpoint yet: starting it from the beginning" in finished.out
+    train("CartPole-v1", whole, *TINY, "--steps", 64)
+    ours, theirs = newest(run), newest(whole)
+    assert ours["progress"]["step"] == 64
+    assert_same(ours["policy"], theirs["policy"])
 
 
 # An env whose state no file can hold.

@@ -372,7 +372,7 @@ def raise_many_lines() -> None:
 
 
 ODD = {
-    "exit": (partial(sys.exit, 3), r"SystemExit: 3 in step of env 0 \(seed \d+\)"),
+    "exit": (partial(sys.exit, 3), r"env 0 \(seed \d+\) raised an exception in step: SystemExit: 3"),
     "deaf": (close_everything_and_stay, "worker 0 closed its connection in step of env 0"),
     "child": (leave_a_child_and_die, "worker 0 was killed by SIGSEGV in step of env 0"),
     "signal": (

@@ -234,7 +234,7 @@ def test_a_hook_that_raises_is_named_and_the_run_is_saved_first(method, tmp_path
     assert str(caught.value).startswith(
         f"hook 'Failing' raised an exception in {method}: KeyError: 'x'; saved at step {step}"
     )
-    assert isinstance(caught.value.__cause__.__cause__, KeyError)
+    assert isinstance(caught.value.__cause__, KeyError)
     assert saved_steps(tmp_path) == [step]
     assert step == at
     PPO.load(RunDirectory(tmp_path).saved()[0]).learn(20)

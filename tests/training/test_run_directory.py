@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 
 import pytest
 
@@ -76,12 +77,76 @@ def test_no_checkpoint_is_an_error_and_so_are_only_damaged_ones(tmp_path):
 def test_leftovers_are_cleaned_on_the_next_start(tmp_path):
     with RunDirectory(tmp_path) as run:
         run.save(1, {}, keep=1)
-    leftovers = [tmp_path / ".best.safetensors.12.tmp", run.checkpoints / ".step_000000000002.safetensors.12.tmp"]
-    for leftover in leftovers:
-        leftover.write_bytes(b"half a checkpoint")
+    gone, alive = 2**22 + 1, os.getppid()  # no process has a number that large
+    leftovers = [
+        tmp_path / f".best.safetensors.{gone}.tmp",
+        tmp_path / f".config.yaml.{os.getpid()}.tmp",
+        run.checkpoints / f".step_000000000002.safetensors.{gone}.tmp",
+    ]
+    others = [tmp_path / f".best.safetensors.{alive}.tmp", tmp_path / ".mine.tmp", tmp_path / f".mine.yaml.{gone}.tmp"]
+    for file in leftovers + others:
+        file.write_bytes(b"half a checkpoint")
+    (tmp_path / f".nonfinite_step_1.json.{gone}.tmp").mkdir()
     with RunDirectory(tmp_path):
         assert not any(leftover.exists() for leftover in leftovers)
+        assert all(other.exists() for other in others)
         assert steps_of(run) == [1]
+
+
+FILES = ("lock", "log.txt", "checkpoints")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_in_the_place_of_a_file_is_named(tmp_path, name):
+    if name == "checkpoints":
+        (tmp_path / name).touch()
+    else:
+        (tmp_path / name).mkdir()
+    with pytest.raises(RunDirectoryError, match=rf"cannot write .*{name} \((Is a directory|File exists)\); move it"):
+        RunDirectory(tmp_path).__enter__()
+
+
+@pytest.mark.parametrize("name", ["lock", "log.txt"])
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_files_are_never_written_through_a_link(tmp_path, name, kind):
+    run, precious = tmp_path / "run", tmp_path / "precious"
+    run.mkdir()
+    precious.write_text("precious")
+    if kind == "link":
+        (run / name).symlink_to(precious)
+    else:
+        os.mkfifo(run / name)
+    cause = "it is a symbolic link" if kind == "link" else "(it is not a regular file|No such device or address)"
+    with pytest.raises(RunDirectoryError, match=rf"cannot write .*{name} \({cause}\); move it away"):
+        RunDirectory(run).__enter__()
+    assert precious.read_text() == "precious"
+
+
+def test_links_in_the_place_of_config_and_checkpoints_are_replaced(tmp_path):
+    run, precious = RunDirectory(tmp_path / "run"), tmp_path / "precious"
+    precious.write_text("precious")
+    with run:
+        names = (run.config_file, run.best, run.checkpoints / "step_000000000007.safetensors")
+        for path in names:
+            path.symlink_to(precious)
+            path.with_name(f".{path.name}.{os.getpid()}.tmp").symlink_to(precious)
+        run.write_config(Config())
+        write_checkpoint(run.best, {})
+        run.save(7, {}, keep=1)
+        assert not any(path.is_symlink() for path in names)
+    assert precious.read_text() == "precious"
+
+
+def test_a_deleted_directory_is_created_again(tmp_path, caplog):
+    with RunDirectory(tmp_path / "run") as run:
+        run.write_config(Config())
+        shutil.rmtree(run.path)
+        run.save(7, {"step": 7}, keep=1)
+        assert run.newest()[1] == {"step": 7}
+        assert run.holds_run
+        assert "was deleted and is created again" in run.log_file.read_text()
+        with pytest.raises(RunDirectoryError, match=f"in use by process {os.getpid()}"):
+            RunDirectory(run.path).__enter__()
 
 
 def test_a_second_user_is_refused_and_told_who_the_first_is(tmp_path):
@@ -162,3 +227,10 @@ def test_only_the_run_that_is_here_may_go_on_here(tmp_path):
         for step in (0, 99):
             with pytest.raises(RunDirectoryError, match="already contains a run at step 100"):
                 run.refuse_other_run(step)
+
+
+def test_a_run_without_a_checkpoint_is_started_again_by_resume(tmp_path):
+    with RunDirectory(tmp_path) as run:
+        run.write_config(Config())
+        with pytest.raises(RunDirectoryError, match=r"no checkpoint yet; 'surefoot resume .*' starts it from the"):
+            run.refuse_other_run(0)

@@ -55,12 +55,26 @@ def test_a_resumed_run_saves_when_the_whole_one_would(run):
     assert saved(run) == [240]
 
 
-def test_the_end_is_not_saved_twice(run):
-    calls = []
-    saving = SaveCheckpoints(run, lambda: calls.append(1) or {}, every=100, keep=9, start=0)
-    saving.after_iteration(report(100))
-    saving.finish(100)
-    assert len(calls) == 1
+def test_the_end_is_saved_before_what_may_fail_and_again_with_what_it_changed(run):
+    state = {"value": 1}
+    saving = SaveCheckpoints(run, lambda: state, every=0, keep=9, start=0)
+    saving.after_iteration(report(1000))  # the last step
+    assert run.newest()[1] == {"value": 1}
+    state["value"] = 2
+    saving.finish(1000)
+    assert run.newest()[1] == {"value": 2}
+    state["value"] = 3
+    assert saving.save(1000), "an error after that leaves the complete one"
+    assert run.newest()[1] == {"value": 2}
+
+
+def test_a_failure_to_save_the_end_again_leaves_the_first(run):
+    saving = SaveCheckpoints(run, lambda: {}, every=0, keep=9, start=0)
+    saving.after_iteration(report(1000))
+    break_folder(run)
+    saving.finish(1000)
+    mend_folder(run)
+    assert saved(run) == [1000]
 
 
 def test_a_failure_warns_once_and_is_retried_every_iteration(run, caplog):

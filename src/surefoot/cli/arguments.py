@@ -1,12 +1,14 @@
 """`--section.key value` for every setting, in addition to the options of a command."""
 
 from collections.abc import Callable
+from functools import partial, wraps
 from typing import Any, TypeVar, get_args
 
 import tyro
 
 from surefoot.core.config import Config, key_types
-from surefoot.core.errors import ConfigError
+from surefoot.core.errors import ConfigError, PartError
+from surefoot.core.failures import brief, origin
 from surefoot.core.layers import Raw
 from surefoot.core.quoted import quoted
 from surefoot.core.strict_yaml import YamlError, parse_yaml
@@ -16,7 +18,18 @@ T = TypeVar("T")
 
 def parse(function: Callable[..., T], command: str, arguments: list[str]) -> T:
     """Call `function` with the command's options, declared by its signature."""
-    return tyro.cli(function, prog=f"surefoot {command}", args=arguments)
+
+    @wraps(function)
+    def later(*values: Any, **options: Any) -> Callable[[], T]:
+        return partial(function, *values, **options)
+
+    call: Callable[[], T] = tyro.cli(later, prog=f"surefoot {command}", args=arguments)
+    try:
+        return call()
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # tyro exits after --help; an env must not, it would look like success
+        raise PartError(f"code that Surefoot called raised {brief(error)} ({origin(error)})") from error
 
 
 def split_settings(arguments: list[str]) -> tuple[list[str], Raw]:

@@ -1,4 +1,7 @@
-"""`surefoot COMMAND ...`: runs a command, prints typed errors as one message, sets the exit code."""
+"""`surefoot COMMAND ...`: runs a command, prints typed errors as one message, sets the exit code.
+
+A failing stdout does not end a command. It is an error only if the output is the result of the command.
+"""
 
 import importlib
 import sys
@@ -6,6 +9,7 @@ from collections.abc import Sequence
 
 from surefoot.core.errors import SurefootError
 from surefoot.core.registry import nearest
+from surefoot.core.streams import lasting_streams
 from surefoot.core.version import VERSION
 
 COMMANDS = {
@@ -21,11 +25,24 @@ COMMANDS = {
     "envs": "list environments",
     "presets": "list the presets, or show one",
 }
+_RESULT_IN_FILES = ("train", "resume", "export", "report", "native")
+"""Commands that succeed whatever happens to their output."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns 0 on success, 2 after a typed error, 130 or 143 after a signal."""
+    """Run a command; returns 0 on success, 2 after a typed error, 129, 130 or 143 after a signal."""
     rest = list(sys.argv[1:] if arguments is None else arguments)
+    with lasting_streams() as output:
+        code = _run(rest)
+        output.flush()
+        is_lost = output.failure is not None and not isinstance(output.failure, BrokenPipeError)
+        if is_lost and not code and not (rest and rest[0] in _RESULT_IN_FILES):
+            print(f"error: cannot write to stdout: {output.failure}", file=sys.stderr)
+            return SurefootError.exit_code
+    return code
+
+
+def _run(rest: list[str]) -> int:
     is_debug = "--debug" in rest
     rest = [argument for argument in rest if argument != "--debug"]
     if not rest or rest[0] in ("-h", "--help"):
@@ -43,9 +60,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 0
 
 
 def _dispatch(command: str, arguments: list[str]) -> int:

@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
 
 def go_on(path: Path, changes: Raw) -> int:
     """Rebuild the run from its config and its newest valid checkpoint."""
-    from surefoot.cli.running import finish
+    from surefoot.cli.running import finish, train_from_start
     from surefoot.compose import build_env, build_policy, build_trainer, resumed_config, saved_setup
     from surefoot.run import Run
     from surefoot.training.run_directory import RunDirectory
@@ -43,11 +43,14 @@ def go_on(path: Path, changes: Raw) -> int:
         raise RunDirectoryError(
             f"{path} is not a run directory (it has no config.yaml); pass the one that 'surefoot train' printed"
         )
+    # The file may have been edited: its changes are treated like those on the command line.
+    written = build_config(read_yaml(directory.config_file)).model_dump(mode="json")
+    if not directory.saved():
+        print(f"{path} has no checkpoint yet: starting it from the beginning", flush=True)
+        return train_from_start(build_config(written, changes), directory)
     with directory:
         checkpoint, state = directory.newest()
         saved, specs = saved_setup(state, checkpoint)
-        # The file may have been edited: its changes are treated like those on the command line.
-        written = build_config(read_yaml(directory.config_file)).model_dump(mode="json")
         config = resumed_config(saved, merge(written, changes))
         if state["progress"]["step"] >= config.train.steps:
             raise RunDirectoryError(

@@ -1,6 +1,5 @@
 """`surefoot train [PRESET|ENV_ID] ...`"""
 
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -70,9 +69,7 @@ def target_settings(target: str | None, has_config: bool) -> Raw:
 
 def run_new(config: Config, name: str | None, run_dir: Path | None) -> int:
     """Start a run in a new directory."""
-    from surefoot.cli.running import finish
-    from surefoot.compose import Specs, build_env, build_policy, build_trainer
-    from surefoot.run import Run
+    from surefoot.cli.running import train_from_start
     from surefoot.training.run_directory import RunDirectory
 
     directory = RunDirectory(run_dir) if run_dir else RunDirectory.unused(Path("runs"), name or config.env.id)
@@ -81,10 +78,4 @@ def run_new(config: Config, name: str | None, run_dir: Path | None) -> int:
             f"{directory.path} already contains a run; continue it with 'surefoot resume {directory.path}' or choose"
             " another --run-dir"
         )
-    with closing(build_env(config)) as env:
-        # Built before the directory, so that invalid combinations leave no empty run behind.
-        specs = Specs(env.obs_spec, env.action_spec)
-        trainer = build_trainer(config, env, build_policy(config, specs))
-        with directory:
-            directory.write_config(config)
-            return finish(Run(trainer, config, specs, None, directory))
+    return train_from_start(config, directory)

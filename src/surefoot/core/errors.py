@@ -35,6 +35,14 @@ class HookError(SurefootError):
     """A hook raised an exception; the run was saved before it ended."""
 
 
+class PartError(SurefootError):
+    """A term, a policy or another part of a run raised an exception or tried to exit the process."""
+
+
+class SinkError(SurefootError):
+    """A sink could not be opened."""
+
+
 class CheckpointError(SurefootError):
     """A checkpoint cannot be read: it is damaged, not a Surefoot checkpoint, or of an unknown version."""
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from surefoot.core.errors import ConfigError
+from surefoot.core.failures import let_interrupts_through
 
 T = TypeVar("T")
 
@@ -106,7 +107,8 @@ def import_user_module(name: str, who: str) -> Any:
                 [f"{who}: no module named '{name}'; run in the directory of {name}.py or add it to PYTHONPATH"]
             ) from error
         raise ConfigError([f"{who}: importing '{name}' failed: {error}"]) from error
-    except Exception as error:
+    except BaseException as error:
+        let_interrupts_through(error)
         raise ConfigError([f"{who}: importing '{name}' failed: {type(error).__name__}: {error}"]) from error
 
 

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from surefoot.core.errors import EnvError
+from surefoot.core.errors import EnvError, SurefootError
+from surefoot.core.failures import brief
 from surefoot.core.records import IterationReport
 from surefoot.evaluation.best_metric import MEAN_REWARD, score
 from surefoot.evaluation.evaluate import Evaluation
@@ -47,8 +48,7 @@ class EvaluateAndKeepBest(Hook):
 
     def after_iteration(self, report: IterationReport) -> None:
         """Evaluate if it is due; an env error during evaluation causes a warning and does not end the run."""
-        is_last = report.progress.is_done or (hasattr(self, "run") and self.run.is_ending)
-        if not (self._every.is_due(report.progress.step) or is_last):
+        if not (self._every.is_due(report.progress.step) or self._is_last(report)):
             return
         try:
             self.last = evaluation = self._evaluate()
@@ -78,7 +78,7 @@ class EvaluateAndKeepBest(Hook):
             return
         try:
             write_checkpoint(self._best_file, self._run_state())
-        except OSError as error:
+        except (OSError, MemoryError, SurefootError) as error:
             # The best score stays that of the file.
             self.best = previous
-            _log.warning("best policy not saved: %s", error.strerror)
+            _log.warning("best policy not saved: %s", getattr(error, "strerror", None) or brief(error))

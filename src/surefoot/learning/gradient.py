@@ -96,7 +96,7 @@ class GradientStep:
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore the state from a checkpoint; hyperparameters come from the config."""
-        saved = state["adam"]
+        saved, self._is_begun = state["adam"], False  # without what an interrupted step added
         self._adam.count.copy_(saved["step"] if saved else torch.zeros(()))
         for kind, moment in self._adam.moments.items():
             moment.copy_(torch.cat([saved[kind][name].flatten() for name in self._named]) if saved else torch.zeros(()))

@@ -6,10 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from surefoot.core.errors import SurefootError
 from surefoot.core.moments import ObsMoments
 from surefoot.core.philox import Stream, uniforms
 from surefoot.core.records import Chunks, Rollout, RolloutStats, State
 from surefoot.envs.protocol import VecEnv
+from surefoot.envs.protocol.shard import env_error
 from surefoot.envs.protocol.steps import check_step
 from surefoot.policies.policy import Policy
 from surefoot.rollout.actors import Actors
@@ -53,6 +55,10 @@ class Rows:
         self.first_step, self.step = self.step, self.step + len(self.buffer.slots)
         self._is_underway = True
 
+    def abandon(self) -> None:
+        """Give up the running episodes: an error interrupted the iteration, and its steps were not learned from."""
+        self._is_underway = True
+
     def finish(self, stats: RolloutStats, obs_moments: ObsMoments | None = None) -> Rollout:
         """The finished rollout."""
         self._is_underway = False
@@ -88,11 +94,11 @@ class Rows:
 
     def can_save_envs(self) -> bool:
         """Whether the envs can save their state."""
-        return self.env.save_state() is not None
+        return self._saved_envs() is not None
 
     def state(self) -> dict[str, Any]:
         """For checkpoints; `envs` is None if they cannot be saved, or if a rollout was aborted."""
-        envs = None if self._is_underway else self.env.save_state()
+        envs = None if self._is_underway else self._saved_envs()
         return {
             "step": self.step,
             "opening": self.buffer.opening_state(),
@@ -121,5 +127,13 @@ class Rows:
 
     def _can_load(self, saved: dict[str, Any] | None) -> bool:
         """Whether there is a state of the envs, and it was saved with the same engine."""
-        own = self.env.save_state()
+        own = self._saved_envs()
         return saved is not None and own is not None and saved.keys() == own.keys()
+
+    def _saved_envs(self) -> dict[str, Any] | None:
+        try:
+            return self.env.save_state()
+        except SurefootError:
+            raise
+        except BaseException as error:
+            raise env_error("an env", "save_state", error) from error

@@ -4,7 +4,8 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TextIO
@@ -221,10 +222,8 @@ class PlainConsole:
         self._stream, self._min_interval_s = stream or sys.stdout, min_interval_s
         self._began, self._printed = clock(), -math.inf
         self._waiting: str | None = None
-        self._handler = logging.StreamHandler(sys.stderr)
-        self._handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
-        self._handler.setLevel(logging.WARNING)
-        _log.addHandler(self._handler)
+        self._warnings = ExitStack()
+        self._warnings.enter_context(warnings_on_stderr())
 
     def write(self, step: int, metrics: Metrics) -> None:
         """Print a line if it is due or has an evaluation; else keep it in case it is the last one."""
@@ -234,7 +233,7 @@ class PlainConsole:
 
     def close(self) -> None:
         """Print the last record if it is still pending, and restore the logger."""
-        _log.removeHandler(self._handler)
+        self._warnings.close()
         self._print_waiting()
 
     def _print_waiting(self) -> None:
@@ -255,6 +254,19 @@ class PlainConsole:
         return "  ".join(parts)
 
 
+@contextmanager
+def warnings_on_stderr() -> Iterator[None]:
+    """Print warnings of the log."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    handler.setLevel(logging.WARNING)
+    _log.addHandler(handler)
+    try:
+        yield
+    finally:
+        _log.removeHandler(handler)
+
+
 def build_console(
     mode: Literal["auto", "live", "plain", "off"], title: str, total_steps: int, start_step: int
 ) -> Sink | None:
@@ -263,7 +275,9 @@ def build_console(
         return None
     console = Console()
     # Under FORCE_COLOR, rich treats a log file as a terminal; a terminal without Unicode cannot show the bars.
-    can_live = sys.stdout.isatty() and console.is_interactive and console.encoding.startswith("utf")
+    can_live = (
+        sys.stdout is not None and sys.stdout.isatty() and console.is_interactive and console.encoding.startswith("utf")
+    )
     if mode == "live" or (mode == "auto" and can_live):
         return LiveConsole(title, total_steps, start_step, console)
     return PlainConsole(total_steps, start_step)

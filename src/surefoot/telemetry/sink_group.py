@@ -1,11 +1,11 @@
 """A group of sinks; a failing sink does not stop training."""
 
-import contextlib
 import logging
 import math
 from collections.abc import Sequence
 
-from surefoot.telemetry.sinks import Metrics, Sink
+from surefoot.core.failures import brief, let_interrupts_through
+from surefoot.telemetry.sinks import Metrics, Sink, close_quietly
 
 _log = logging.getLogger("surefoot")
 
@@ -22,16 +22,21 @@ class SinkGroup:
         for sink in list(self._sinks):
             try:
                 sink.write(step, finite)
-            except Exception as error:
+            except BaseException as error:  # a sink may even call sys.exit
+                let_interrupts_through(error)
                 self._sinks.remove(sink)
-                _log.warning("%s failed and was disabled: %s", type(sink).__name__, error)
-                with contextlib.suppress(Exception):
-                    sink.close()
+                _log.warning("%s failed and was disabled: %s", type(sink).__name__, _text(error))
+                close_quietly(sink)
 
     def close(self) -> None:
         """Close every sink."""
         for sink in self._sinks:
             try:
                 sink.close()
-            except Exception as error:
-                _log.warning("%s failed to close: %s", type(sink).__name__, error)
+            except BaseException as error:
+                let_interrupts_through(error)
+                _log.warning("%s failed to close: %s", type(sink).__name__, _text(error))
+
+
+def _text(error: BaseException) -> str:
+    return str(error) if isinstance(error, Exception) and str(error) else brief(error)

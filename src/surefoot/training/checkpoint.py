@@ -43,7 +43,8 @@ def write_atomically(path: Path, data: bytes) -> None:
     """Replace a file completely or not at all, even after a crash."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
     try:
-        with temporary.open("wb") as file:
+        temporary.unlink(missing_ok=True)
+        with temporary.open("xb") as file:  # a new file: never through a symbolic link
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

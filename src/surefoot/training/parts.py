@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 LEARNED = ("policy", "gradient", "objective", "schedules")
 """Parts that an update changes and a rollback restores."""
+KEPT = (*LEARNED, "scorer", "progress")
+"""Parts that an iteration changes after its rollout; an error in the middle of it restores them."""
 
 
 class _Counters:

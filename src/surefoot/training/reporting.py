@@ -83,9 +83,6 @@ class Report(Hook):
         if report.progress.iteration % self._every == 0 or report.metrics or changes or self._is_last(report):
             self._sink.write(report.progress.step, metrics | ram_metrics())
 
-    def _is_last(self, report: IterationReport) -> bool:
-        return report.progress.is_done or (hasattr(self, "run") and self.run.is_ending)
-
 
 def _tell(change: Change, step: int) -> None:
     alert, values = change.alert, ", ".join(f"{name} {value:.4g}" for name, value in change.values.items())

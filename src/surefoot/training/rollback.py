@@ -1,4 +1,4 @@
-"""Rolls back updates that produce NaN to the last good weights; if that fails, ends the run with a dump (fault 18)."""
+"""Goes back to the last good state: after updates that produce NaN, and after an error in the middle of an update."""
 
 import logging
 from collections import deque
@@ -11,12 +11,12 @@ from torch import Tensor
 
 from surefoot.core.config import Config
 from surefoot.core.errors import NonFiniteError
-from surefoot.core.records import IterationReport
+from surefoot.core.records import IterationReport, Rollout
 from surefoot.core.state import load_states, states
 from surefoot.telemetry import names
 from surefoot.training.hooks import Hook
 from surefoot.training.nonfinite_dump import write_dump
-from surefoot.training.parts import LEARNED
+from surefoot.training.parts import KEPT, LEARNED
 from surefoot.training.reporting import metrics_of
 from surefoot.training.trainer import Trainer
 
@@ -37,12 +37,25 @@ class RollBack(Hook):
     def __init__(self, trainer: Trainer, config: Config, folder: Path | None) -> None:
         super().__init__()
         self._trainer, self._config, self._folder = trainer, config, folder
-        self._good = learning_state(trainer)
+        self._good = training_state(trainer)
+        self._is_learning = False
         self._recent: deque[dict[str, float]] = deque(maxlen=_REMEMBERED)
         self._streak = self._rollbacks = self._good_iterations = 0
 
+    def after_rollout(self, rollout: Rollout) -> None:
+        """From here until the end of the iteration, its parts do not fit together."""
+        self._is_learning = True
+
+    def undo_update(self) -> None:
+        """Go back to the last good iteration if an error interrupted this one: its update may be half done."""
+        if self._is_learning:
+            self._is_learning = False
+            self._load(KEPT)
+            self._trainer.collector.rows.abandon()
+
     def after_iteration(self, report: IterationReport) -> None:
         """Keep a copy of good weights; roll back bad ones."""
+        self._is_learning = False
         self._recent.append(metrics_of(report, 0.0))
         trouble = self._trouble(report.learned.skips)
         if trouble is None:
@@ -78,17 +91,21 @@ class RollBack(Hook):
 
     def _keep(self, report: IterationReport) -> None:
         if report.learned.skipped_steps == 0:
-            self._good = learning_state(self._trainer)
+            self._good = training_state(self._trainer)
             self._good_iterations += 1
         if self._good_iterations >= FORGIVEN_AFTER:
             self._rollbacks = 0
 
     def _go_back(self) -> None:
-        parts = self._trainer.parts()
-        load_states({name: parts[name] for name in LEARNED}, self._good)
+        # Without the reward scaler: it only sees rewards, which are checked when they are received.
+        self._load(LEARNED)
         rows = self._trainer.collector.rows
         if not _is_finite(rows.memory):
             rows.restart()
+
+    def _load(self, names: Iterable[str]) -> None:
+        parts = self._trainer.parts()
+        load_states({name: parts[name] for name in names}, self._good)
 
     def _dump(self, step: int, trouble: str) -> Path | None:
         if self._folder is None:
@@ -96,13 +113,10 @@ class RollBack(Hook):
         return write_dump(self._folder, step, trouble, self._trainer, list(self._recent))
 
 
-def learning_state(trainer: Trainer) -> dict[str, Any]:
-    """A copy of everything that an update changes: weights, statistics, moments, states of terms and schedules.
-
-    Without the reward scaler: it only sees rewards, which are checked when they are received.
-    """
+def training_state(trainer: Trainer) -> dict[str, Any]:
+    """A copy of everything that scoring and learning change: weights, statistics, moments, terms, counters."""
     parts = trainer.parts()
-    copied: dict[str, Any] = _copied(states({name: parts[name] for name in LEARNED}))
+    copied: dict[str, Any] = _copied(states({name: parts[name] for name in KEPT}))
     return copied
 
 

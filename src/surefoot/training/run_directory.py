@@ -1,5 +1,6 @@
 """The run directory: config, metrics, checkpoints, log, and a lock against a second process."""
 
+import errno
 import fcntl
 import logging
 import os
@@ -10,11 +11,15 @@ from typing import IO, Any
 
 from surefoot.core.config import Config
 from surefoot.core.errors import CheckpointError, RunDirectoryError
+from surefoot.core.files import AppendedFile, open_own
 from surefoot.core.layers import to_yaml
 from surefoot.training.checkpoint import TEMPORARY_SUFFIX, read_checkpoint, write_atomically, write_checkpoint
 
 _log = logging.getLogger("surefoot")
 _PATTERN = re.compile(r"step_(\d+)\.safetensors")
+_WRITTEN = r"config\.yaml|best\.safetensors|step_\d+\.safetensors|nonfinite_step_\d+\.json"
+_LEFTOVER = re.compile(rf"\.(?:{_WRITTEN})\.(\d+){re.escape(TEMPORARY_SUFFIX)}")
+"""Temporary files of a process that was killed while it wrote; all other files belong to the user."""
 
 
 class RunDirectory:
@@ -28,6 +33,7 @@ class RunDirectory:
         self.best = path / "best.safetensors"
         self.checkpoints = path / "checkpoints"
         self._lock: IO[str] | None = None
+        self._config: bytes | None = None
         self._handler: logging.Handler | None = None
 
     @staticmethod
@@ -55,7 +61,15 @@ class RunDirectory:
 
     def _open(self) -> None:
         self.checkpoints.mkdir(parents=True, exist_ok=True)
-        lock = (self.path / "lock").open("a+", encoding="utf-8")
+        self._take_lock()
+        self._remove_leftovers()
+        self._handler = _LogFile(self.log_file)
+        self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        _log.addHandler(self._handler)
+        _log.setLevel(logging.INFO)
+
+    def _take_lock(self) -> None:
+        lock = os.fdopen(open_own(self.path / "lock", os.O_RDWR), "r+", encoding="utf-8")
         try:
             # The kernel releases this lock when its process dies, so there are no stale locks.
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -70,36 +84,44 @@ class RunDirectory:
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
-        self._remove_leftovers()
-        self._handler = _LogFile(self.log_file, encoding="utf-8")
-        self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-        _log.addHandler(self._handler)
-        _log.setLevel(logging.INFO)
 
     def __exit__(self, *exception: object) -> None:
-        # Closing flushes data that a full disk rejected before.
         if self._handler is not None:
             _log.removeHandler(self._handler)
-            with suppress(OSError):
-                self._handler.close()
+            self._handler.close()
+        self._release_lock()
+
+    def _release_lock(self) -> None:
         if self._lock is not None:
-            with suppress(OSError):
+            with suppress(OSError):  # closing flushes data that a full disk rejected before
                 self._lock.close()
 
     def write_config(self, config: Config) -> None:
         """Write the complete config, from which the run can be repeated."""
+        self._config = to_yaml(config).encode()
         try:
-            write_atomically(self.config_file, to_yaml(config).encode())
+            write_atomically(self.config_file, self._config)
         except OSError as error:
             raise self._not_writable(error) from error
 
     def save(self, step: int, state: dict[str, Any], keep: int) -> None:
         """Write a periodic checkpoint and delete the oldest beyond `keep`."""
+        self._create_again()
         new = self.checkpoints / f"step_{step:012d}.safetensors"
         write_checkpoint(new, state)
         # Damaged checkpoints that a resume skipped may have higher steps.
         for old in [path for path in self.saved() if path != new][keep - 1 :]:
             old.unlink()
+
+    def _create_again(self) -> None:
+        """Create what somebody deleted: a run is not lost with its directory."""
+        if self.config_file.exists() or self._config is None:
+            return
+        self.checkpoints.mkdir(parents=True, exist_ok=True)
+        self._release_lock()
+        self._take_lock()
+        write_atomically(self.config_file, self._config)
+        _log.warning("%s was deleted and is created again; its earlier metrics and log are lost", self.path)
 
     def saved(self) -> list[Path]:
         """Periodic checkpoints, newest first."""
@@ -121,6 +143,11 @@ class RunDirectory:
     def refuse_other_run(self, step: int) -> None:
         """Reject an agent that does not continue the run in this directory: it would mix two runs."""
         newest = max((int(path.stem.removeprefix("step_")) for path in self.saved()), default=0)
+        if self.holds_run and step == 0 and not self.saved():
+            raise RunDirectoryError(
+                f"{self.path} already contains a run that has no checkpoint yet; 'surefoot resume {self.path}' starts"
+                " it from the beginning; or remove it, or choose another directory"
+            )
         if self.holds_run and (step == 0 or newest > step):
             raise RunDirectoryError(
                 f"{self.path} already contains a run at step {newest}; load its newest checkpoint to continue it,"
@@ -147,18 +174,52 @@ class RunDirectory:
         return score
 
     def _not_writable(self, error: OSError) -> RunDirectoryError:
+        """Names the file if something else is in its place."""
+        file = None if error.filename is None else Path(os.fsdecode(error.filename))
+        is_blocked = file is not None and file.parent == self.path and os.path.lexists(file)
+        if is_blocked and error.errno != errno.EROFS:
+            return RunDirectoryError(
+                f"cannot write {file} ({error.strerror}); move it away or choose another directory with --run-dir"
+            )
         return RunDirectoryError(
             f"the run directory {self.path} is not writable ({error.strerror}); choose another with --run-dir"
         )
 
     def _remove_leftovers(self) -> None:
         for folder in (self.path, self.checkpoints):
-            for leftover in folder.glob(f".*{TEMPORARY_SUFFIX}"):
-                leftover.unlink(missing_ok=True)
+            for file in folder.glob(f".*{TEMPORARY_SUFFIX}"):
+                named = _LEFTOVER.fullmatch(file.name)
+                if named is not None and _is_gone(int(named[1])):
+                    with suppress(OSError):
+                        file.unlink()
 
 
-class _LogFile(logging.FileHandler):
+def _is_gone(process: int) -> bool:
+    """Whether nobody can still be writing; this process has not begun to write."""
+    if process == os.getpid():
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+class _LogFile(logging.Handler):
     """A log file that drops lines when the disk is full, without a traceback per line on the terminal."""
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """Ignore the error."""
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._file = AppendedFile(path)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Append a line."""
+        with suppress(Exception):
+            self._file.write(self.format(record) + "\n")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from surefoot.core.errors import RunDirectoryError
+from surefoot.core.failures import brief
 from surefoot.core.records import IterationReport
 from surefoot.training.hooks import Every, Hook
 from surefoot.training.run_directory import RunDirectory
@@ -27,36 +28,38 @@ class SaveCheckpoints(Hook):
         self._saved_step: int | None = None
 
     def after_iteration(self, report: IterationReport) -> None:
-        """Save if a checkpoint is due, or if the last attempt failed."""
-        self._is_due = self._every.is_due(report.progress.step) or self._is_due or self.is_asked
+        """Save if a checkpoint is due, if the last attempt failed, or at the end: what follows may fail."""
+        is_wanted = self.is_asked or self._is_last(report)
+        self._is_due = self._every.is_due(report.progress.step) or self._is_due or is_wanted
         self.is_asked = False
         # After an update with skipped steps the weights may be diverging: keep the older checkpoint.
         if self._is_due and not report.learned.skipped_steps:
             self._is_due = not self.save(report.progress.step)
 
     def finish(self, step: int) -> None:
-        """Save the final checkpoint; a failure is an error."""
-        if not self.save(step):
+        """Save the final checkpoint, with what hooks and the last evaluation changed; a failure is an error."""
+        if not self.save(step, again=True) and self._saved_step != step:
             raise RunDirectoryError(
                 f"the run ended at step {step}, but the checkpoint could not be saved in {self._directory.path}; older"
                 " checkpoints are intact: free some disk space and resume from there"
             )
 
-    def save(self, step: int) -> bool:
+    def save(self, step: int, again: bool = False) -> bool:
         """Save now, unless this step is already saved; returns False if writing failed."""
-        if step == self._saved_step:
+        is_new = step != self._saved_step
+        if not (is_new or again):
             return True
         try:
             self._directory.save(step, self._state(), self._keep)
-        except OSError as error:
+        except (OSError, MemoryError) as error:
             if not self._has_failed:
-                _log.warning(
-                    "checkpoint at step %d not saved (%s); will retry, training continues", step, error.strerror
-                )
+                cause = getattr(error, "strerror", None) or brief(error)
+                _log.warning("checkpoint at step %d not saved (%s); will retry, training continues", step, cause)
             self._has_failed = True
             return False
         if self._has_failed:
             _log.warning("checkpoint at step %d saved after retrying", step)
-        _log.info("saved a checkpoint at step %d", step)
+        if is_new:
+            _log.info("saved a checkpoint at step %d", step)
         self._has_failed, self._saved_step = False, step
         return True

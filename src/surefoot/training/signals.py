@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: the first signal finishes the iteration and saves, the second stops immediately."""
+"""SIGINT, SIGTERM and SIGHUP: the first signal finishes the iteration and saves, the second stops immediately."""
 
 import logging
 import os
@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any
 
 _log = logging.getLogger("surefoot")
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopSignal:
@@ -20,7 +20,10 @@ class StopSignal:
 
     def __enter__(self) -> "StopSignal":
         if threading.current_thread() is threading.main_thread():
-            self._previous = {number: signal.signal(number, self._handle) for number in _SIGNALS}
+            # Under nohup, SIGHUP is ignored and stays so.
+            is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            wanted = [number for number in _SIGNALS if not (is_nohup and number == signal.SIGHUP)]
+            self._previous = {number: signal.signal(number, self._handle) for number in wanted}
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -33,7 +36,7 @@ class StopSignal:
 
     @property
     def exit_code(self) -> int:
-        """130 after SIGINT, 143 after SIGTERM, as shells expect."""
+        """130 after SIGINT, 143 after SIGTERM, 129 after SIGHUP, as shells expect."""
         return 0 if self.received is None else 128 + self.received
 
     def _handle(self, number: int, frame: FrameType | None) -> None:

@@ -11,6 +11,7 @@ import pytest
 import surefoot.telemetry
 import surefoot.telemetry.sinks
 from surefoot.core.config import Config, LogConfig
+from surefoot.core.errors import SinkError
 from surefoot.telemetry.sinks import check_sinks, file_sinks, open_sinks
 from tests.cli.processes import Process
 
@@ -66,7 +67,7 @@ def test_if_one_cannot_be_opened_the_others_are_closed(tmp_path):
         def __truediv__(self, name: str) -> Path:
             return tmp_path / name if name == "metrics.jsonl" else tmp_path / "missing" / name
 
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(SinkError, match="TensorBoardSink could not be opened: FileNotFoundError"):
         open_sinks(Odd(), Config())
     gc.collect()
 

@@ -14,6 +14,7 @@ from surefoot.core.config import EnvConfig
 from surefoot.core.cores import available_cores
 from surefoot.core.errors import EnvError
 from surefoot.core.extras import install_hint
+from surefoot.core.failures import let_interrupts_through
 from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 
 _OURS = ("num_envs", "batch_size", "seed", "env_seed", "env_type", "gym_reset_return_info")
@@ -111,6 +112,7 @@ def _typed_errors(task: str, config: EnvConfig) -> Iterator[None]:
         raise
     except TypeError as error:
         raise EnvError(f"environment 'envpool:{task}' does not accept env.kwargs {config.kwargs}: {error}") from error
-    except Exception as error:
+    except BaseException as error:
+        let_interrupts_through(error)
         cause = str(error).replace("\n", " ")
         raise EnvError(f"environment 'envpool:{task}' could not be created: {cause}") from error

@@ -1,18 +1,19 @@
 """Gymnasium envs in this process, stepped one after another."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
 from numpy.typing import NDArray
 
-from surefoot.core.errors import EnvError, SurefootError
+from surefoot.core.errors import EnvError
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.quoted import quoted
 from surefoot.envs.adapters.snapshot import load_env, save_env
 from surefoot.envs.protocol import Slot, choices, flat_mask, new_slot
-from surefoot.envs.protocol.shard import Calls, Shard, brief, construct
+from surefoot.envs.protocol.shard import Calls, Shard, close_env, construct, env_call, env_error
 from surefoot.envs.protocol.spaces import ObsWriter, array_spec
 from surefoot.envs.protocol.steps import EnvStep, env_step, plain_info
 
@@ -104,9 +105,9 @@ class GymnasiumEnvs(Shard):
 
     def close(self) -> None:
         """Close the envs."""
-        for env in self._envs:
-            env.close()
-        self._envs = []
+        envs, self._envs = self._envs, []
+        for row, env in enumerate(envs):
+            close_env(env, self.describe(row))
 
     def _attribute(self, index: int, name: str) -> Any:
         env = self._envs[index]
@@ -131,20 +132,14 @@ class GymnasiumEnvs(Shard):
         self.calls.begin(row)
         try:  # in every step, where a context manager would cost more
             result = self._envs[row].step(action)
-        except Exception as error:
-            raise EnvError(f"{self.describe(row)} raised an exception in step: {brief(error)}") from error
+        except BaseException as error:
+            raise env_error(self.describe(row), "step", error) from error
         return env_step(result, row, self.describe)
 
-    @contextmanager
-    def _call(self, row: int, name: str) -> Iterator[None]:
+    def _call(self, row: int, name: str) -> AbstractContextManager[None]:
         """Mark a call of an env; an error names the env and the call."""
         self.calls.begin(row)
-        try:
-            yield
-        except SurefootError:
-            raise
-        except Exception as error:
-            raise EnvError(f"{self.describe(row)} raised an exception in {name}: {brief(error)}") from error
+        return env_call(partial(self.describe, row), name)
 
     def _write(self, row: int, obs: Any, info: dict[str, Any], slot: Slot) -> None:
         self._writer.write(obs, slot.obs, row, self.describe)

@@ -13,7 +13,7 @@ from surefoot.core.zeros_and_ones import zeros_and_ones
 from surefoot.envs.protocol import ArrayTree, Flags, Slot, choices, flat_mask, new_slot
 from surefoot.envs.protocol.declared import Declared
 from surefoot.envs.protocol.metrics import declared_metrics
-from surefoot.envs.protocol.shard import Shard, brief
+from surefoot.envs.protocol.shard import Shard, brief, close_env, env_error
 from surefoot.envs.protocol.spaces import ObsWriter, array_spec
 from surefoot.envs.protocol.vector_steps import (
     VectorStep,
@@ -48,6 +48,7 @@ class GymnasiumVectorEnv(Shard):
                 f" {', '.join('AutoresetMode.' + known.name for known in AutoresetMode)}"
             )
         self._env: Any = env
+        self._is_closed = False
         self._mode = mode
         self._truncation_as_termination = truncation_as_termination
         self._base_seed = seed
@@ -117,20 +118,22 @@ class GymnasiumVectorEnv(Shard):
 
     def close(self) -> None:
         """Close the vector env."""
-        self._env.close()
+        if not self._is_closed:
+            self._is_closed = True
+            close_env(self._env, "the vector env")
 
     def _reset_envs(self, **how: Any) -> tuple[Any, dict[str, Any]]:
         try:
             result = self._env.reset(**how)
-        except Exception as error:
-            raise EnvError(f"the vector env raised an exception in reset: {brief(error)}") from error
+        except BaseException as error:
+            raise env_error("the vector env", "reset", error) from error
         return vector_reset(result)
 
     def _step_envs(self, actions: NDArray[Any]) -> VectorStep:
         try:
             result = self._env.step(actions.astype(self._env.single_action_space.dtype, copy=False))
-        except Exception as error:
-            raise EnvError(f"the vector env raised an exception in step: {brief(error)}") from error
+        except BaseException as error:
+            raise env_error("the vector env", "step", error) from error
         return vector_step(result, self.num_rows)
 
     def _write_obs(self, obs: Any, target: ArrayTree, rows: Flags | slice = slice(None)) -> None:

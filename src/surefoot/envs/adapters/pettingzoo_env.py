@@ -1,13 +1,13 @@
 """One PettingZoo parallel env, with checked results and errors that name the env."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from gymnasium import spaces
 
-from surefoot.core.errors import EnvError, SurefootError
-from surefoot.envs.protocol.shard import brief, construct
+from surefoot.core.errors import EnvError
+from surefoot.envs.protocol.shard import construct, env_call
 from surefoot.envs.protocol.steps import plain_info
 
 ParallelEnv = Any
@@ -85,15 +85,9 @@ class CheckedEnv:
             raise EnvError(f"{self.describe()}: step must return ({names}), dicts by agent")
         return Answer(*self._plain(result, "step"))
 
-    @contextmanager
-    def call(self, name: str) -> Iterator[None]:
+    def call(self, name: str) -> AbstractContextManager[None]:
         """An error in a call of the env names the env and the call."""
-        try:
-            yield
-        except SurefootError:
-            raise
-        except Exception as error:
-            raise EnvError(f"{self.describe()} raised an exception in {name}: {brief(error)}") from error
+        return env_call(self.describe, name)
 
     def _plain(self, result: Sequence[Any], call: str) -> list[dict[Agent, Any]]:
         """The dicts by agent, the last of which are infos: None stands for an empty one."""

@@ -10,6 +10,7 @@ from types import ModuleType
 from surefoot.core.config import EnvConfig
 from surefoot.core.errors import EnvError
 from surefoot.core.extras import install_hint
+from surefoot.core.failures import brief, let_interrupts_through
 from surefoot.envs.adapters.pettingzoo_env import ParallelEnv
 
 
@@ -52,8 +53,9 @@ def imported(module: str) -> ModuleType:
         if missing == module or module.startswith(f"{missing}."):
             raise EnvError(f"no module named '{missing}'{_suggestion(missing) or _remedy(missing)}") from error
         raise EnvError(f"{name} requires the package '{missing}', which is not installed; install it") from error
-    except (ImportError, TypeError, ValueError) as error:
-        cause = str(error).replace("\n", " ")
+    except BaseException as error:
+        let_interrupts_through(error)
+        cause = str(error).replace("\n", " ") if isinstance(error, ImportError) else brief(error)
         raise EnvError(f"environment 'pettingzoo:{module}' could not be imported: {cause}") from error
 
 

@@ -19,7 +19,7 @@ from surefoot.envs.adapters.pettingzoo_env import (
     without_mask,
 )
 from surefoot.envs.protocol import Slot, choices, flat_mask, new_slot
-from surefoot.envs.protocol.shard import Calls, Shard
+from surefoot.envs.protocol.shard import Calls, Shard, close_env
 from surefoot.envs.protocol.spaces import ObsWriter, array_spec
 from surefoot.envs.protocol.steps import EnvStep, env_step
 
@@ -106,9 +106,9 @@ class PettingZooEnvs(Shard):
 
     def close(self) -> None:
         """Close the envs."""
-        for env in self._envs:
-            env.env.close()
-        self._envs = []
+        envs, self._envs = self._envs, []
+        for env in envs:
+            close_env(env.env, env.describe())
 
     def _attribute(self, index: int, name: str) -> Any:
         return getattr(self._envs[index].env, name, None)

@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import Any
 
 MAX_GROUPS = 200
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that a terminal or scheduler sends to all processes of a run; workers leave them to their parent."""
 CALL = bytes([255])
 DONE = b"."

@@ -17,6 +17,8 @@ from typing import Any
 import cloudpickle
 
 from surefoot.core.errors import EnvError, SurefootError
+from surefoot.core.failures import brief
+from surefoot.core.streams import lasting_streams
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import RowSpecs, part_of, part_of_state, rows_of
 from surefoot.envs.engines.block import Block
@@ -33,7 +35,7 @@ from surefoot.envs.engines.wire import (
     send_message,
 )
 from surefoot.envs.protocol.parameters import Values
-from surefoot.envs.protocol.shard import Calls, Shard, brief
+from surefoot.envs.protocol.shard import Calls, Shard
 
 _PR_SET_PDEATHSIG = 1
 
@@ -155,15 +157,15 @@ def main() -> None:
     faulthandler.register(signal.SIGUSR1, trace_file)
     status = memoryview(mmap.mmap(status_file, 0)).cast("q")
     worker = Worker(socket.socket(fileno=connection_file), block_file, status)
-    worker.serve()
-    worker.close()
-    sys.stdout.flush()
+    with lasting_streams():  # what an env prints is not worth a run
+        worker.serve()
+        worker.close()
     os._exit(0)  # threads that an env left running must not keep the process alive
 
 
 def _leave_signals_to_the_parent() -> None:
     """Ignore signals that the parent handles, such as Ctrl-C; child processes of envs still receive them."""
-    for number in SIGNALS:
+    for number in _heard():
         signal.signal(number, _do_nothing)  # not SIG_IGN, which other programs would inherit
     os.register_at_fork(after_in_child=_listen_again)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
@@ -174,8 +176,13 @@ def _do_nothing(number: int, frame: object) -> None:
 
 
 def _listen_again() -> None:
-    for number in SIGNALS:
+    for number in _heard():
         signal.signal(number, signal.SIG_DFL)
+
+
+def _heard() -> list[signal.Signals]:
+    """Without signals that the parent ignores, such as SIGHUP under nohup."""
+    return [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 def _watch(parent: int) -> None:

@@ -1,6 +1,8 @@
 """Shards: rows in one process that step together."""
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -8,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.core.errors import EnvError, SurefootError
+from surefoot.core.failures import brief as brief
+from surefoot.core.failures import let_interrupts_through
 from surefoot.core.specs import ArraySpec, ObsSpec
 from surefoot.envs.protocol import ArrayTree, Slot
 from surefoot.envs.protocol.declared import Declared
 from surefoot.envs.protocol.metrics import MetricReader
 from surefoot.envs.protocol.parameters import Parametrized, Values
 
-_LONGEST = 300
-"""Maximum number of characters of a quoted error message; the traceback has all of it."""
+_log = logging.getLogger("surefoot")
 
 
 class Calls:
@@ -100,10 +103,8 @@ class Shard(Parametrized):
                 self.calls.begin(row)
                 try:
                     self._attribute(index, "set_parameters")(changes)
-                except Exception as error:
-                    raise EnvError(
-                        f"{self.describe(row)} raised an exception in set_parameters: {brief(error)}"
-                    ) from error
+                except BaseException as error:
+                    raise env_error(self.describe(row), "set_parameters", error) from error
 
     def _attribute(self, index: int, name: str) -> Any:
         """An attribute of an env, or None."""
@@ -127,16 +128,31 @@ def construct(make: Callable[[], Any], number: int) -> Any:
         return make()
     except SurefootError:
         raise
-    except Exception as error:
+    except BaseException as error:
+        let_interrupts_through(error)
         raise EnvError(f"env {number} could not be created: {brief(error)}") from error
 
 
-def brief(error: BaseException) -> str:
-    """An exception in one line of bounded length."""
+def env_error(who: str, call: str, error: BaseException) -> EnvError:
+    """The error of an env that raised anything at all, even SystemExit; a real Ctrl-C is raised again."""
+    let_interrupts_through(error)
+    return EnvError(f"{who} raised an exception in {call}: {brief(error)}")
+
+
+@contextmanager
+def env_call(who: Callable[[], str], call: str) -> Iterator[None]:
+    """Whatever an env raises inside becomes an error that names the env and the call."""
     try:
-        text = str(error)
-    except Exception:
-        text = "(its message cannot be read)"
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    shortened = line if len(line) <= _LONGEST else line[:_LONGEST] + "..."
-    return f"{type(error).__name__}: {shortened}" if shortened else type(error).__name__
+        yield
+    except SurefootError:
+        raise
+    except BaseException as error:
+        raise env_error(who(), call, error) from error
+
+
+def close_env(env: Any, who: str) -> None:
+    """Close an env; an exception costs a warning, because nothing is left to lose."""
+    try:
+        env.close()
+    except BaseException as error:
+        _log.warning("%s", env_error(who, "close", error))

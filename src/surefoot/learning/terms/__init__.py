@@ -1,6 +1,6 @@
 """The objective is a sum of terms: surrogate, value and entropy, and any others by name; one file per term."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from surefoot.core.config import BUILT_IN_TERMS, PPOConfig
+from surefoot.core.errors import PartError, SurefootError
+from surefoot.core.failures import brief, let_interrupts_through
 from surefoot.core.parts import PartSettings
 from surefoot.core.records import Batch, Knobs, Learned
 from surefoot.core.registry import Registry
@@ -95,7 +97,7 @@ class Objective:
         for name, term in self.terms.items():
             weight = term.weight(knobs)
             with nullcontext() if weight != 0 else torch.no_grad():
-                result = term.loss(minibatch)
+                result = _call(term.loss, name, minibatch)
             if weight != 0:
                 weighted = result.loss if weight == 1 else weight * result.loss
                 total = weighted if total is None else total + weighted
@@ -106,8 +108,8 @@ class Objective:
 
     def observe(self, learned: Learned) -> None:
         """Pass the results of an update to the terms."""
-        for term in self.terms.values():
-            term.observe(learned)
+        for name, term in self.terms.items():
+            _call(term.observe, name, learned)
 
     def state(self) -> dict[str, Any]:
         """For checkpoints: the state of each term that has one."""
@@ -118,3 +120,13 @@ class Objective:
         for name, term in self.terms.items():
             if name in state:
                 term.load_state(state[name])
+
+
+def _call(method: Callable[..., Any], name: str, *arguments: Any) -> Any:
+    try:
+        return method(*arguments)
+    except SurefootError:
+        raise
+    except BaseException as error:  # a term may even call sys.exit
+        let_interrupts_through(error)
+        raise PartError(f"term '{name}' raised an exception in {method.__name__}: {brief(error)}") from error

@@ -6,10 +6,11 @@ Your own sinks go into `log.sinks`, with their own settings.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from surefoot.core.config import Config, LogConfig
-from surefoot.core.errors import ConfigError
+from surefoot.core.errors import ConfigError, SinkError, SurefootError
+from surefoot.core.failures import brief, let_interrupts_through
 from surefoot.core.parts import PartSettings
 from surefoot.core.registry import Registry
 
@@ -67,14 +68,34 @@ def open_sinks(folder: Path, config: Config) -> list[Sink]:
     opened: list[Sink] = []
     try:
         for kind in _wanted(config.log):
-            opened.append(kind(folder, config))
-        for settings in config.log.sinks.values():
-            opened.append(file_sinks[settings.kind](folder, config, settings))
+            opened.append(_opened(kind.__name__, kind, folder, config))
+        for name, settings in config.log.sinks.items():
+            opened.append(_opened(f"log.sinks.{name}", file_sinks[settings.kind], folder, config, settings))
     except BaseException:
         for sink in opened:
-            sink.close()
+            close_quietly(sink)
         raise
     return opened
+
+
+def close_quietly(sink: Sink) -> None:
+    """Close a sink whose errors no longer matter."""
+    try:
+        sink.close()
+    except BaseException as error:
+        let_interrupts_through(error)
+
+
+def _opened(name: str, kind: type[FileSink], *arguments: Any) -> FileSink:
+    try:
+        return kind(*arguments)
+    except SurefootError:
+        raise
+    except BaseException as error:  # nothing is lost yet: refused before the first step
+        let_interrupts_through(error)
+        is_file = isinstance(error, OSError)
+        remedy = "move the file away or choose another run directory" if is_file else "fix it or remove it from log"
+        raise SinkError(f"{name} could not be opened: {brief(error)}; {remedy}") from error
 
 
 def _wanted(log: LogConfig) -> list[type[FileSink]]:

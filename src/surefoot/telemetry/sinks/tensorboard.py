@@ -23,7 +23,7 @@ class TensorBoardSink(FileSink):
         from tensorboard.summary.writer.record_writer import RecordWriter
 
         name = f"events.out.tfevents.{time.time_ns()}.{socket.gethostname()}.{os.getpid()}"
-        self._records = RecordWriter((folder / name).open("wb"))
+        self._records = RecordWriter((folder / name).open("xb"))
         self._add(0, file_version="brain.Event:2")
 
     @staticmethod

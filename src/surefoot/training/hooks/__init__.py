@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from surefoot.core.config import Config
 from surefoot.core.errors import ConfigError, HookError, SurefootError
+from surefoot.core.failures import brief, let_interrupts_through
 from surefoot.core.parts import PartSettings
 from surefoot.core.quoted import quoted
 from surefoot.core.records import IterationReport, Progress, Rollout
@@ -72,6 +73,9 @@ class Hook:
 
     def end(self) -> None:
         """After the last iteration, before the final checkpoint."""
+
+    def _is_last(self, report: IterationReport) -> bool:
+        return report.progress.is_done or (hasattr(self, "run") and self.run.is_ending)
 
     def state(self) -> dict[str, Any]:
         """The state to save in checkpoints: numbers, strings, lists, arrays and tensors."""
@@ -144,24 +148,27 @@ class HookGroup:
 
     def state(self) -> dict[str, Any]:
         """The state of each hook that has one, by name."""
-        return {name: state for name, hook in self.named.items() if (state := hook.state())}
+        return {name: state for name, hook in self.named.items() if (state := _call(name, hook, "state"))}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Load the states by name; a hook without a saved state keeps its initial one."""
         for name, hook in self.named.items():
             if name in state:
-                hook.load_state(state[name])
+                _call(name, hook, "load_state", state[name])
 
     def _call(self, method: str, *arguments: Any) -> None:
         for name, hook in self.named.items():
-            try:
-                getattr(hook, method)(*arguments)
-            except SurefootError:
-                raise
-            except Exception as error:
-                raise HookError(
-                    f"hook '{name}' raised an exception in {method}: {type(error).__name__}: {error}"
-                ) from error
+            _call(name, hook, method, *arguments)
+
+
+def _call(name: str, hook: Hook, method: str, *arguments: Any) -> Any:
+    try:
+        return getattr(hook, method)(*arguments)
+    except SurefootError:
+        raise
+    except BaseException as error:  # a hook may even call sys.exit
+        let_interrupts_through(error)
+        raise HookError(f"hook '{name}' raised an exception in {method}: {brief(error)}") from error
 
 
 class Every:
