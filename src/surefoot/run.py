@@ -130,6 +130,8 @@ class Run:
         sinks = SinkGroup(self._sinks(start))
         trainer.hooks = self._attached(sinks, start)
         try:
+            if self.directory is not None:
+                self.directory.begin(start, state)
             with StopSignal() as stop, self._rescue():
                 trainer.hooks.begin()
                 trainer.train(lambda: stop.is_requested() or bool(self.stop_reason))

@@ -39,7 +39,7 @@ class Unsavable(SignallingCartPole):
     """Gives a state that no file can hold."""
 
     def save_state(self) -> dict[str, Any]:
-        return {"visited": {1, 2, 3}}
+        return {"visited": object()}
 
 
 class Tracing(CartPoleEnv):

@@ -67,8 +67,9 @@ def test_whatever_an_env_raises_is_saved_first_and_names_it(tmp_path, where, wha
 
     at = {"reset": 4, "step": 40, "save_state": 4, "set_parameters": 2}[where]
     agent = PPO(partial(Exiting, where, what, at), **SMALL, checkpoint_every=32 if where == "save_state" else 10_000)
-    name = "an env" if where == "save_state" else r"env \d \(seed \d+\)"
-    message = rf"^{name} raised an exception in {where}: {what}(: 0)?; saved at step {{}}; 'surefoot resume"
+    message = (
+        rf"^env \d \(seed \d+\) raised an exception in {where}: {what}(: 0)?; saved at step {{}}; 'surefoot resume"
+    )
     with pytest.raises(EnvError) as caught:
         agent.learn(3200, run_dir=tmp_path, hooks=[Blow()])
     step = agent._started().progress.step
@@ -265,10 +266,10 @@ def test_a_hook_whose_state_cannot_be_saved_any_more_loses_only_that(tmp_path):
             self.count += 1
 
         def state(self) -> dict[str, Any]:
-            return {"count": self.count if self.count < 2 else {1, 2}}
+            return {"count": self.count if self.count < 2 else object()}
 
     agent = PPO("CartPole-v1", **SMALL, checkpoint_every=32)
-    with pytest.raises(Exception, match=r"hooks\.Odd\.count is a set; .*saved at step 64"):
+    with pytest.raises(Exception, match=r"hooks\.Odd\.count is .*object.*saved at step 64"):
         agent.learn(320, run_dir=tmp_path, hooks=[Odd()])
     assert newest(tmp_path)["hooks"] == {"Odd": {"count": 0}}
 

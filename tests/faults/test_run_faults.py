@@ -69,9 +69,13 @@ def test_a_full_disk_costs_one_warning_and_nothing_else(tmp_path):
     run = tmp_path / "run"
     finished = Process(learn_with_a_full_disk, run).wait().succeeded()
     found = json.loads(finished.out)
-    first, retried = "step_000000000032.safetensors", "step_000000000160.safetensors"
+    start, first, retried = (
+        "step_000000000000.safetensors",
+        "step_000000000032.safetensors",
+        "step_000000000160.safetensors",
+    )
     # The hook comes before the save of its iteration, so 64, 96 and 128 fail and 160 does not.
-    assert [sorted(files) for files in found[:6]] == [[], [first], [first], [first], [first], [first, retried]]
+    assert [sorted(files) for files in found[:6]] == [[start], [first], [first], [first], [first], [first, retried]]
     assert len({files[first] for files in found[1:6]}) == 1, "the old file is intact"
     log = log_of(run)
     assert log.count("WARNING checkpoint at step") == 2
@@ -98,8 +102,7 @@ def test_a_run_whose_end_could_not_be_saved_is_no_success(tmp_path):
     assert finished.err.count("WARNING: checkpoint") == 1
     assert "Traceback" not in finished.err
     assert column(run, "step") == [32, 64, 96]
-    assert saved_steps(run) == []
-    assert os.listdir(run / "checkpoints") == []
+    assert os.listdir(run / "checkpoints") == ["step_000000000000.safetensors"]
 
 
 def test_a_disk_full_to_the_last_byte_does_not_end_training(tmp_path):
@@ -293,7 +296,7 @@ def test_a_second_signal_exits_at_once(tmp_path, number, code):
     process.send(number)
     assert process.wait().code == code
     assert time.monotonic() - began < 2
-    assert saved_steps(tmp_path) == []
+    assert saved_steps(tmp_path) == [0]
 
 
 def test_two_signals_in_one_step_of_a_rollout(tmp_path):
@@ -301,7 +304,7 @@ def test_two_signals_in_one_step_of_a_rollout(tmp_path):
     run = tmp_path / "run"
     finished = surefoot("train", f"{ENVS}:Signalling-v0", "--run-dir", run, *TINY, "--env.kwargs", kwargs)
     assert finished.code == 130
-    assert saved_steps(run) == []
+    assert saved_steps(run) == [0]
 
 
 def train_under_nohup(arguments: list[str]) -> None:
@@ -326,15 +329,25 @@ def test_a_run_killed_before_its_first_checkpoint_is_started_again_by_resume(tmp
     process.wait_until(lambda: (run / "metrics.jsonl").exists())
     process.send(signal.SIGKILL)
     process.wait()
-    assert saved_steps(run) == []
+    assert saved_steps(run) == [0]
     again = surefoot("train", "CartPole-v1", "--run-dir", run, *TINY).refused()
     assert f"continue it with 'surefoot resume {run}'" in again
     finished = surefoot("resume", run, "--steps", 64).succeeded()
-    assert f"{run} has no checkpoint yet: starting it from the beginning" in finished.out
+    assert f"resuming {run} from step_000000000000.safetensors" in finished.out
     train("CartPole-v1", whole, *TINY, "--steps", 64)
     ours, theirs = newest(run), newest(whole)
     assert ours["progress"]["step"] == 64
     assert_same(ours["policy"], theirs["policy"])
+
+
+def test_a_run_killed_before_its_start_is_saved_is_started_by_resume(tmp_path):
+    train("CartPole-v1", tmp_path / "whole", *TINY, "--steps", 64)
+    run = tmp_path / "run"
+    run.mkdir()
+    shutil.copy(tmp_path / "whole" / "config.yaml", run)
+    finished = surefoot("resume", run).succeeded()
+    assert f"{run} has not begun yet: starting it" in finished.out
+    assert_same(newest(run)["policy"], newest(tmp_path / "whole")["policy"])
 
 
 # An env whose state no file can hold.

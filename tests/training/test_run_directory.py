@@ -229,8 +229,8 @@ def test_only_the_run_that_is_here_may_go_on_here(tmp_path):
                 run.refuse_other_run(step)
 
 
-def test_a_run_without_a_checkpoint_is_started_again_by_resume(tmp_path):
+def test_a_run_that_is_at_its_start_is_continued_by_resume(tmp_path):
     with RunDirectory(tmp_path) as run:
         run.write_config(Config())
-        with pytest.raises(RunDirectoryError, match=r"no checkpoint yet; 'surefoot resume .*' starts it from the"):
+        with pytest.raises(RunDirectoryError, match="at its start; continue it with 'surefoot resume"):
             run.refuse_other_run(0)

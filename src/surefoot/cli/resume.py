@@ -45,8 +45,8 @@ def go_on(path: Path, changes: Raw) -> int:
         )
     # The file may have been edited: its changes are treated like those on the command line.
     written = build_config(read_yaml(directory.config_file)).model_dump(mode="json")
-    if not directory.saved():
-        print(f"{path} has no checkpoint yet: starting it from the beginning", flush=True)
+    if not directory.has_begun:
+        print(f"{path} has not begun yet: starting it", flush=True)
         return train_from_start(build_config(written, changes), directory)
     with directory:
         checkpoint, state = directory.newest()

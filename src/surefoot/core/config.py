@@ -10,7 +10,7 @@ from surefoot.core.parts import Knob, KnobMark, PartOf, PartSettings, PartsOf, S
 from surefoot.core.registry import nearest
 
 Activation = Literal["tanh", "relu", "elu", "silu", "leaky_relu", "gelu"]
-_LARGEST = 1e30  # float32 can hold it, also doubled or added to 1
+_LARGEST = 1e38  # float32 can hold it, also added to 1
 Positive = Annotated[float, Field(gt=0, le=_LARGEST)]
 NonNegative = Annotated[float, Field(ge=0, le=_LARGEST)]
 Fraction = Annotated[float, Field(ge=0, le=1)]

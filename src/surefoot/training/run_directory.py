@@ -51,6 +51,11 @@ class RunDirectory:
         """Whether a run has been started here."""
         return os.path.exists(self.config_file)  # pathlib's raises if the directory is not accessible
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether training has begun: the checkpoint of the start comes before the first metrics."""
+        return bool(self.saved()) or (self.metrics_file.is_file() and self.metrics_file.stat().st_size > 0)
+
     def __enter__(self) -> "RunDirectory":
         try:
             self._open()
@@ -104,14 +109,24 @@ class RunDirectory:
         except OSError as error:
             raise self._not_writable(error) from error
 
+    def begin(self, step: int, state: dict[str, Any]) -> None:
+        """Save the start of a new run, so that it can be resumed whenever it is killed."""
+        if not self.saved():
+            try:
+                self.save(step, state, keep=1)
+            except OSError as error:
+                raise self._not_writable(error) from error
+
     def save(self, step: int, state: dict[str, Any], keep: int) -> None:
-        """Write a periodic checkpoint and delete the oldest beyond `keep`."""
+        """Write a checkpoint and delete the oldest beyond `keep`, and that of the start."""
         self._create_again()
         new = self.checkpoints / f"step_{step:012d}.safetensors"
         write_checkpoint(new, state)
         # Damaged checkpoints that a resume skipped may have higher steps.
-        for old in [path for path in self.saved() if path != new][keep - 1 :]:
-            old.unlink()
+        others = [path for path in self.saved() if path != new]
+        for number, old in enumerate(others):
+            if number >= keep - 1 or _step(old) == 0:
+                old.unlink()
 
     def _create_again(self) -> None:
         """Create what somebody deleted: a run is not lost with its directory."""
@@ -142,11 +157,11 @@ class RunDirectory:
 
     def refuse_other_run(self, step: int) -> None:
         """Reject an agent that does not continue the run in this directory: it would mix two runs."""
-        newest = max((int(path.stem.removeprefix("step_")) for path in self.saved()), default=0)
-        if self.holds_run and step == 0 and not self.saved():
+        newest = max(map(_step, self.saved()), default=0)
+        if self.holds_run and step == newest == 0:
             raise RunDirectoryError(
-                f"{self.path} already contains a run that has no checkpoint yet; 'surefoot resume {self.path}' starts"
-                " it from the beginning; or remove it, or choose another directory"
+                f"{self.path} already contains a run that is at its start; continue it with 'surefoot resume"
+                f" {self.path}', or choose another directory"
             )
         if self.holds_run and (step == 0 or newest > step):
             raise RunDirectoryError(
@@ -192,6 +207,10 @@ class RunDirectory:
                 if named is not None and _is_gone(int(named[1])):
                     with suppress(OSError):
                         file.unlink()
+
+
+def _step(checkpoint: Path) -> int:
+    return int(checkpoint.stem.removeprefix("step_"))
 
 
 def _is_gone(process: int) -> bool:
