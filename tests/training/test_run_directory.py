@@ -122,6 +122,19 @@ def test_files_are_never_written_through_a_link(tmp_path, name, kind):
     assert precious.read_text() == "precious"
 
 
+def test_a_config_that_is_no_file_holds_no_run(tmp_path):
+    run = RunDirectory(tmp_path)
+    os.mkfifo(run.config_file)
+    assert not run.holds_run, "reading it would block forever"
+    run.write_config(Config())
+    assert run.holds_run
+    run.config_file.unlink()
+    run.config_file.mkdir()
+    assert not run.holds_run
+    with pytest.raises(RunDirectoryError, match=r"cannot write .*config\.yaml \(Is a directory\); move it away"):
+        run.write_config(Config())
+
+
 def test_links_in_the_place_of_config_and_checkpoints_are_replaced(tmp_path):
     run, precious = RunDirectory(tmp_path / "run"), tmp_path / "precious"
     precious.write_text("precious")

@@ -36,8 +36,11 @@ class RunRecord:
     @property
     def engine(self) -> str | None:
         """The last engine in the log, because the config may say `auto`; None if the log does not name one."""
+        log = self.path / "log.txt"
+        if not os.path.isfile(log):  # a named pipe would block forever
+            return None
         try:
-            found = _ROLLOUTS.findall((self.path / "log.txt").read_text(encoding="utf-8", errors="replace"))
+            found = _ROLLOUTS.findall(log.read_text(encoding="utf-8", errors="replace"))
         except OSError:
             return None
         return found[-1] if found else None

@@ -49,7 +49,7 @@ class RunDirectory:
     @property
     def holds_run(self) -> bool:
         """Whether a run has been started here."""
-        return os.path.exists(self.config_file)  # pathlib's raises if the directory is not accessible
+        return os.path.isfile(self.config_file)  # pathlib's raises if the directory is not accessible
 
     @property
     def has_begun(self) -> bool:
@@ -190,7 +190,8 @@ class RunDirectory:
 
     def _not_writable(self, error: OSError) -> RunDirectoryError:
         """Names the file if something else is in its place."""
-        file = None if error.filename is None else Path(os.fsdecode(error.filename))
+        name = error.filename2 or error.filename
+        file = None if name is None else Path(os.fsdecode(name))
         is_blocked = file is not None and file.parent == self.path and os.path.lexists(file)
         if is_blocked and error.errno != errno.EROFS:
             return RunDirectoryError(
