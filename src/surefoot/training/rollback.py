@@ -3,7 +3,6 @@
 import logging
 from collections import deque
 from collections.abc import Iterable
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from torch import Tensor
 from surefoot.core.config import Config
 from surefoot.core.errors import NonFiniteError
 from surefoot.core.records import IterationReport
-from surefoot.core.state import load_states, states
+from surefoot.core.state import copied, states
 from surefoot.telemetry import names
 from surefoot.training.hooks import Hook
 from surefoot.training.nonfinite_dump import write_dump
@@ -85,7 +84,8 @@ class RollBack(Hook):
 
     def _go_back(self) -> None:
         parts = self._trainer.parts()
-        load_states({name: parts[name] for name in LEARNED}, self._good)
+        for name in LEARNED:  # our own state, which needs no checks
+            parts[name].load_state(self._good[name])
         rows = self._trainer.collector.rows
         if not _is_finite(rows.memory):
             rows.restart()
@@ -102,17 +102,8 @@ def learning_state(trainer: Trainer) -> dict[str, Any]:
     Without the reward scaler: it only sees rewards, which are checked when they are received.
     """
     parts = trainer.parts()
-    copied: dict[str, Any] = _copied(states({name: parts[name] for name in LEARNED}))
-    return copied
-
-
-def _copied(value: Any) -> Any:
-    """A deep copy, so that the next update does not change it."""
-    if isinstance(value, dict):
-        return {key: _copied(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_copied(part) for part in value)
-    return value.clone() if isinstance(value, Tensor) else deepcopy(value)
+    state: dict[str, Any] = copied(states({name: parts[name] for name in LEARNED}))
+    return state
 
 
 def _is_finite(tensors: Iterable[Tensor]) -> bool:
