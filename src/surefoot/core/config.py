@@ -24,7 +24,9 @@ def _whole(value: Any) -> Any:
         return value
 
 
-Count = Annotated[int, BeforeValidator(_whole), Field(ge=1)]
+MOST = 2**53
+"""The largest whole number in a config: beyond it, floats are not exact."""
+Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=MOST)]
 
 
 def _from_commas(value: Any) -> Any:
@@ -108,7 +110,7 @@ class RolloutConfig(Section):
     """How experience is collected."""
 
     num_envs: Count = Field(8, description="number of parallel environments")
-    num_steps: int = Field(256, ge=2, description="steps per environment and rollout, at least 2")
+    num_steps: int = Field(256, ge=2, le=MOST, description="steps per environment and rollout, at least 2")
     sequence_length: Count = Field(24, description="recurrent policies: steps per training sequence")
     engine: Engine = Field(
         PartSettings(kind="auto"),
@@ -116,11 +118,12 @@ class RolloutConfig(Section):
         " native where the core has the environment, local elsewhere",
     )
     workers: int = Field(
-        0, ge=0, description="number of threads (native) or processes (processes); 0 means one per core"
+        0, ge=0, le=1024, description="number of threads (native) or processes (processes); 0 means one per core"
     )
     groups: int = Field(
         0,
         ge=0,
+        le=MOST,
         description="groups of rows; the policy acts for one group while the others step; 0 means 2 for processes with"
         " 32 or more environments, 1 otherwise",
     )
@@ -160,7 +163,10 @@ class PPOConfig(Section):
         " epoch",
     )
     burn_in: int = Field(
-        0, ge=0, description="recurrent policies: steps before a sequence over which its hidden state is recomputed"
+        0,
+        ge=0,
+        le=MOST,
+        description="recurrent policies: steps before a sequence over which its hidden state is recomputed",
     )
 
 
@@ -197,8 +203,8 @@ class TrainConfig(Section):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(0, description="random seed")
     checkpoint_every: Count = Field(100_000, description="steps between checkpoints")
     keep_checkpoints: Count = Field(3, description="number of periodic checkpoints to keep")
-    eval_every: int = Field(0, ge=0, description="steps between evaluations; 0 means only at the end")
-    eval_episodes: int = Field(10, ge=0, description="episodes per evaluation; 0 disables evaluation")
+    eval_every: int = Field(0, ge=0, le=MOST, description="steps between evaluations; 0 means only at the end")
+    eval_episodes: int = Field(10, ge=0, le=MOST, description="episodes per evaluation; 0 disables evaluation")
     best_metric: str = Field(
         "mean_reward",
         description="evaluation score that decides which policy is kept as the best: mean_reward, a"
@@ -208,7 +214,7 @@ class TrainConfig(Section):
         10, description="consecutive gradient steps with NaN or infinity before rolling back to the last good weights"
     )
     max_rollbacks: int = Field(
-        3, ge=0, description="rollbacks before the run ends with an error; reset after 100 good iterations"
+        3, ge=0, le=MOST, description="rollbacks before the run ends with an error; reset after 100 good iterations"
     )
     threads: int = Field(
         0,

@@ -54,6 +54,8 @@ _DTYPES = frozenset(f"{kind}{bits}" for kind in ("int", "uint", "float") for bit
 _MOST = 2**26
 """Maximum number of elements or categories of an array that a file describes."""
 
+_MOST_AXES = 16
+
 ObsSpec = ArraySpec | dict[str, ArraySpec]
 
 
@@ -78,7 +80,7 @@ def spec_from_json(plain: Mapping[str, Any]) -> ObsSpec:
     if not isinstance(plain, Mapping):
         raise ValueError("a spec must be a dict")
     if "keys" in plain:
-        if not isinstance(plain["keys"], Mapping) :
+        if not isinstance(plain["keys"], Mapping):
             raise ValueError("'keys' must be a dict of specs")
         return {str(key): _array_spec(part) for key, part in plain["keys"].items()}
     return _array_spec(plain)
@@ -91,11 +93,11 @@ def _array_spec(plain: Any) -> ArraySpec:
     shape, sizes, start = (
         _whole_numbers(plain, name, least) for name, least in (("shape", 0), ("sizes", 1), ("start", -_MOST))
     )
-    if plain["kind"] not in get_args(Kind) or plain["dtype"] not in _DTYPES:
+    if plain["kind"] not in get_args(Kind) or str(plain["dtype"]) not in _DTYPES:
         raise ValueError(f"kind {plain['kind']!r:.40} or dtype {plain['dtype']!r:.40} is unknown")
     size = math.prod(shape)
     is_discrete = plain["kind"] in ("discrete", "multi_discrete")
-    if max(size, sum(sizes)) > _MOST or len(sizes) != len(start) or len(sizes) != size * is_discrete:
+    if max(size, sum(sizes)) > _MOST or len(start) not in (0, len(sizes)) or len(sizes) != size * is_discrete:
         raise ValueError(f"shape {list(shape)!s:.60} and the numbers of categories do not fit together")
     low, high = (_bound(plain[name], size) for name in ("low", "high"))
     return ArraySpec(plain["kind"], shape, plain["dtype"], low, high, sizes, start)
@@ -103,7 +105,11 @@ def _array_spec(plain: Any) -> ArraySpec:
 
 def _whole_numbers(plain: Mapping[str, Any], name: str, least: int) -> tuple[int, ...]:
     values = plain[name]
-    if not isinstance(values, list | tuple) or not all(type(one) is int and least <= one <= _MOST for one in values):
+    if (
+        not isinstance(values, list | tuple)
+        or (name == "shape" and len(values) > _MOST_AXES)
+        or not all(type(one) is int and least <= one <= _MOST for one in values)
+    ):
         raise ValueError(f"'{name}' must be a list of whole numbers")
     return tuple(values)
 

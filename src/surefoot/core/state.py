@@ -65,12 +65,14 @@ def load_states(parts: Mapping[str, Stateful], saved: Mapping[str, Any]) -> None
     if missing:
         raise CheckpointError(f"the checkpoint has no state of {', '.join(missing)}")
     check_present(parts, Saved(saved))
-    before = copied(states(parts))
+    before, begun = copied(states(parts)), []
     try:
-        load_present(parts, saved)
-    except BaseException:  # code of a user, or an env, refused what the checks let pass
         for name, part in parts.items():
-            part.load_state(before[name])
+            begun.append(name)
+            load_present({name: part}, saved)
+    except BaseException:  # code of a user, or an env, refused what the checks let pass
+        for name in begun:
+            parts[name].load_state(before[name])
         raise
 
 

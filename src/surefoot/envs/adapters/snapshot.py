@@ -12,6 +12,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from surefoot.core.errors import EnvError
 from surefoot.envs.protocol import OWN_STATE
+from surefoot.envs.tasks.option_checks import physical_state
 
 Snapshot = dict[str, Any]
 
@@ -100,7 +101,8 @@ def _load_inner(env: Any, inner: Snapshot) -> None:
             getattr(env.data, name)[...] = inner[name]
     else:
         for name in _CLASSIC[type(env).__name__]:
-            setattr(env, name, inner[name])
+            current = env.state if name == "state" else None
+            setattr(env, name, physical_state(name, inner[name], current))
 
 
 def _is_mujoco(env: Any) -> bool:

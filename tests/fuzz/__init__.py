@@ -1,0 +1,1 @@
+"""Attacks with random input, bounded by time and repeatable case by case: `make fuzz` (docs/reliability.md)."""
