@@ -4,6 +4,7 @@
 way: `PPO.load` with evaluation and training, `surefoot resume`, and into an agent that has trained already.
 """
 
+import atexit
 import contextlib
 import io
 import math
@@ -248,6 +249,7 @@ def _load_into(agent: PPO, state: dict[str, Any]) -> None:
 def _materials() -> dict[str, Material]:
     """One run of every kind, made once per process."""
     folder = Path(tempfile.mkdtemp(prefix="surefoot-fuzz-"))
+    atexit.register(shutil.rmtree, folder)
     (folder / f"{TRAP}.py").touch()
     sys.path.append(str(folder))
     return {name: prepared(name, folder / name) for name in AGENTS}
@@ -257,4 +259,5 @@ def prepared(name: str, folder: Path) -> Material:
     """A trained agent and its run directory."""
     env, settings = AGENTS[name]
     agent = PPO(env, **SMALL | settings).learn(32, run_dir=folder)
+    atexit.register(agent.close)
     return Material(folder, read_checkpoint(RunDirectory(folder).saved()[0]), agent)
