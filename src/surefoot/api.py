@@ -13,16 +13,28 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from surefoot.compose import EVALUATION_ROWS, Specs, build_env, build_policy, build_trainer, saved_setup
+from surefoot.compose import (
+    EVALUATION_ROWS,
+    Specs,
+    build_env,
+    build_policy,
+    build_saved_policy,
+    build_trainer,
+    check_spaces,
+    saved_setup,
+    untrusted_env,
+)
 from surefoot.core.config import Config
 from surefoot.core.errors import CheckpointError, ConfigError, EnvError
 from surefoot.core.layers import Raw, build_config, by_name
 from surefoot.core.philox import Stream, uniforms
 from surefoot.core.quoted import quoted
 from surefoot.core.records import State
-from surefoot.core.state import check_shapes
+from surefoot.core.saved import Saved, reading
+from surefoot.core.state import ModuleState, load_states
 from surefoot.core.torch_defaults import torch_defaults
 from surefoot.core.tree import tree_first, tree_map
+from surefoot.core.trust import Trust
 from surefoot.envs.make import EnvSource, fixed_envs
 from surefoot.envs.protocol import VecEnv
 from surefoot.envs.protocol.batching import as_batch
@@ -88,6 +100,8 @@ class PPO:
         self._default_steps = config.train.steps  # learn() makes train.steps the total
         self._predictions = 0
         self._is_closed = False
+        self._file: Path | str = "the saved state"
+        self._untrusted = ""
 
     @torch_defaults()
     def learn(
@@ -168,23 +182,30 @@ class PPO:
         *,
         policy: Policy | None = None,
         encoder: nn.Module | EncoderFactory | None = None,
+        trust: Trust = False,
     ) -> "PPO":
-        """Load an agent from a checkpoint; pass custom modules, and custom envs for further training, again."""
-        file = _path(path)
+        """Load an agent from a checkpoint; pass custom modules, and custom envs for further training, again.
+
+        A checkpoint can name parts and envs outside Surefoot. They are imported only with `trust=True`, if `trust`
+        contains their names, or if their module is imported already.
+        """
+        path = _path(path)
         _check_modules(policy, encoder)
-        state = read_checkpoint(file)
-        config, specs = saved_setup(state, file)
+        state = read_checkpoint(path)
+        config, specs = saved_setup(state, path, trust)
         source, layer = (None, {}) if env is None else _source_settings(env)
         if isinstance(env, str):  # of a preset, only the env: the checkpoint has the other settings
             layer = {"env": layer["env"]}
-        own = policy or build_policy(config, specs, _factory(encoder))
-        check_shapes(own, state["policy"], "policy")
-        own.load_state_dict(state["policy"])
         now = build_config(config.model_dump(mode="json"), layer)
-        if now.env.id != config.env.id:  # the state of the old envs does not apply to others
-            state["collector"]["envs"] = None
+        own = policy or build_saved_policy(config, specs, state, path, _factory(encoder))
+        with reading(path):
+            Saved(state)["hooks"].entries()
+            if now.env.id != config.env.id and Saved(state)["collector"].entries():
+                state["collector"]["envs"] = None  # the state of the old envs does not apply to others
+            load_states({"policy": ModuleState(own, "policy")}, state)
         agent = cls.__new__(cls)
         agent._begin(now, specs, own, source, None, state)
+        agent._file, agent._untrusted = path, untrusted_env(config, trust) if env is None else ""
         return agent
 
     @torch_defaults()
@@ -201,6 +222,7 @@ class PPO:
         policy, state = deepcopy(self.policy, memo), deepcopy(saved, memo)
         other._begin(self.config, self.specs, policy, source, None, state)
         other._default_steps, other._predictions = self._default_steps, self._predictions
+        other._file, other._untrusted = self._file, self._untrusted
         return other
 
     @torch_defaults()
@@ -219,12 +241,21 @@ class PPO:
         if self._trainer is None:
             if self._is_closed and self._source is not None and fixed_envs(self._source) is not None:
                 raise EnvError("the env instance of this agent is closed; save the agent, then PPO.load(path, env=...)")
-            self._env = self._env or build_env(self.config, self._source)
-            self._check_spaces(self._env)
-            self._trainer = build_trainer(self.config, self._env, self.policy)
+            self._env = self._env or self._build_env(self._source)
+            check_spaces(self._env, self.specs)
+            trainer = build_trainer(self.config, self._env, self.policy)
             if self._saved is not None:
-                self._run(None).load_state(self._saved)
+                Run(trainer, self.config, self.specs, self._source).load_state(self._saved, self._file)
+            self._trainer = trainer
         return self._trainer
+
+    def _build_env(self, source: EnvSource | None, seed: int | None = None, rows: int = 0) -> VecEnv:
+        if source is None and self._untrusted:
+            raise CheckpointError(
+                f"{self._file} wants to import '{self._untrusted}'; if you trust it, pass --env"
+                f" {self.config.env.id} or --trust (in Python: env=... or trust=True)"
+            )
+        return build_env(self.config, source, seed, rows)
 
     @contextmanager
     def _envs_like_ours(self, caller: str, env: EnvSource | None, seed: int, rows: int) -> Iterator[VecEnv]:
@@ -234,20 +265,13 @@ class PPO:
             raise EnvError(
                 f"this agent was given an env instance, which cannot be created again; pass an env: {caller}(env=...)"
             )
-        vec_env = build_env(self.config, source, seed, rows)
+        vec_env = self._build_env(source, seed, rows)
         try:
-            self._check_spaces(vec_env)
+            check_spaces(vec_env, self.specs)
             yield vec_env
         finally:
             if env is None or fixed_envs(env) is None:
                 vec_env.close()
-
-    def _check_spaces(self, env: VecEnv) -> None:
-        if Specs(env.obs_spec, env.action_spec) != self.specs:
-            raise EnvError(
-                "the observation or action space of this env differs from those the agent was trained with; pass an env"
-                " with the same spaces"
-            )
 
     def _run(self, directory: RunDirectory | None, hooks: Sequence[HookLike] = ()) -> Run:
         run = Run(self._started(), self.config, self.specs, self._source, directory, hooks)

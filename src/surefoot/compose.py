@@ -1,6 +1,7 @@
 """The only file that wires a config into objects."""
 
 import logging
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,16 +9,21 @@ from typing import Any
 
 import torch
 
+from surefoot.core.allocation import AllocationLimit, TooLargeError
 from surefoot.core.config import Config
-from surefoot.core.errors import CheckpointError, ConfigError
+from surefoot.core.errors import CheckpointError, CheckpointMismatchError, ConfigError, EnvError
 from surefoot.core.layers import Raw, build_config
 from surefoot.core.philox import Stream, derived_seed
+from surefoot.core.ram import free_ram
 from surefoot.core.records import Chunks
+from surefoot.core.saved import Saved, reading
 from surefoot.core.specs import ArraySpec, ObsSpec, spec_from_json
 from surefoot.core.torch_threads import torch_threads
+from surefoot.core.trust import Trust, names_in, trusting
 from surefoot.envs.engines import Engine
 from surefoot.envs.engines.native import NativeEngine
-from surefoot.envs.make import EnvSource, fixed_envs, make_vec_env
+from surefoot.envs.library import is_library
+from surefoot.envs.make import PETTINGZOO, EnvSource, fixed_envs, make_vec_env
 from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.best_metric import check_best_metric
 from surefoot.evaluation.evaluate import Evaluation, evaluate
@@ -38,6 +44,8 @@ from surefoot.training.trainer import Trainer
 
 _log = logging.getLogger("surefoot")
 
+MOST_TENSORS = 100_000
+"""Maximum number of tensors of a policy."""
 EVALUATION_ROWS = 8
 """Number of parallel envs in an evaluation."""
 FIXED_ON_RESUME = ("env", "policy", "normalize", "train.seed")
@@ -52,7 +60,9 @@ class Specs:
     action: ArraySpec
 
 
-def build_policy(config: Config, specs: Specs, encoder: EncoderFactory | None = None) -> Policy:
+def build_policy(
+    config: Config, specs: Specs, encoder: EncoderFactory | None = None, limit: AllocationLimit | None = None
+) -> Policy:
     """The configured policy; its weights depend only on the seed, and PyTorch's global generator is unchanged."""
     with (
         torch.random.fork_rng(devices=[]),
@@ -60,12 +70,26 @@ def build_policy(config: Config, specs: Specs, encoder: EncoderFactory | None = 
     ):  # the rounding of orthogonal weights depends on the number of threads
         torch.manual_seed(derived_seed(config.train.seed, 0, Stream.WEIGHTS))
         try:
-            return ActorCritic(specs.obs, specs.action, config.policy, config.normalize, encoder)
-        except RuntimeError as error:
-            if "allocate memory" not in str(error):
+            with limit or AllocationLimit(free_ram(), MOST_TENSORS):
+                return ActorCritic(specs.obs, specs.action, config.policy, config.normalize, encoder)
+        except (TooLargeError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
                 raise
             sizes = "policy.hidden, policy.memory.hidden_size and the encoders' sizes"
             raise ConfigError([f"the policy does not fit into memory; reduce {sizes}"]) from error
+
+
+def build_saved_policy(
+    config: Config, specs: Specs, state: Mapping[str, Any], path: Path, encoder: EncoderFactory | None = None
+) -> Policy:
+    """The policy that a checkpoint describes, which must not be much larger than the weights in the file."""
+    with reading(path):
+        weights = [entry.array() for entry in Saved(state)["policy"].entries().values()]
+        limit = AllocationLimit(4 * sum(one.nbytes for one in weights) + 2**26, 10 * len(weights) + 1000)
+        try:
+            return build_policy(config, specs, encoder, limit)
+        except ConfigError as error:
+            raise CheckpointMismatchError(f"its config does not describe its policy: {error}") from error
 
 
 def build_env(config: Config, source: EnvSource | None = None, seed: int | None = None, rows: int = 0) -> VecEnv:
@@ -136,18 +160,40 @@ def evaluator(config: Config, policy: Policy, source: EnvSource | None) -> Calla
     return run
 
 
-def saved_setup(state: Mapping[str, Any], path: Path) -> tuple[Config, Specs]:
-    """The config and specs inside a checkpoint."""
+def saved_setup(state: Mapping[str, Any], path: Path, trust: Trust = False) -> tuple[Config, Specs]:
+    """The config and specs inside a checkpoint; kinds outside the package must be trusted."""
     missing = [part for part in ("config", "obs_spec", "action_spec", "policy") if part not in state]
     if missing:
         raise CheckpointError(f"{path} is not a policy checkpoint: it has no {', '.join(missing)}")
-    try:
+    with reading(path), trusting(trust):
+        Saved(state)["config"].entries()
+        try:
+            config = build_config(state["config"])
+        except ConfigError as error:
+            raise CheckpointError(f"its config is not valid: {'; '.join(error.problems)}") from error
         obs, action = spec_from_json(state["obs_spec"]), spec_from_json(state["action_spec"])
-        config = build_config(state["config"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"{path} is damaged: its config or specs cannot be read") from error
-    assert isinstance(action, ArraySpec)
+        if not isinstance(action, ArraySpec):
+            raise CheckpointError("action_spec must be one array")
     return config, Specs(obs, action)
+
+
+def check_spaces(env: VecEnv, specs: Specs) -> None:
+    """Reject envs with other spaces than those of the policy."""
+    if Specs(env.obs_spec, env.action_spec) != specs:
+        raise EnvError(
+            "the observation or action space of this env differs from those the agent was trained with; pass an env"
+            " with the same spaces"
+        )
+
+
+def untrusted_env(config: Config, trust: Trust) -> str:
+    """The first thing that creating the env of a checkpoint would import or load, if it is not trusted."""
+    env_id = config.env.id
+    module = env_id.removeprefix(PETTINGZOO).partition(":")[0]
+    is_known = not is_library(env_id) and (":" not in env_id or module in sys.modules)
+    paths = [text for text in names_in(config.env.kwargs) if any(mark in text for mark in "/\\:")]
+    wanted = [*([] if is_known else [env_id]), *sorted(paths)]
+    return next((name for name in wanted if trust is False or (trust is not True and name not in trust)), "")
 
 
 def resumed_config(saved: Config, changes: Raw) -> Config:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from surefoot.core.errors import PartError, SurefootError
 from surefoot.core.failures import brief, origin
 from surefoot.core.ram import readable
 from surefoot.core.records import Progress
+from surefoot.core.saved import reading
 from surefoot.core.specs import spec_to_json
 from surefoot.core.state import load_states, states
 from surefoot.core.version import VERSION
@@ -93,10 +95,11 @@ class Run:
         if self._saving is not None:
             self._saving.is_asked = True
 
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continue from a checkpoint, with a warning if that is not bit for bit."""
-        load_states(self.trainer.parts(), state)
-        self.load_hooks(state["hooks"])
+    def load_state(self, state: Mapping[str, Any], source: Path | str = "the checkpoint") -> None:
+        """Continue from a checkpoint, with a warning if that is not bit for bit; on an error nothing is changed."""
+        with reading(source):
+            load_states({"hooks": self.hooks, **self.trainer.parts()}, state)
+        self._hook_states = dict(state["hooks"])
         if self.evaluation is not None:
             self.evaluation.go_on_from(self.trainer.progress.step)
         if not self.trainer.collector.rows.is_exact:
@@ -109,8 +112,9 @@ class Run:
 
     def load_hooks(self, saved: Mapping[str, Any]) -> None:
         """Load the states of hooks by name; states of hooks that are not attached are kept for later checkpoints."""
+        with reading("the checkpoint"):
+            load_states({"hooks": self.hooks}, {"hooks": saved})
         self._hook_states = dict(saved)
-        self.hooks.load_state(saved)
 
     def hook_states(self) -> dict[str, Any]:
         """States of hooks by name, including those that are not attached now."""

@@ -67,9 +67,7 @@ def test_whatever_an_env_raises_is_saved_first_and_names_it(tmp_path, where, wha
 
     at = {"reset": 4, "step": 40, "save_state": 4, "set_parameters": 2}[where]
     agent = PPO(partial(Exiting, where, what, at), **SMALL, checkpoint_every=32 if where == "save_state" else 10_000)
-    message = (
-        rf"^env \d \(seed \d+\) raised an exception in {where}: {what}(: 0)?; saved at step {{}}; 'surefoot resume"
-    )
+    message = rf"^env \d \(seed \d+\) raised an exception in {where}: {what}(: 0)?; saved at step {{}}; 'surefoot"
     with pytest.raises(EnvError) as caught:
         agent.learn(3200, run_dir=tmp_path, hooks=[Blow()])
     step = agent._started().progress.step

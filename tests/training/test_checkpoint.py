@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from surefoot.core.errors import CheckpointError, CheckpointMismatchError
-from surefoot.core.state import check_shapes
+from surefoot.core.saved import Saved
+from surefoot.core.state import ModuleState
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from tests.training.states import assert_same
 
@@ -204,7 +205,7 @@ def test_what_does_not_fit_is_listed_in_full():
     module = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Linear(3, 1))
     state = {"0.weight": torch.zeros(3, 5), "0.bias": torch.zeros(3), "1.bias": torch.zeros(2), "extra": torch.zeros(1)}
     with pytest.raises(CheckpointMismatchError) as caught:
-        check_shapes(module, state, "policy")
+        ModuleState(module, "policy").check_state(Saved(state))
     message = str(caught.value)
     assert "1.weight is missing" in message
     assert "extra is unknown" in message
@@ -215,7 +216,7 @@ def test_what_does_not_fit_is_listed_in_full():
 
 def test_what_fits_passes():
     module = torch.nn.Linear(2, 3)
-    check_shapes(module, module.state_dict(), "policy")
+    ModuleState(module, "policy").check_state(Saved(dict(module.state_dict())))
 
 
 EXACT: list[object] = [

@@ -23,6 +23,7 @@ def evaluate_model(
     stochastic: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     env: str | None = None,
+    trust: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
 ) -> int:
     """Evaluate a run (its best policy, or the newest if there is none) or a model file over complete episodes.
 
@@ -33,12 +34,13 @@ def evaluate_model(
         stochastic: sample actions instead of using the deterministic ones
         json: print JSON
         env: a Gymnasium id to use instead of the one the policy was trained on
+        trust: import modules and load libraries that the model names
     """
     from surefoot.core.errors import ConfigError
 
     if episodes < 1:
         raise ConfigError([f"--episodes: must be at least 1 (got {episodes})"])
-    agent, path = load_agent(model, env)
+    agent, path = load_agent(model, env, trust)
     evaluation = agent.evaluate(episodes, seed=seed, deterministic=not stochastic)
     _print(evaluation.to_json(), json, path)
     return 0

@@ -21,6 +21,7 @@ def export_model(
     onnx: Path,
     env: str | None = None,
     tolerance: float = 1e-5,
+    trust: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
 ) -> int:
     """Export a policy as one ONNX file, from env observations to env actions, with a script that runs it.
 
@@ -31,9 +32,10 @@ def export_model(
         onnx: the file to write; the script is written to the same directory
         env: a Gymnasium id to check the model on instead of the one the policy was trained on
         tolerance: largest difference from the policy that is accepted as rounding
+        trust: import modules and load libraries that the model names
     """
     try:
-        agent, path = load_agent(model, env)
+        agent, path = load_agent(model, env, trust)
     except CheckpointMismatchError as error:
         raise ExportError(
             f"{model} has custom modules; export it from Python: PPO.load(..., encoder=...) or"

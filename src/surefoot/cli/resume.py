@@ -9,20 +9,27 @@ import tyro
 from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
 from surefoot.core.errors import RunDirectoryError
 from surefoot.core.layers import Raw, build_config, merge, read_yaml
+from surefoot.core.trust import names_in
 
 
 def main(arguments: list[str]) -> int:
     """Parse, then resume."""
     rest, settings = split_settings(arguments)
 
-    def resume(run: Annotated[Path, tyro.conf.Positional], /, steps: str | None = None) -> int:
+    def resume(
+        run: Annotated[Path, tyro.conf.Positional],
+        /,
+        steps: str | None = None,
+        trust: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    ) -> int:
         """Continue a run from its newest valid checkpoint, and apply allowed changes of settings.
 
         Args:
             run: the run directory
             steps: new total number of environment steps, to extend the run
+            trust: import modules and load libraries that the checkpoint names, but not config.yaml
         """
-        return go_on(run, merge(settings, {} if steps is None else {"train.steps": steps}))
+        return go_on(run, merge(settings, {} if steps is None else {"train.steps": steps}), trust)
 
     try:
         return parse(resume, "resume", rest)
@@ -31,10 +38,18 @@ def main(arguments: list[str]) -> int:
             print_settings()
 
 
-def go_on(path: Path, changes: Raw) -> int:
+def go_on(path: Path, changes: Raw, trust: bool = False) -> int:
     """Rebuild the run from its config and its newest valid checkpoint."""
     from surefoot.cli.running import finish, train_from_start
-    from surefoot.compose import build_env, build_policy, build_trainer, resumed_config, saved_setup
+    from surefoot.compose import (
+        build_env,
+        build_saved_policy,
+        build_trainer,
+        check_spaces,
+        resumed_config,
+        saved_setup,
+    )
+    from surefoot.core.saved import Saved, reading
     from surefoot.run import Run
     from surefoot.training.run_directory import RunDirectory
 
@@ -50,16 +65,19 @@ def go_on(path: Path, changes: Raw) -> int:
         return train_from_start(build_config(written, changes), directory)
     with directory:
         checkpoint, state = directory.newest()
-        saved, specs = saved_setup(state, checkpoint)
+        saved, specs = saved_setup(state, checkpoint, trust or names_in([written, changes]))
         config = resumed_config(saved, merge(written, changes))
-        if state["progress"]["step"] >= config.train.steps:
+        with reading(checkpoint):
+            step = Saved(state)["progress"]["step"].integer()
+        if step >= config.train.steps:
             raise RunDirectoryError(
                 f"{path} has already finished its {config.train.steps} steps; pass a larger total with --steps"
             )
         with closing(build_env(config)) as env:
-            trainer = build_trainer(config, env, build_policy(config, specs))
+            check_spaces(env, specs)
+            trainer = build_trainer(config, env, build_saved_policy(config, specs, state, checkpoint))
             run = Run(trainer, config, specs, None, directory)
-            run.load_state(state)
+            run.load_state(state, checkpoint)
             directory.write_config(config)
             skipped = directory.saved().index(checkpoint)
             note = (

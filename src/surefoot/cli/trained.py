@@ -4,22 +4,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from surefoot.core.errors import CheckpointError
+from surefoot.core.layers import read_yaml
+from surefoot.core.trust import names_in
 
 if TYPE_CHECKING:
     from surefoot.api import PPO
 
 
-def load_agent(model: Path, env: str | None) -> "tuple[PPO, Path]":
-    """The agent and its file: the best policy of a run, or the newest if there is none."""
+def load_agent(model: Path, env: str | None, trust: bool) -> "tuple[PPO, Path]":
+    """The agent and its file: the best policy of a run, or the newest if there is none.
+
+    The config of a run is the user's own, so the modules that it names may be imported.
+    """
     from surefoot.api import PPO
 
-    path = _model_file(model)
-    agent = PPO.load(path, env)
-    if model.is_file() and env is None and ":" in agent.config.env.id:
-        raise CheckpointError(
-            f"{model} wants to import '{agent.config.env.id}'; if you trust it, pass --env {agent.config.env.id}"
-        )
-    return agent, path
+    path, config = _model_file(model), model / "config.yaml"
+    return PPO.load(path, env, trust=trust or (names_in(read_yaml(config)) if config.is_file() else False)), path
 
 
 def _model_file(model: Path) -> Path:

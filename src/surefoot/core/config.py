@@ -25,9 +25,10 @@ def _whole(value: Any) -> Any:
         return value
 
 
-_MOST = 10**15
-Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=_MOST)]
-Number = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=_MOST)]
+MOST = 2**53
+"""The largest whole number in a config: beyond it, floats are not exact."""
+Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=MOST)]
+Number = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=MOST)]
 
 
 def _from_commas(value: Any) -> Any:
@@ -118,7 +119,9 @@ class RolloutConfig(Section):
         description="how environments are stepped: native (C++ threads), local (this process), processes; auto uses"
         " native where the core has the environment, local elsewhere",
     )
-    workers: Number = Field(0, description="number of threads (native) or processes (processes); 0 means one per core")
+    workers: Number = Field(
+        0, le=1024, description="number of threads (native) or processes (processes); 0 means one per core"
+    )
     groups: Number = Field(
         0,
         description="groups of rows; the policy acts for one group while the others step; 0 means 2 for processes with"

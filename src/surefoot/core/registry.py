@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from surefoot.core.errors import ConfigError
 from surefoot.core.failures import let_interrupts_through
+from surefoot.core.trust import may_import
 
 T = TypeVar("T")
 
@@ -84,6 +85,10 @@ class Registry(Generic[T]):
 
     def _from_outside(self, name: str) -> type[T]:
         module_name, _, attribute = name.partition(":")
+        if not may_import(name):
+            raise ConfigError(
+                [f"{self._where}the checkpoint wants to import '{name}'; if you trust it, pass --trust or trust=True"]
+            )
         module = import_user_module(module_name, f"{self._where}'{name}'")
         found = getattr(module, attribute, None)
         if found is None:

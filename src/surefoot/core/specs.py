@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,15 @@ class ArraySpec:
         return np.zeros((*lead, *self.shape), dtype=self.dtype)
 
 
+_FIELDS = tuple(field.name for field in fields(ArraySpec))
+_DTYPES = frozenset(f"{kind}{bits}" for kind in ("int", "uint", "float") for bits in (8, 16, 32, 64)) - {"float8"} | {
+    "bool"
+}
+_MOST = 2**26
+"""Maximum number of elements or categories of an array that a file describes."""
+
+_MOST_AXES = 16
+
 ObsSpec = ArraySpec | dict[str, ArraySpec]
 
 
@@ -67,20 +76,46 @@ def spec_to_json(spec: ObsSpec) -> dict[str, Any]:
 
 
 def spec_from_json(plain: Mapping[str, Any]) -> ObsSpec:
-    """Inverse of `spec_to_json`."""
+    """Inverse of `spec_to_json`; a ValueError says what is wrong with it."""
+    if not isinstance(plain, Mapping):
+        raise ValueError("a spec must be a dict")
     if "keys" in plain:
-        parts = {key: spec_from_json(part) for key, part in plain["keys"].items()}
-        return {key: part for key, part in parts.items() if isinstance(part, ArraySpec)}
+        if not isinstance(plain["keys"], Mapping):
+            raise ValueError("'keys' must be a dict of specs")
+        return {str(key): _array_spec(part) for key, part in plain["keys"].items()}
+    return _array_spec(plain)
 
-    def bound(value: Any) -> Bound:
-        return tuple(float(v) for v in value) if isinstance(value, list) else float(value)
 
-    return ArraySpec(
-        kind=plain["kind"],
-        shape=tuple(plain["shape"]),
-        dtype=plain["dtype"],
-        low=bound(plain["low"]),
-        high=bound(plain["high"]),
-        sizes=tuple(plain["sizes"]),
-        start=tuple(plain["start"]),
+def _array_spec(plain: Any) -> ArraySpec:
+    missing = [name for name in _FIELDS if not isinstance(plain, Mapping) or name not in plain]
+    if missing:
+        raise ValueError(f"it has no {', '.join(missing)}")
+    shape, sizes, start = (
+        _whole_numbers(plain, name, least) for name, least in (("shape", 0), ("sizes", 1), ("start", -_MOST))
     )
+    if plain["kind"] not in get_args(Kind) or str(plain["dtype"]) not in _DTYPES:
+        raise ValueError(f"kind {plain['kind']!r:.40} or dtype {plain['dtype']!r:.40} is unknown")
+    size = math.prod(shape)
+    is_discrete = plain["kind"] in ("discrete", "multi_discrete")
+    if max(size, sum(sizes)) > _MOST or len(start) not in (0, len(sizes)) or len(sizes) != size * is_discrete:
+        raise ValueError(f"shape {list(shape)!s:.60} and the numbers of categories do not fit together")
+    low, high = (_bound(plain[name], size) for name in ("low", "high"))
+    return ArraySpec(plain["kind"], shape, plain["dtype"], low, high, sizes, start)
+
+
+def _whole_numbers(plain: Mapping[str, Any], name: str, least: int) -> tuple[int, ...]:
+    values = plain[name]
+    if (
+        not isinstance(values, list | tuple)
+        or (name == "shape" and len(values) > _MOST_AXES)
+        or not all(type(one) is int and least <= one <= _MOST for one in values)
+    ):
+        raise ValueError(f"'{name}' must be a list of whole numbers")
+    return tuple(values)
+
+
+def _bound(value: Any, size: int) -> Bound:
+    numbers = tuple(float(one) for one in value) if isinstance(value, list | tuple) else float(value)
+    if np.isnan(numbers).any() or np.size(numbers) not in (1, size):
+        raise ValueError(f"bounds must be one number or {size}, and not NaN")
+    return numbers

@@ -1,11 +1,14 @@
 """State by name: parts return and load their state as a dict; checkpoints and rollbacks iterate over the names."""
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
 from surefoot.core.errors import CheckpointError, CheckpointMismatchError
+from surefoot.core.failures import brief, let_interrupts_through
+from surefoot.core.saved import Saved
 
 
 class Stateful(Protocol):
@@ -22,8 +25,8 @@ class Stateful(Protocol):
 class ChecksState(Protocol):
     """Checks a saved state before any part is changed."""
 
-    def check_state(self, state: dict[str, Any]) -> None:
-        """Raise a CheckpointMismatchError if the state does not fit."""
+    def check_state(self, saved: Saved) -> None:
+        """Raise a CheckpointError that names the first entry that is wrong."""
 
 
 class ModuleState:
@@ -36,9 +39,16 @@ class ModuleState:
         """The module's state dict."""
         return dict(self._module.state_dict())
 
-    def check_state(self, state: dict[str, Any]) -> None:
-        """Refuse missing, unknown or differently shaped tensors."""
-        check_shapes(self._module, state, self._what)
+    def check_state(self, saved: Saved) -> None:
+        """Refuse missing, unknown or differently shaped tensors, and NaN; all differences are listed."""
+        try:
+            Saved(saved.value).like(dict(self._module.state_dict()))
+        except CheckpointMismatchError as error:
+            raise CheckpointMismatchError(f"the checkpoint does not fit this {self._what}: {error}") from error
+        for name, module in self._module.named_modules():
+            if isinstance(module, ChecksState):
+                own = {key: value for key, value in saved.value.items() if key.startswith(f"{name}.")}
+                module.check_state(Saved({key.removeprefix(f"{name}."): value for key, value in own.items()}, name))
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Load the module's state dict."""
@@ -55,23 +65,44 @@ def load_states(parts: Mapping[str, Stateful], saved: Mapping[str, Any]) -> None
     missing = [name for name in parts if name not in saved]
     if missing:
         raise CheckpointError(f"the checkpoint has no state of {', '.join(missing)}")
-    for name, part in parts.items():
-        if isinstance(part, ChecksState):
-            part.check_state(saved[name])
-    for name, part in parts.items():
-        part.load_state(saved[name])
+    check_present(parts, Saved(saved))
+    before, begun = copied(states(parts)), []
+    try:
+        for name, part in parts.items():
+            begun.append(name)
+            load_present({name: part}, saved)
+    except BaseException:  # code of a user, or an env, refused what the checks let pass
+        for name in begun:
+            parts[name].load_state(before[name])
+        raise
 
 
-def check_shapes(module: nn.Module, state: Mapping[str, Tensor], what: str) -> None:
-    """Refuse missing, unknown or differently shaped tensors, listing them."""
-    ours = {name: tuple(value.shape) for name, value in module.state_dict().items()}
-    theirs = {name: tuple(value.shape) for name, value in state.items()}
-    differences = [f"{name} is missing" for name in ours if name not in theirs]
-    differences += [f"{name} is unknown" for name in theirs if name not in ours]
-    differences += [
-        f"{name} has shape {theirs[name]}, not {shape}"
-        for name, shape in ours.items()
-        if name in theirs and theirs[name] != shape
-    ]
-    if differences:
-        raise CheckpointMismatchError(f"the checkpoint does not fit this {what}: {'; '.join(differences)}")
+def check_present(parts: Mapping[str, Any], saved: Saved) -> None:
+    """Check the states of those parts that have one, by name."""
+    entries = saved.entries()
+    for name, part in parts.items():
+        if name in entries and isinstance(part, ChecksState):
+            part.check_state(entries[name])
+
+
+def load_present(parts: Mapping[str, Any], saved: Mapping[str, Any]) -> None:
+    """Load the states of those parts that have one, by name; an error names the part."""
+    for name, part in parts.items():
+        if name not in saved:
+            continue
+        try:
+            part.load_state(saved[name])
+        except CheckpointError as error:
+            raise type(error)(f"{name}: {error}") from error
+        except BaseException as error:  # code of a user may even call sys.exit
+            let_interrupts_through(error)
+            raise CheckpointError(f"{name} cannot load its state: {brief(error)}") from error
+
+
+def copied(value: Any) -> Any:
+    """A deep copy of a state, so that the next update does not change it."""
+    if isinstance(value, dict):
+        return {key: copied(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(copied(part) for part in value)
+    return value.clone() if isinstance(value, Tensor) else deepcopy(value)

@@ -9,6 +9,7 @@ from gymnasium.vector import VectorEnv
 
 from surefoot.core.config import EnvConfig, RolloutConfig
 from surefoot.core.errors import ConfigError, EnvError, NativeError
+from surefoot.core.ram import free_ram, readable
 from surefoot.core.registry import AUTO, search_current_folder
 from surefoot.envs.adapters.envpool_batch import EnvPoolEnvs
 from surefoot.envs.adapters.gymnasium_envs import GymEnv
@@ -24,6 +25,9 @@ from surefoot.envs.tasks.registration import register_envs
 
 PETTINGZOO, ENVPOOL = "pettingzoo:", "envpool:"
 """Prefixes of ids; ids without a prefix belong to Gymnasium."""
+
+_LEAST_BYTES, _LEAST_BYTES_IN_PYTHON = 64, 2048
+"""What any env takes at least, and one that is a Python object."""
 
 Factory = Callable[[], GymEnv]
 EnvSource = str | GymEnv | Factory | VectorEnv[Any, Any, Any]
@@ -49,13 +53,27 @@ def make_vec_env(
         return GymnasiumVectorEnv(source, seed, config.truncation_as_termination, config.metrics)
     if isinstance(source, str) and steps_itself:
         return EnvPoolEnvs(source.removeprefix(ENVPOOL), config, num_envs, seed)
+    check_number(num_envs, _LEAST_BYTES)
     factories = [lambda: source] if _exists(source) else [env_factory(source, config)] * num_envs
     return _engine(Blueprint(factories, seed, config.truncation_as_termination, config.metrics), rollout)
+
+
+def check_number(num_envs: int, bytes_each: int) -> None:
+    """Refuse more envs than can fit into memory, before the first one is created."""
+    needed, free = num_envs * bytes_each, free_ram()
+    if needed > free:
+        raise ConfigError(
+            [
+                f"rollout.num_envs: {num_envs} envs take at least {readable(needed)} of memory, but only"
+                f" {readable(free)} are free; lower rollout.num_envs"
+            ]
+        )
 
 
 def _engine(blueprint: Blueprint, rollout: RolloutConfig) -> Engine:
     """The configured engine; envs without a native implementation use the local engine, with the reason."""
     if rollout.engine.kind not in (AUTO, "native"):
+        check_number(blueprint.num_envs, _LEAST_BYTES_IN_PYTHON)
         return engines[rollout.engine.kind](blueprint, rollout)
     try:
         return engines["native"](blueprint, rollout)
@@ -64,6 +82,7 @@ def _engine(blueprint: Blueprint, rollout: RolloutConfig) -> Engine:
             raise  # somebody's C++: its Python twin, if any, is not what was asked for
         reason = str(error)
     # Outside the except block: inside, Python raises KeyError instead of TypeError for a duplicate argument.
+    check_number(blueprint.num_envs, _LEAST_BYTES_IN_PYTHON)
     engine = engines["local"](blueprint, rollout)
     engine.why_not_native = reason
     return engine

@@ -7,8 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from surefoot.core.config import OptimizerConfig
-from surefoot.core.errors import CheckpointMismatchError
+from surefoot.core.errors import CheckpointError, CheckpointMismatchError
 from surefoot.core.records import Knobs
+from surefoot.core.saved import Saved
+from surefoot.core.state import check_present, load_present
 from surefoot.learning.adam import MOMENTS, Adam
 from surefoot.learning.transforms import GradientTransform, Layout, transforms
 from surefoot.learning.transforms.clip_norm import ClipNorm
@@ -83,16 +85,26 @@ class GradientStep:
         }
         return {"adam": {"step": self._adam.count.clone(), **moments}, "transforms": states}
 
-    def check_state(self, state: dict[str, Any]) -> None:
-        """Reject moments of a different network before anything is changed."""
-        ours = {name: parameter.shape for name, parameter in self._named.items()}
+    def check_state(self, saved: Saved) -> None:
+        """Refuse moments of a different network, and what no Adam computes."""
+        check_present(self.transforms, saved["transforms"])
+        adam = saved["adam"]
+        if not adam.entries():
+            return
+        adam["step"].like(self._adam.count)
+        if adam["step"].value < 0:
+            raise adam["step"].wrong("0 or more")
+        ours = {name: parameter.detach() for name, parameter in self._named.items()}
         for kind in MOMENTS:
-            theirs = {name: moment.shape for name, moment in state["adam"][kind].items()} if state["adam"] else ours
-            if theirs != ours:
-                odd = sorted(name for name in theirs | ours if theirs.get(name) != ours.get(name))
+            try:
+                adam[kind].like(ours)
+            except CheckpointMismatchError as error:
                 raise CheckpointMismatchError(
-                    f"the optimizer state of the checkpoint belongs to another network; it differs in {', '.join(odd)}"
-                )
+                    f"the optimizer state of the checkpoint belongs to another network: {error}"
+                ) from error
+        for moment in adam["exp_avg_sq"].entries().values():
+            if (moment.value < 0).any():
+                raise CheckpointError(f"{moment.path} is a mean of squares, but has negative elements")
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore the state from a checkpoint; hyperparameters come from the config."""
@@ -100,9 +112,7 @@ class GradientStep:
         self._adam.count.copy_(saved["step"] if saved else torch.zeros(()))
         for kind, moment in self._adam.moments.items():
             moment.copy_(torch.cat([saved[kind][name].flatten() for name in self._named]) if saved else torch.zeros(()))
-        for name, transform in self.transforms.items():
-            if name in state["transforms"]:
-                transform.load_state(state["transforms"][name])
+        load_present(self.transforms, state["transforms"])
 
 
 def _layout(named: dict[str, nn.Parameter]) -> Layout:

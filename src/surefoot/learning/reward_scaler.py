@@ -7,6 +7,7 @@ from torch import Tensor
 
 from surefoot.core.moments import Moments
 from surefoot.core.records import Rollout
+from surefoot.core.saved import Saved
 
 _EPSILON = 1e-8
 
@@ -48,6 +49,16 @@ class RewardScaler:
             "mean": moments.mean,
             "var": moments.var,
         }
+
+    def check_state(self, saved: Saved) -> None:
+        """Check types, shapes and signs; the number of rows may differ."""
+        own = self.state()
+        carried = saved["carried"].array()
+        rows = carried.shape[0] if carried.ndim == 1 else len(self._carried)
+        saved.like(own | {"carried": own["carried"].new_zeros(()).expand(rows)})
+        for name in ("count", "var"):
+            if saved[name].value < 0:
+                raise saved[name].wrong("0 or more")
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore from a checkpoint; with a different number of rows the running sums restart at zero."""

@@ -6,6 +6,8 @@ from typing import Any
 from surefoot.core.config import PPOConfig
 from surefoot.core.moments import normalized
 from surefoot.core.records import Rollout, Targets
+from surefoot.core.saved import Saved
+from surefoot.core.state import check_present
 from surefoot.learning.estimators import Estimator, estimators
 from surefoot.learning.reward_scaler import RewardScaler
 from surefoot.policies.critics import Critic
@@ -31,6 +33,14 @@ class Scorer:
         """For checkpoints."""
         scaler = None if self._scaler is None else self._scaler.state()
         return {"reward_scaler": scaler, "estimator": self.estimator.state()}
+
+    def check_state(self, saved: Saved) -> None:
+        """Check the statistics and the state of the estimator."""
+        scaler = saved["reward_scaler"]
+        if self._scaler is not None and scaler.value is not None:
+            self._scaler.check_state(scaler)
+        check_present({"estimator": self.estimator}, saved)
+        saved["estimator"].entries()
 
     def load_state(self, state: dict[str, Any]) -> None:
         """From a checkpoint."""

@@ -5,7 +5,9 @@ import math
 import torch
 from torch import Tensor, nn
 
+from surefoot.core.errors import CheckpointError
 from surefoot.core.moments import Moments
+from surefoot.core.saved import Saved
 from surefoot.policies.native_parts import Plain, PlanBuilder
 
 _EPSILON = 1e-8
@@ -31,6 +33,12 @@ class RunningNormalizer(nn.Module):
         # Used in the hot path; derived from the moments, so not part of a checkpoint.
         self.register_buffer("shift", torch.zeros(shape), persistent=False)
         self.register_buffer("scale", torch.ones(shape), persistent=False)
+
+    def check_state(self, saved: Saved) -> None:
+        """Refuse moments that no samples have."""
+        for name in ("count", "var"):
+            if (saved[name].value < 0).any():
+                raise CheckpointError(f"{saved.path}.{name} must not be negative")
 
     def forward(self, values: Tensor) -> Tensor:
         normalized = (values - self.shift) / self.scale

@@ -11,6 +11,7 @@ from torch import Tensor
 from surefoot.core.errors import PolicyError
 from surefoot.core.philox import Stream, uniforms
 from surefoot.core.records import State
+from surefoot.core.saved import Saved
 from surefoot.core.tree import tree_map
 from surefoot.envs.protocol import VecEnv
 from surefoot.policies.policy import Policy
@@ -118,6 +119,19 @@ class Actors:
             return {}
         memory = {name: [part.clone() for part in actor.memory] for name, actor in self._others.items()}
         return {"wanted": list(self._wanted), "acting": list(self._acting), "memory": memory}
+
+    def check_state(self, saved: Saved) -> None:
+        """Check names and recurrent states; the number of rows may differ."""
+        if not saved.entries():
+            return
+        names = [[entry.text() for entry in saved[which].items()] for which in ("wanted", "acting")]
+        if len(names[0]) != len(names[1]):
+            raise saved["acting"].wrong(f"a list of {len(names[0])}")
+        for parts in saved["memory"].entries().values():
+            for part in parts.items():
+                if not isinstance(part.array(), Tensor):
+                    raise part.wrong("a tensor")
+                part.finite()
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore from a checkpoint; the other policies must be added again in `Hook.begin`."""

@@ -7,9 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from surefoot.core.errors import CheckpointError
 from surefoot.core.moments import ObsMoments
 from surefoot.core.records import Chunks, Obs, Rollout, RolloutStats, State
-from surefoot.core.tree import tree_map
+from surefoot.core.saved import Saved
+from surefoot.core.tree import tree_items, tree_map
 from surefoot.envs.protocol import ALL_ROWS, Slot, VecEnv
 from surefoot.policies.policy import Policy, PolicyOutput
 from surefoot.rollout.episodes import EpisodeTracker
@@ -117,6 +119,24 @@ class RolloutBuffer:
     def fits(self, opening: dict[str, Any]) -> bool:
         """Whether a saved opening has the same number of rows."""
         return len(opening["episode_start"]) == len(self.last_value)
+
+    def check_opening(self, saved: Saved) -> bool:
+        """Refuse an opening that no env has shown; returns whether it has the same number of rows."""
+        start = saved["episode_start"].array()
+        if not isinstance(start, Tensor) or start.dim() != 1:
+            raise saved["episode_start"].wrong("a tensor with one flag per row")
+        if not self.fits(saved.value):
+            return False
+        own = self.opening_state()
+        saved.only(own).like(own)  # old checkpoints list fields that are not used, too
+        for (key, spec), (_, leaf) in zip(
+            tree_items(self.fields["obs"].spec), tree_items(saved.value["obs"]), strict=True
+        ):
+            if spec.sizes:
+                sizes = torch.tensor(spec.sizes).reshape(spec.shape)
+                if ((leaf < 0) | (leaf >= sizes)).any():
+                    raise CheckpointError(f"{saved.path}.obs{'.' * bool(key)}{key} is outside its space")
+        return True
 
     def load_opening(self, opening: dict[str, Any]) -> None:
         """From a checkpoint."""

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.core.saved import Saved
+
 
 class EpisodeMetrics:
     """Tracks the metrics of each row's running episode across rollouts, over valid steps only.
@@ -50,6 +52,14 @@ class EpisodeMetrics:
     def state(self) -> dict[str, Any]:
         """For checkpoints."""
         return {"names": list(self.names), "total": self._total.copy(), "count": self._count.copy()}
+
+    def check_state(self, saved: Saved, num_rows: int) -> None:
+        """Check types and shapes; the metrics may be others. Totals may be NaN: unknown."""
+        names = [entry.text() for entry in saved["names"].items()]
+        for name, kind in (("total", "f"), ("count", "i")):
+            array = saved[name].array()
+            if not isinstance(array, np.ndarray) or array.shape != (num_rows, len(names)) or array.dtype.kind != kind:
+                raise saved[name].wrong(f"an array of shape {(num_rows, len(names))}")
 
     def load_state(self, state: Mapping[str, Any] | None, is_running: NDArray[np.bool_]) -> None:
         """Restore from a checkpoint; metrics of running episodes that it does not have are unknown."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from surefoot.core.records import Episode, Episodes, Obs, RolloutStats
+from surefoot.core.saved import Saved
 from surefoot.core.specs import ObsSpec
 from surefoot.core.tree import tree_items
 from surefoot.envs.protocol import VecEnv
@@ -81,6 +82,24 @@ class EpisodeTracker:
             "length": self._length.copy(),
             "recent": [[episode.total_reward, episode.length, episode.metrics] for episode in self._recent],
         } | ({"metrics": self._metrics.state()} if self._metrics.names else {})
+
+    def check_state(self, saved: Saved) -> None:
+        """Check types, shapes and signs; the number of rows may differ."""
+        for episode in saved["recent"].items():
+            reward, length, *metrics = episode.items() if len(episode.items()) in (2, 3) else [episode] * 2
+            reward.number()
+            length.integer()
+            for value in metrics[0].entries().values() if metrics else []:
+                if not isinstance(value.value, float | int):
+                    raise value.wrong("a number")
+        rows = saved["reward"].array().shape
+        ours = {"reward": np.zeros(rows), "length": np.zeros(rows, np.int64)}
+        saved.only(ours).like(ours)
+        if len(rows) != 1 or (saved["length"].value < 0).any():
+            raise saved["length"].wrong("one count per row")
+        running = saved.get("metrics")
+        if running is not None:
+            self._metrics.check_state(running, rows[0])
 
     def load_state(self, state: dict[str, Any]) -> None:
         """From a checkpoint."""

@@ -10,7 +10,8 @@ from surefoot.core.errors import SurefootError
 from surefoot.core.moments import ObsMoments
 from surefoot.core.philox import Stream, uniforms
 from surefoot.core.records import Chunks, Rollout, RolloutStats, State
-from surefoot.envs.protocol import VecEnv
+from surefoot.core.saved import Saved
+from surefoot.envs.protocol import OWN_STATE, VecEnv
 from surefoot.envs.protocol.shard import env_error
 from surefoot.envs.protocol.steps import check_step
 from surefoot.policies.policy import Policy
@@ -111,17 +112,35 @@ class Rows:
             else {},  # the state of the envs includes them
         }
 
+    def check_state(self, saved: Saved) -> None:
+        """Check every entry; another engine or number of rows is allowed, and starts new episodes."""
+        saved["step"].integer()
+        self.episodes.check_state(saved["episodes"])
+        envs, memory, actors = saved["envs"], saved["memory"], saved.get("actors")
+        saved_parameters = [saved.get("parameters"), None if envs.value is None else envs.get("parameters")]
+        for values in filter(None, saved_parameters):
+            _check_parameters(values)
+        if actors is not None:
+            self.actors.check_state(actors)
+        memory.items()
+        if self.buffer.check_opening(saved["opening"]) and self._can_load(envs.value):
+            memory.like(list(self.memory))
+            own = self.env.save_state() or {}
+            parts = {name: part for name, part in envs.value.items() if name != "parameters"}
+            Saved(parts, envs.path).like({name: own[name] for name in parts}, free=OWN_STATE)
+
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore from a checkpoint; `is_exact` is false if the envs had to start new episodes."""
         self.step = state["step"]
         self.episodes.load_state(state["episodes"])
-        self.is_exact = self._can_load(state["envs"]) and self.buffer.fits(state["opening"])
+        self.is_exact = self.buffer.fits(state["opening"]) and self._can_load(state["envs"])
         if not self.is_exact:
             self.env.restore_parameters(state.get("parameters") or (state["envs"] or {}).get("parameters", {}))
             self.restart()
             return
         self.env.load_state(state["envs"], self.step)
         self.buffer.load_opening(state["opening"])
+        check_step(self.env, self.buffer.opening, self.step)
         self._set_memory(tuple(state["memory"]))
         self.actors.load_state(state.get("actors", {}))
 
@@ -137,3 +156,11 @@ class Rows:
             raise
         except BaseException as error:
             raise env_error("an env", "save_state", error) from error
+
+
+def _check_parameters(saved: Saved) -> None:
+    """Refuse saved values that are not arrays of numbers; those that do not fit are not restored."""
+    for entry in saved.entries().values():
+        array = entry.array()
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub" or array.size == 0:
+            raise entry.wrong("an array of numbers")

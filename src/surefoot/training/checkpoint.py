@@ -20,11 +20,16 @@ import torch
 from torch import Tensor
 
 from surefoot.core.errors import CheckpointError
+from surefoot.core.ram import free_ram, readable
+from surefoot.core.saved import Saved, reading
 from surefoot.training.migrations import FORMAT_VERSION, migrate
 
 TEMPORARY_SUFFIX = ".tmp"
 _FORMAT = "surefoot"
 _MAX_HEADER_BYTES = 16 * 2**20
+_MAX_DEPTH = 100
+_COPIES = 2
+"""The bytes of the file, and the tensors made of them."""
 _TENSOR, _ARRAY, _SCALAR, _BYTES = "__tensor__", "__array__", "__scalar__", "__bytes__"
 _PAIRS = "__pairs__"
 """Marks a dict with keys other than strings, or one that looks like a mark itself."""
@@ -62,18 +67,22 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise CheckpointError(
             f"{path} has format version {version}, but this Surefoot reads up to {FORMAT_VERSION}; upgrade Surefoot"
         )
+    needed, free = _COPIES * path.stat().st_size, free_ram()
+    if needed > free:
+        raise CheckpointError(f"{path} takes {readable(needed)} of memory to read, but only {readable(free)} are free")
     try:
         tensors = safetensors.torch.load(path.read_bytes())
     except (safetensors.SafetensorError, OSError, ValueError, KeyError, MemoryError) as error:
         raise CheckpointError(f"{path} is damaged: {error}") from error
-    text = metadata.get("state", "")
-    if metadata.get("checksum") != _checksum(text, tensors):
-        raise CheckpointError(f"{path} is damaged: its checksum does not match")
-    try:
-        state = dict(_unpack(json.loads(text), tensors))
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise CheckpointError(f"{path} is damaged: its state cannot be read") from error
-    return migrate(state, version)
+    with reading(path):
+        text = metadata.get("state", "")
+        if metadata.get("checksum") != _checksum(text, tensors):
+            raise CheckpointError(f"{path} is damaged: its checksum does not match")
+        plain = json.loads(text)
+        _refuse_deep(plain)
+        state = _unpack(plain, tensors)
+        Saved(state).entries()
+        return migrate(state, version)
 
 
 def check_savable(state: Mapping[str, Any]) -> None:
@@ -110,7 +119,22 @@ def _read_metadata(path: Path) -> dict[str, str]:
     return metadata
 
 
+def _refuse_deep(value: Any) -> None:
+    """Refuse a state so deeply nested that the functions that walk through it would not return."""
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        level = [
+            part
+            for one in level
+            for part in (one.values() if isinstance(one, Mapping) else one if isinstance(one, list | tuple) else ())
+        ]
+        if not level:
+            return
+    raise CheckpointError(f"the state is nested more than {_MAX_DEPTH} levels deep; store large states in arrays")
+
+
 def _serialize(state: Mapping[str, Any]) -> bytes:
+    _refuse_deep(state)
     tensors: dict[str, Tensor] = {}
     text = json.dumps(_pack(state, "", tensors))
     metadata = {

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from surefoot.core.records import Progress
+from surefoot.core.saved import Saved
 from surefoot.core.state import ModuleState, Stateful
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ class _Counters:
             "iteration": trainer.progress.iteration,
             "update": trainer.learner.update,
         }
+
+    def check_state(self, saved: Saved) -> None:
+        for name in ("step", "iteration", "update"):
+            saved[name].integer()
 
     def load_state(self, state: dict[str, Any]) -> None:
         trainer = self._trainer

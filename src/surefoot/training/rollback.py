@@ -3,7 +3,6 @@
 import logging
 from collections import deque
 from collections.abc import Iterable
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from torch import Tensor
 from surefoot.core.config import Config
 from surefoot.core.errors import NonFiniteError
 from surefoot.core.records import IterationReport, Rollout
-from surefoot.core.state import load_states, states
+from surefoot.core.state import copied, states
 from surefoot.telemetry import names
 from surefoot.training.hooks import Hook
 from surefoot.training.nonfinite_dump import write_dump
@@ -105,7 +104,8 @@ class RollBack(Hook):
 
     def _load(self, names: Iterable[str]) -> None:
         parts = self._trainer.parts()
-        load_states({name: parts[name] for name in names}, self._good)
+        for name in names:  # our own state, which needs no checks
+            parts[name].load_state(self._good[name])
 
     def _dump(self, step: int, trouble: str) -> Path | None:
         if self._folder is None:
@@ -116,17 +116,8 @@ class RollBack(Hook):
 def training_state(trainer: Trainer) -> dict[str, Any]:
     """A copy of everything that scoring and learning change: weights, statistics, moments, terms, counters."""
     parts = trainer.parts()
-    copied: dict[str, Any] = _copied(states({name: parts[name] for name in KEPT}))
-    return copied
-
-
-def _copied(value: Any) -> Any:
-    """A deep copy, so that the next update does not change it."""
-    if isinstance(value, dict):
-        return {key: _copied(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_copied(part) for part in value)
-    return value.clone() if isinstance(value, Tensor) else deepcopy(value)
+    state: dict[str, Any] = copied(states({name: parts[name] for name in KEPT}))
+    return state
 
 
 def _is_finite(tensors: Iterable[Tensor]) -> bool:

@@ -185,7 +185,10 @@ class RunDirectory:
                 *(chosen_by, metric),
             )
             return None
-        score: float | None = saved.get("best_score")
+        score = saved.get("best_score")
+        if score is not None and not isinstance(score, float | int):
+            _log.warning("%s has no valid score; the next evaluation replaces it", self.best)
+            return None
         return score
 
     def _not_writable(self, error: OSError) -> RunDirectoryError:

@@ -18,7 +18,7 @@ from surefoot.envs.adapters.pettingzoo_env import (
     common_space,
     without_mask,
 )
-from surefoot.envs.protocol import Slot, choices, flat_mask, new_slot
+from surefoot.envs.protocol import OWN_STATE, Slot, choices, flat_mask, new_slot
 from surefoot.envs.protocol.shard import Calls, Shard, close_env
 from surefoot.envs.protocol.spaces import ObsWriter, array_spec
 from surefoot.envs.protocol.steps import EnvStep, env_step
@@ -226,7 +226,7 @@ class PettingZooEnvs(Shard):
         with self._envs[index].call("save_state"):
             own = self._envs[index].env.save_state()
         return {
-            "own": own,
+            OWN_STATE: own,
             "acting": self._acting[rows].copy(),
             "obs": tree_map(lambda leaf: leaf[rows].copy(), now.obs),
             "action_mask": None if now.action_mask is None else now.action_mask[rows].copy(),
@@ -237,7 +237,7 @@ class PettingZooEnvs(Shard):
         self.calls.begin(rows.start)
         env.reset(self._seeds[index])
         with env.call("load_state"):
-            env.env.load_state(snapshot["own"])
+            env.env.load_state(snapshot[OWN_STATE])
         self._acting[rows] = np.asarray(snapshot["acting"])
         tree_map(lambda leaf, saved: np.copyto(leaf[rows], np.asarray(saved)), now.obs, snapshot["obs"])
         if now.action_mask is not None:

@@ -11,6 +11,8 @@ import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from surefoot.core.errors import EnvError
+from surefoot.envs.protocol import OWN_STATE
+from surefoot.envs.tasks.option_checks import physical_state
 
 Snapshot = dict[str, Any]
 
@@ -64,20 +66,20 @@ def load_env(env: gym.Env[Any, Any], snapshot: Snapshot) -> None:
     """Restore a saved state in an env that was created in the same way."""
     env.reset()
     for attributes in snapshot["wrappers"]:
-        if not isinstance(env, gym.Wrapper):
+        if type(env) not in _WRAPPERS:
             raise EnvError(
                 "the saved state belongs to an env with different wrappers; create the env as when it was saved"
             )
-        for name, value in attributes.items():
-            setattr(env, name, value)
-        env = env.env
+        for name in _WRAPPERS[type(env)]:  # a file must not choose what is set
+            setattr(env, name, attributes[name])
+        env = env.env  # type: ignore[attr-defined]
     env.np_random.bit_generator.state = snapshot["rng"]
     _load_inner(env, snapshot["inner"])
 
 
 def _save_inner(env: Any) -> Snapshot | None:
     if hasattr(env, "save_state"):
-        return {"own": env.save_state()}
+        return {OWN_STATE: env.save_state()}
     if type(env).__module__.startswith("gymnasium.envs.classic_control"):
         names = _CLASSIC.get(type(env).__name__)
         return None if names is None else {name: getattr(env, name, None) for name in names}
@@ -88,8 +90,8 @@ def _save_inner(env: Any) -> Snapshot | None:
 
 
 def _load_inner(env: Any, inner: Snapshot) -> None:
-    if "own" in inner:
-        env.load_state(inner["own"])
+    if hasattr(env, "save_state"):
+        env.load_state(inner[OWN_STATE])
     elif _is_mujoco(env):
         import mujoco
 
@@ -98,8 +100,9 @@ def _load_inner(env: Any, inner: Snapshot) -> None:
         for name in _DERIVED:
             getattr(env.data, name)[...] = inner[name]
     else:
-        for name, value in inner.items():
-            setattr(env, name, value)
+        for name in _CLASSIC[type(env).__name__]:
+            current = env.state if name == "state" else None
+            setattr(env, name, physical_state(name, inner[name], current))
 
 
 def _is_mujoco(env: Any) -> bool:

@@ -191,15 +191,22 @@ class ProcessEngine(Engine):
 
     def _describe_by(self, name: str, *arguments: Any) -> None:
         """Make a call in all workers in parallel; no step is in progress, so failures are raised."""
+        refusals = []
         for worker in self._workers:
             worker.call(name, *arguments)
         for lost, worker in zip(self._lost, self._workers, strict=True):
             try:
-                worker.descriptions = worker.result()
+                answer = worker.result()
             except WorkerError as fault:
                 self.close()
                 raise _error(str(fault), fault) from WorkerTraceError(fault.trace)
+            if isinstance(answer, str):
+                refusals.append(answer)
+                continue
+            worker.descriptions = answer
             lost.clear()
+        for refusal in refusals:
+            raise EnvError(refusal)
 
     def _replace(self, index: int, fault: WorkerError) -> None:
         """Replace a failed worker with a new one that starts new episodes; too many restarts per hour end the run."""

@@ -124,11 +124,14 @@ class Worker:
         self._at(0, Phase.SNAPSHOT)
         return {group: shard.save_state() for group, shard in self._shards.items()}
 
-    def load_state(self, state: dict[str, Any], step: int) -> dict[int, list[str]]:
-        """Continue from the snapshots of all envs."""
+    def load_state(self, state: dict[str, Any], step: int) -> dict[int, list[str]] | str:
+        """Continue from the snapshots of all envs; returns an env's error: the worker still works."""
         self._at(0, Phase.SNAPSHOT)
-        for group, shard in self._shards.items():
-            shard.load_state(part_of_state(state, self._envs[group]), step)
+        try:
+            for group, shard in self._shards.items():
+                shard.load_state(part_of_state(state, self._envs[group]), step)
+        except Exception as error:
+            return str(error) if isinstance(error, SurefootError) else brief(error)
         return self._descriptions()
 
     def close(self) -> None:

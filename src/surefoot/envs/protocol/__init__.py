@@ -16,6 +16,8 @@ from surefoot.core.zeros_and_ones import MASK_RULE, zeros_and_ones
 ArrayTree = NDArray[Any] | dict[str, NDArray[Any]]
 Flags = NDArray[np.bool_]
 ALL_ROWS = slice(0, None)
+OWN_STATE = "own"
+"""The entry of a saved env that the env wrote itself: only the env can check it."""
 
 
 @dataclass(frozen=True)

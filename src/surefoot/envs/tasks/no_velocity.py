@@ -8,6 +8,8 @@ from gymnasium.envs.classic_control import AcrobotEnv, CartPoleEnv, PendulumEnv
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
+from surefoot.envs.tasks.option_checks import physical_state
+
 Obs = NDArray[np.float32]
 
 
@@ -39,8 +41,9 @@ class NoVelocity(gym.Env[Obs, Any]):
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue from a saved state."""
-        for name in self.remembered:
-            setattr(self, name, state[name])
+        loaded = {name: physical_state(name, state[name], getattr(self, name, None)) for name in self.remembered}
+        for name, value in loaded.items():
+            setattr(self, name, value)
 
 
 class CartPoleNoVelocity(NoVelocity, CartPoleEnv):

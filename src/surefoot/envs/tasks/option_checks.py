@@ -1,9 +1,12 @@
-"""Checks the options of Surefoot's tasks; raises Gymnasium's error, like other env constructors."""
+"""Checks the options and loaded states of tasks; raises Gymnasium's error, like other env constructors."""
 
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+
+MOST_PHYSICAL = 1e4
+"""The largest position, angle or velocity in a loaded state."""
 
 
 def whole_number(name: str, value: Any, least: int, most: int) -> int:
@@ -18,6 +21,22 @@ def share(name: str, value: Any) -> float:
     if _is_number(value) and 0 <= value <= 1:
         return float(value)
     raise gym.error.Error(f"{name} must be a number from 0 to 1, not {value!r}")
+
+
+def physical_state(name: str, value: Any, current: Any) -> Any:
+    """A loaded state of a classic-control env, if it is like the current one and no number is absurd.
+
+    Gymnasium wraps angles in a loop that would not end with large ones.
+    """
+    if value is None:
+        return None
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        numbers = np.array(np.nan)
+    if (current is not None and numbers.shape != np.shape(current)) or not (np.abs(numbers) <= MOST_PHYSICAL).all():
+        raise gym.error.Error(f"{name} must be numbers of shape {np.shape(current)} and at most {MOST_PHYSICAL:g}")
+    return value
 
 
 def _is_number(value: Any) -> bool:

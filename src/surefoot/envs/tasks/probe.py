@@ -14,6 +14,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from surefoot.envs.tasks.option_checks import physical_state
+
 KINDS: dict[str, spaces.Space[Any]] = {
     "discrete": spaces.Discrete(5, start=3),
     "multi_discrete": spaces.MultiDiscrete([3, 2], start=[1, -2]),
@@ -81,7 +83,8 @@ class Probe(gym.Env[Any, Any]):
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue from a saved state."""
-        self._cues, self._wheel, self._fuel = list(state["cues"]), list(state["wheel"]), float(state["fuel"])
+        loaded = {name: physical_state(name, value, self.save_state()[name]) for name, value in state.items()}
+        self._cues, self._wheel, self._fuel = list(loaded["cues"]), list(loaded["wheel"]), float(loaded["fuel"])
 
     def _observe(self) -> Obs:
         parts = {"cues": self._cues, "fuel": [self._fuel], "wheel": self._wheel}

@@ -62,7 +62,10 @@ class RepeatPrevious(gym.Env[Obs, Any]):
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue from a saved state."""
-        self._shown, self._time = [int(symbol) for symbol in state["shown"]], int(state["time"])
+        shown = [whole_number("shown", symbol, 0, self._num_symbols - 1) for symbol in state["shown"]]
+        if len(shown) != self._num_steps:
+            raise gym.error.Error(f"shown must have {self._num_steps} symbols, not {len(shown)}")
+        self._shown, self._time = shown, whole_number("time", state["time"], 0, self._num_steps)
 
     def _observe(self) -> Obs:
         """The observation; after the last step it shows no symbol."""

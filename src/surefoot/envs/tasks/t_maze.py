@@ -59,7 +59,10 @@ class TMaze(gym.Env[Obs, Any]):
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue from a saved state."""
-        self._cue, self._position = float(state["cue"]), int(state["position"])
+        if state["cue"] not in (1.0, -1.0):
+            raise gym.error.Error(f"cue must be 1 or -1, not {state['cue']!r}")
+        self._position = whole_number("position", state["position"], 0, self._length)
+        self._cue = float(state["cue"])
 
     def _observe(self) -> Obs:
         cue = self._cue if self._position == 0 else 0.0

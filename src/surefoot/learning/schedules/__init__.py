@@ -1,11 +1,14 @@
 """Schedules change knobs (learning rate, clip range, weights of terms) during a run; one file per schedule (S14)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from surefoot.core.config import Config
 from surefoot.core.parts import PartSettings
 from surefoot.core.records import Knobs, Learned, Progress
 from surefoot.core.registry import Registry
+from surefoot.core.saved import Saved
+from surefoot.core.state import check_present, load_present
 
 
 class Schedule:
@@ -61,9 +64,25 @@ class Schedules:
             for name, schedule in self._schedules.items()
         }
 
+    def check_state(self, saved: Saved) -> None:
+        """Check the states of the schedules that are the same as when they were saved."""
+        for entry in saved.entries().values():
+            entry["kind"].text()
+            entry["start"].number()
+            entry["state"].entries()
+        check_present(self._same(saved.value), Saved(_states_in(saved.value), saved.path))
+
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore from a checkpoint, except schedules whose kind or start value has changed."""
-        for name, schedule in self._schedules.items():
-            saved = state.get(name)
-            if saved is not None and (saved["kind"], saved["start"]) == (self._kinds[name], self._start[name]):
-                schedule.load_state(saved["state"])
+        load_present(self._same(state), _states_in(state))
+
+    def _same(self, saved: Mapping[str, Any]) -> dict[str, Schedule]:
+        return {
+            name: schedule
+            for name, schedule in self._schedules.items()
+            if name in saved and (saved[name]["kind"], saved[name]["start"]) == (self._kinds[name], self._start[name])
+        }
+
+
+def _states_in(saved: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: entry["state"] for name, entry in saved.items()}

@@ -7,6 +7,7 @@ from pydantic import Field
 from surefoot.core.config import Positive
 from surefoot.core.parts import PartSettings
 from surefoot.core.records import Learned, Progress
+from surefoot.core.saved import Saved
 from surefoot.learning.schedules import Schedule, schedules
 
 
@@ -38,6 +39,9 @@ class KLAdaptive(Schedule):
 
     def state(self) -> dict[str, Any]:
         return {"value": self._value}
+
+    def check_state(self, saved: Saved) -> None:
+        saved["value"].number(least=0)
 
     def load_state(self, state: dict[str, Any]) -> None:
         self._value = float(state["value"])

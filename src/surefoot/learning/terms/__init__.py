@@ -15,6 +15,8 @@ from surefoot.core.failures import brief, let_interrupts_through
 from surefoot.core.parts import PartSettings
 from surefoot.core.records import Batch, Knobs, Learned
 from surefoot.core.registry import Registry
+from surefoot.core.saved import Saved
+from surefoot.core.state import check_present, load_present
 from surefoot.policies.policy import Policy, PolicyOutput
 
 
@@ -115,11 +117,13 @@ class Objective:
         """For checkpoints: the state of each term that has one."""
         return {name: state for name, term in self.terms.items() if (state := term.state())}
 
+    def check_state(self, saved: Saved) -> None:
+        """Check the states of the terms."""
+        check_present(self.terms, saved)
+
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore from a checkpoint; a term without a saved state keeps its initial one."""
-        for name, term in self.terms.items():
-            if name in state:
-                term.load_state(state[name])
+        load_present(self.terms, state)
 
 
 def _call(method: Callable[..., Any], name: str, *arguments: Any) -> Any:

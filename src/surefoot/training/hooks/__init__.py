@@ -10,6 +10,8 @@ from surefoot.core.parts import PartSettings
 from surefoot.core.quoted import quoted
 from surefoot.core.records import IterationReport, Progress, Rollout
 from surefoot.core.registry import Registry
+from surefoot.core.saved import Saved
+from surefoot.core.state import check_present, load_present
 from surefoot.envs.protocol import VecEnv
 from surefoot.policies.policy import Policy
 from surefoot.rollout.actors import Actors
@@ -150,11 +152,13 @@ class HookGroup:
         """The state of each hook that has one, by name."""
         return {name: state for name, hook in self.named.items() if (state := _call(name, hook, "state"))}
 
+    def check_state(self, saved: Saved) -> None:
+        """Check the states of the hooks."""
+        check_present(self.named, saved)
+
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Load the states by name; a hook without a saved state keeps its initial one."""
-        for name, hook in self.named.items():
-            if name in state:
-                _call(name, hook, "load_state", state[name])
+        load_present(self.named, state)
 
     def _call(self, method: str, *arguments: Any) -> None:
         for name, hook in self.named.items():

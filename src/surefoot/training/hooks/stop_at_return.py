@@ -7,6 +7,7 @@ from pydantic import Field
 from surefoot.core.config import Count
 from surefoot.core.parts import PartSettings
 from surefoot.core.records import IterationReport
+from surefoot.core.saved import Saved
 from surefoot.training.hooks import Hook, hooks
 
 
@@ -34,5 +35,8 @@ class StopAtReturn(Hook):
     def state(self) -> dict[str, Any]:
         return {"streak": self._streak}
 
+    def check_state(self, saved: Saved) -> None:
+        saved["streak"].integer()
+
     def load_state(self, state: dict[str, Any]) -> None:
-        self._streak = int(state["streak"])
+        self._streak = state["streak"]
