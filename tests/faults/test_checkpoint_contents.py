@@ -1,7 +1,6 @@
 """Checkpoints with a right checksum and wrong contents: typed errors that name file and entry, and change nothing."""
 
 import json
-import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from surefoot.training.checkpoint import check_savable, read_checkpoint, write_c
 from surefoot.training.run_directory import RunDirectory
 from tests.cli.processes import Process, with_little_memory
 from tests.faults.test_checkpoint_faults import forge, metadata
-from tests.fuzz import checkpoints
 from tests.training.states import assert_same
 
 pytestmark = pytest.mark.xdist_group("checkpoint contents")
@@ -63,23 +61,6 @@ def change(path: Path, entry: str, value: Any) -> Path:
 
 
 # Any damage at all.
-
-
-@pytest.mark.parametrize("seed", range(0, 20, 10))
-def test_random_damage_is_refused_with_a_typed_error_and_changes_nothing(seed):
-    for number in range(seed, seed + 10):
-        checkpoints.case(number)
-
-
-def test_the_damage_is_real():
-    """Most damaged checkpoints are refused: they are not sound ones in disguise."""
-    sound = {"a": {"weights": torch.ones(3), "b": [1, 2.0, "c"]}, "d": None}
-    for seed in range(100):
-        changed = checkpoints.damaged(random.Random(seed), sound)
-        assert sound["a"]["b"] == [1, 2.0, "c"], "the original is not touched"
-        if repr(changed) != repr(sound):
-            return
-    pytest.fail("nothing was damaged")
 
 
 # Each entry by name.

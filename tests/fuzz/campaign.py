@@ -11,7 +11,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 ATTACKS = tuple(sorted(path.stem for path in (Path(__file__).parent / "attacks").glob("[a-z]*.py")))
 HANG_S = 90.0
-"""A case that takes longer counts as one that hangs."""
 MOST_FAILURES = 10
 """After so many an attack ends."""
 START_S = 120.0
@@ -28,18 +27,18 @@ class Campaign:
     failures: list[str] = field(default_factory=list)
 
 
-def attack(name: str, seed: int, seconds: float) -> Campaign:
-    """Run cases 0, 1, 2, ... until the time is over; at least one."""
+def attack(name: str, seed: int, seconds: float, hang_s: float = HANG_S) -> Campaign:
+    """Run cases 0, 1, 2, ... until the time is over; at least one. A case that takes `hang_s` counts as failed."""
     result, began = Campaign(name), time.monotonic()
     while result.cases == 0 or (time.monotonic() - began < seconds and len(result.failures) < MOST_FAILURES):
         left = max(0.1, seconds - (time.monotonic() - began))
         with tempfile.TemporaryDirectory(prefix="surefoot-fuzz-") as folder:
-            _attack_once(result, seed, left, Path(folder))
+            _attack_once(result, seed, left, Path(folder), hang_s)
     result.seconds = time.monotonic() - began
     return result
 
 
-def _attack_once(result: Campaign, seed: int, seconds: float, folder: Path) -> None:
+def _attack_once(result: Campaign, seed: int, seconds: float, folder: Path, hang_s: float) -> None:
     """Until the time is over or the process ends, which is a failure of the case that it was at."""
     progress, output = folder / "progress.jsonl", folder / "output.txt"
     progress.touch()
@@ -48,7 +47,7 @@ def _attack_once(result: Campaign, seed: int, seconds: float, folder: Path) -> N
     with output.open("wb") as file:
         command = [sys.executable, "-m", "tests.fuzz.worker", *arguments]
         process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
-        reason = _watched(process, progress)
+        reason = _watched(process, progress, hang_s)
     lines = [json.loads(line) for line in progress.read_text().splitlines()]
     result.cases = first + len([line for line in lines if "case" in line])
     for line in lines:
@@ -60,14 +59,14 @@ def _attack_once(result: Campaign, seed: int, seconds: float, folder: Path) -> N
         result.cases = max(result.cases, first + 1)
 
 
-def _watched(process: "subprocess.Popen[bytes]", progress: Path) -> str:
+def _watched(process: "subprocess.Popen[bytes]", progress: Path, hang_s: float) -> str:
     """Wait for a worker to end; why it ended badly, or nothing."""
     size, changed, patience = 0, time.monotonic(), START_S
     while process.poll() is None:
         time.sleep(0.05)
         now = progress.stat().st_size
         if now != size:
-            size, changed, patience = now, time.monotonic(), HANG_S
+            size, changed, patience = now, time.monotonic(), hang_s
         elif time.monotonic() - changed > patience:
             process.kill()
             process.wait()

@@ -26,7 +26,7 @@ def prepared(name: str, folder: Path) -> tuple[Any, Any, Path]:
     """The module of an attack, what its cases begin with, and where they may write."""
     torch.set_num_threads(1)
     logging.disable(logging.CRITICAL)
-    module = importlib.import_module(f"tests.fuzz.attacks.{name}")
+    module = importlib.import_module(name if "." in name else f"tests.fuzz.attacks.{name}")
     (folder / "material").mkdir()
     material = module.prepare(folder / "material")
     limit = psutil.Process().memory_info().vms + MORE_MEMORY

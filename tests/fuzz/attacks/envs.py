@@ -209,16 +209,23 @@ def case(pick: random.Random, material: None, folder: Path) -> None:
     def make() -> OddEnv:
         return OddEnv(random.Random(base + next(seeds)), obs(), action())
 
+    # Before the first step and after the last, nobody can tell a KeyboardInterrupt of an env from a Ctrl-C.
     run, agent = folder / "run", None
-    try:
+    with suppress(SurefootError, KeyboardInterrupt):
         agent = PPO(make, engine="local", **SMALL, **{"train.checkpoint_every": 1})
+    if agent is None:
+        return
+    interrupted = False
+    try:
         agent.learn(4 * ITERATION, run_dir=run)
     except SurefootError:
         pass
-    if agent is not None:
-        assert all(bool(weight.isfinite().all()) for weight in agent.policy.parameters()), "weights are poisoned"
-        saved = RunDirectory(run).saved() if run.exists() else []
-        steps = agent._trainer.progress.step if agent._trainer is not None else 0
-        assert not steps or read_checkpoint(saved[0])["progress"]["step"] == steps, "steps were lost"
-        with suppress(SurefootError):
-            agent.close()
+    except KeyboardInterrupt:
+        interrupted = True
+    assert all(bool(weight.isfinite().all()) for weight in agent.policy.parameters()), "weights are poisoned"
+    saved = RunDirectory(run).saved() if run.exists() else []
+    steps = agent._trainer.progress.step if agent._trainer is not None else 0
+    assert not (interrupted and steps), "an env interrupted a run"
+    assert not steps or read_checkpoint(saved[0])["progress"]["step"] == steps, "steps were lost"
+    with suppress(SurefootError, KeyboardInterrupt):
+        agent.close()

@@ -53,7 +53,7 @@ def case(pick: random.Random, material: Path, folder: Path) -> None:
 
 def _damage(pick: random.Random, run: Path, treasure: Path, own: list[Path]) -> None:
     files = [path for path in run.rglob("*") if path.is_file() and path not in own]
-    names = ["lock", ".lock", "log.txt", "metrics.jsonl", "config.yaml", "best.safetensors", ".x.tmp", "checkpoints"]
+    names = ["lock", "log.txt", "metrics.jsonl", "config.yaml", "best.safetensors", ".x.tmp", "checkpoints/.x.tmp"]
     target = pick.choice([*files, *(run / name for name in names)])
     if target.is_file() and not target.is_symlink() and pick.random() < 0.4:
         target.write_bytes(mutated(pick, target.read_bytes()))

@@ -1,7 +1,7 @@
 """Checkpoints with a right checksum and wrong contents: refused with a typed error that changes nothing, or loaded.
 
-`case(seed)` damages entries of a sound checkpoint, signs it with the project's own serializer, and loads it in every
-way: `PPO.load` with evaluation and training, `surefoot resume`, and into an agent that has trained already.
+A sound checkpoint is damaged entry by entry, signed with the project's own serializer, and loaded in every way:
+`PPO.load` with evaluation and training, `surefoot resume`, and into an agent that has trained already.
 """
 
 import atexit
@@ -11,11 +11,9 @@ import math
 import random
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -87,26 +85,25 @@ class Material:
     agent: PPO
 
 
-def case(seed: int) -> None:
-    """One damaged checkpoint; raises if anything but a typed error happens, or if a refused one changes anything."""
-    pick = random.Random(seed)
-    material = _materials()[pick.choice(sorted(AGENTS))]
-    with tempfile.TemporaryDirectory(prefix="surefoot-fuzz-") as folder:
-        attack(pick, material, Path(folder))
+def prepare(folder: Path) -> list[Material]:
+    """A run of every kind, and a module that must not be imported."""
+    (folder / f"{TRAP}.py").touch()
+    sys.path.append(str(folder))
+    return [_trained(name, folder / name) for name in sorted(AGENTS)]
 
 
-def attack(pick: random.Random, material: Material, folder: Path) -> None:
-    """The same with given material."""
-    path = folder / "damaged.safetensors"
+def case(pick: random.Random, material: list[Material], folder: Path) -> None:
+    """One damaged checkpoint."""
+    chosen, path = pick.choice(material), folder / "damaged.safetensors"
     try:
-        write_checkpoint(path, damaged(pick, material.state))
+        write_checkpoint(path, damaged(pick, chosen.state))
         state = read_checkpoint(path)
     except CheckpointError:
         return  # nested too deep to be written, or to be read
     with contextlib.redirect_stdout(io.StringIO()):
         _load(path)
-        _resume(material, path, folder / "run")
-        _load_into(material.agent, state)
+        _resume(chosen, path, folder / "run")
+        _load_into(chosen.agent, state)
     assert TRAP not in sys.modules, "a checkpoint has imported a module"
 
 
@@ -245,17 +242,7 @@ def _load_into(agent: PPO, state: dict[str, Any]) -> None:
         assert_same(run.state(), before)
 
 
-@cache
-def _materials() -> dict[str, Material]:
-    """One run of every kind, made once per process."""
-    folder = Path(tempfile.mkdtemp(prefix="surefoot-fuzz-"))
-    atexit.register(shutil.rmtree, folder)
-    (folder / f"{TRAP}.py").touch()
-    sys.path.append(str(folder))
-    return {name: prepared(name, folder / name) for name in AGENTS}
-
-
-def prepared(name: str, folder: Path) -> Material:
+def _trained(name: str, folder: Path) -> Material:
     """A trained agent and its run directory."""
     env, settings = AGENTS[name]
     agent = PPO(env, **SMALL | settings).learn(32, run_dir=folder)
