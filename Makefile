@@ -12,7 +12,7 @@ CPP := $(shell find cpp -name '*.cpp' -o -name '*.hpp')
 FIND_MODULES := find src \( -name '*.py' -o -name py.typed \) | LC_ALL=C sort
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -n)
 
-.PHONY: FORCE train test browser check format native stub cpp-test asan tsan learn bench clean
+.PHONY: FORCE train test browser check format native stub cpp-test asan fuzz-core tsan learn bench clean
 
 # Installs only what training needs; tests and checks install their tools before they run.
 train: $(NATIVE)
@@ -57,6 +57,13 @@ cpp-test: $(READY)
 asan: $(READY)
 	$(call cpp_build,asan,-DSUREFOOT_SANITIZE=address$(comma)undefined)
 	build/asan/core_tests
+
+# Random cases against the core, under the address sanitizer: make fuzz-core FUZZ_SECONDS=600 FUZZ_SEED=7
+FUZZ_SECONDS ?= 60
+FUZZ_SEED ?= 1
+fuzz-core: $(READY)
+	$(call cpp_build,asan,-DSUREFOOT_SANITIZE=address$(comma)undefined)
+	build/asan/core_fuzz --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 tsan: $(READY)
 	$(call cpp_build,tsan,-DSUREFOOT_SANITIZE=thread)

@@ -12,6 +12,7 @@ inline constexpr std::pair<const char*, Activation> kActivations[] = {{"tanh", A
                                                                       {"elu", Activation::kElu},
                                                                       {"silu", Activation::kSilu},
                                                                       {"leaky_relu", Activation::kLeakyRelu},
-                                                                      {"gelu", Activation::kGelu}};
+                                                                      {"gelu", Activation::kGelu},
+                                                                      {"identity", Activation::kIdentity}};
 
 }  // namespace surefoot

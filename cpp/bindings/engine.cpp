@@ -21,6 +21,8 @@ namespace {
 
 using PartBounds = std::vector<std::vector<float>>;
 
+constexpr std::size_t kMostEnvs = 1 << 24, kMostThreads = 65536;
+
 /// Throws away what a slow path needs no more: numpy arrays own what they are given.
 template <class Number>
 nb::object owned(std::vector<Number> numbers, Shape shape) {
@@ -93,8 +95,8 @@ class SignalCheck {
 };
 
 std::size_t steps_of(nb::handle array, const char* name) {
-  const auto given = nb::cast<nb::ndarray<nb::ro>>(array);
-  if (given.ndim() == 0 || given.shape(0) == 0) {
+  nb::ndarray<nb::ro> given;
+  if (!nb::try_cast(array, given, false) || given.ndim() == 0 || given.shape(0) == 0) {
     throw nb::value_error((std::string(name) + " must have at least one step").c_str());
   }
   return given.shape(0);
@@ -199,6 +201,18 @@ void add_state(RolloutArrays& arrays, const Policy& policy, const StateArrays& g
   arrays.state_steps = given.steps;
 }
 
+/// As many choices, from the same first ones on.
+bool has_choices_of(const Policy& policy, const ActionSpace& space) {
+  if (policy.mask_size() != space.num_choices()) return false;
+  const std::vector<std::int64_t> zeros(space.size());
+  std::vector<std::int64_t> first(space.size());
+  policy.head().choices_to_env(1, zeros.data(), first.data());
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    if (first[i] != space.choices(i).first) return false;
+  }
+  return true;
+}
+
 void check_fit(const Rows& rows, const Policy& policy, const RolloutArrays& arrays) {
   const auto& wanted = policy.plan().obs;
   bool fits = wanted.size() == rows.obs_parts().size();
@@ -207,8 +221,8 @@ void check_fit(const Rows& rows, const Policy& policy, const RolloutArrays& arra
   if (policy.action_size() != rows.action_size() || policy.is_discrete() != rows.action_space().has_choices()) {
     throw nb::value_error("policy: gives actions of another kind or size than the environment takes");
   }
-  if (rows.mask_size() > 0 && policy.mask_size() != rows.mask_size()) {
-    throw nb::value_error("policy: takes action masks of another size than the environment gives");
+  if (policy.is_discrete() && !has_choices_of(policy, rows.action_space())) {
+    throw nb::value_error("policy: chooses among other actions than the environment has");
   }
   if ((arrays.mask != nullptr) != (rows.mask_size() > 0)) {
     throw nb::value_error("action_mask must be given if the environment has masks, and only then");
@@ -263,11 +277,20 @@ nb::object save(Engine& engine) {
   return owned(std::move(states), {rows.num_envs(), rows.state_size()});
 }
 
+const double* states_of(Engine& engine, nb::handle state) {
+  return checked<const double>(state, "state", {engine.rows().num_envs(), engine.rows().state_size()});
+}
+
 void load(Engine& engine, nb::handle state) {
-  Rows& rows = engine.rows();
-  const auto* states = checked<const double>(state, "state", {rows.num_envs(), rows.state_size()});
+  const double* states = states_of(engine, state);
   const Exclusive exclusive(engine);
-  for (std::size_t env = 0; env < rows.num_envs(); ++env) rows.load(env, states + env * rows.state_size());
+  engine.rows().load_all(states);
+}
+
+void check(Engine& engine, nb::handle state) {
+  const double* states = states_of(engine, state);
+  const Exclusive exclusive(engine);
+  engine.rows().check_all(states);
 }
 
 /// Of all envs, or of none if one of them refuses its value.
@@ -285,7 +308,7 @@ void set_parameter(Engine& engine, std::size_t index, nb::handle values) {
   std::size_t env = 0;
   try {
     for (; env < rows.num_envs(); ++env) rows.set_parameter(env, index, {given + env * size, size});
-  } catch (const std::invalid_argument&) {
+  } catch (...) {
     for (std::size_t done = 0; done < env; ++done) rows.set_parameter(done, index, {&before[done * size], size});
     throw;
   }
@@ -390,8 +413,8 @@ void bind_engine(nanobind::module_& module) {
           [](Engine* self, const std::string& env_id, const std::map<std::string, Option>& options,
              std::size_t num_envs, std::size_t threads, std::size_t max_episode_steps, bool truncation_as_termination,
              const std::string& library) {
-            if (num_envs == 0) throw nb::value_error("num_envs must be at least 1");
-            if (threads == 0) throw nb::value_error("threads must be at least 1");
+            if (num_envs == 0 || num_envs > kMostEnvs) throw nb::value_error("num_envs must be from 1 to 16777216");
+            if (threads == 0 || threads > kMostThreads) throw nb::value_error("threads must be from 1 to 65536");
             auto rows = std::make_unique<Rows>(make_env_from(library, env_id, Options(options)), num_envs,
                                                Endings{max_episode_steps, truncation_as_termination});
             new (self) Engine(std::move(rows), threads);
@@ -420,5 +443,6 @@ void bind_engine(nanobind::module_& module) {
            nb::arg("state_steps") = nb::make_tuple())
       .def("replay", &replay, nb::arg("actions"), nb::arg("ended"))
       .def("save", &save, nb::sig("def save(self) -> numpy.typing.NDArray[numpy.float64]"))
-      .def("load", &load, nb::arg("state"));
+      .def("load", &load, nb::arg("state"), "Continue from saved states; if one of them is refused, nothing changes.")
+      .def("check", &check, nb::arg("state"), "Raise what `load` would raise.");
 }

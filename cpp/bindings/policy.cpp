@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "arrays.hpp"
@@ -16,12 +17,17 @@
 namespace surefoot {
 namespace {
 
+constexpr std::size_t kMostNumbers = std::size_t{1} << 30;
+
 /// Numbers that a numpy array will own, not initialized: everything is written by the core.
 template <class Number>
 struct Fresh {
   explicit Fresh(Shape sizes) : shape(std::move(sizes)) {
     std::size_t count = 1;
-    for (const std::size_t size : shape) count *= size;
+    for (const std::size_t size : shape) {
+      if (size > kMostNumbers / count) throw nb::value_error("more than 2^30 numbers are asked for at once");
+      count = std::max(count * size, std::size_t{1});
+    }
     data = new Number[count];
     owner = nb::capsule(data, [](void* numbers) noexcept { delete[] static_cast<Number*>(numbers); });
   }

@@ -6,11 +6,12 @@ namespace nb = nanobind;
 
 /// Longer than what lies between two passes of a learner, shorter than anybody would notice.
 constexpr std::chrono::microseconds kPatience{1000};
+constexpr std::size_t kMost = 65536;
 
 namespace surefoot {
 
 Threads::Threads(std::size_t count) : process_(getpid()) {
-  if (count == 0) throw nb::value_error("count must be at least 1");
+  if (count == 0 || count > kMost) throw nb::value_error("count must be from 1 to 65536");
   pool_ = std::make_unique<ThreadPool>(count, kPatience);
 }
 

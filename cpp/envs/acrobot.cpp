@@ -13,7 +13,7 @@ namespace {
 
 // All masses, lengths and moments of inertia are 1, and the centers of mass in the middle of the links.
 constexpr double kCenter = 0.5, kInertia = 1.0, kGravity = 9.8, kPi = std::numbers::pi, kTau = 0.2;
-constexpr double kMaxSpeed1 = 4 * kPi, kMaxSpeed2 = 9 * kPi;
+constexpr double kMaxSpeed1 = 4 * kPi, kMaxSpeed2 = 9 * kPi, kManyTurns = 1000 * kPi;
 
 using State = std::array<double, 4>;  // both angles, both velocities
 
@@ -50,6 +50,7 @@ State integrated(const State& state, double torque) {
 }
 
 double wrapped(double angle) {
+  if (!(std::abs(angle) < kManyTurns)) return std::remainder(angle, 2 * kPi);  // turn by turn would never end
   while (angle > kPi) angle -= 2 * kPi;
   while (angle < -kPi) angle += 2 * kPi;
   return angle;
@@ -95,9 +96,11 @@ class Acrobot final : public Cloned<Acrobot> {
 
   std::size_t state_size() const override { return 5; }
   void save(double* state) const override { *std::copy(state_.begin(), state_.end(), state) = is_fresh_; }
-  void load(const double* state) override {
-    std::copy_n(state, state_.size(), state_.begin());
-    is_fresh_ = state[4] != 0.0;
+  void load(StateReader& state) override {
+    state.numbers("angle", std::span(state_).first(2), -kPi, kPi);
+    state_[2] = state.number("velocity[0]", -kMaxSpeed1, kMaxSpeed1);
+    state_[3] = state.number("velocity[1]", -kMaxSpeed2, kMaxSpeed2);
+    is_fresh_ = state.flag("is_fresh");
   }
 
  private:

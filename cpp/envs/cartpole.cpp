@@ -12,6 +12,7 @@ namespace {
 constexpr double kGravity = 9.8, kCartMass = 1.0, kPoleMass = 0.1, kTotalMass = kPoleMass + kCartMass;
 constexpr double kLength = 0.5, kPoleMassLength = kPoleMass * kLength, kForce = 10.0, kTau = 0.02;
 constexpr double kMaxX = 2.4, kMaxTheta = 12 * 2 * std::numbers::pi / 360;
+constexpr double kFar = 1e6;  // no cart gets there, nor as fast
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 class CartPole final : public Cloned<CartPole> {
@@ -56,7 +57,7 @@ class CartPole final : public Cloned<CartPole> {
 
   std::size_t state_size() const override { return state_.size(); }
   void save(double* state) const override { std::copy(state_.begin(), state_.end(), state); }
-  void load(const double* state) override { std::copy_n(state, state_.size(), state_.begin()); }
+  void load(StateReader& state) override { state.numbers("state", state_, -kFar, kFar); }
 
  private:
   bool sutton_barto_reward_, shows_velocity_;

@@ -40,9 +40,9 @@ class MountainCar final : public Cloned<MountainCar> {
     state[0] = position_;
     state[1] = velocity_;
   }
-  void load(const double* state) override {
-    position_ = state[0];
-    velocity_ = state[1];
+  void load(StateReader& state) override {
+    position_ = state.number("position", kMinPosition, kMaxPosition);
+    velocity_ = state.number("velocity", -kMaxSpeed, kMaxSpeed);
   }
 
  private:

@@ -43,10 +43,12 @@ class MountainCarContinuous final : public Cloned<MountainCarContinuous> {
     observe(state);
     state[2] = is_fresh_;
   }
-  void load(const double* state) override {
-    position_ = state[0];
-    velocity_ = state[1];
-    is_fresh_ = state[2] != 0.0;
+  void load(StateReader& state) override {
+    // As float32, the bounds lie a little farther out.
+    const auto rounded = [](double bound) { return static_cast<double>(static_cast<float>(bound)); };
+    position_ = state.number("position", rounded(kMinPosition), rounded(kMaxPosition));
+    velocity_ = state.number("velocity", rounded(-kMaxSpeed), rounded(kMaxSpeed));
+    is_fresh_ = state.flag("is_fresh");
   }
 
  private:

@@ -50,9 +50,9 @@ class Pendulum final : public Cloned<Pendulum> {
     state[0] = theta_;
     state[1] = theta_dot_;
   }
-  void load(const double* state) override {
-    theta_ = state[0];
-    theta_dot_ = state[1];
+  void load(StateReader& state) override {
+    theta_ = state.number("angle");
+    theta_dot_ = state.number("velocity", -kMaxSpeed, kMaxSpeed);
   }
 
  private:

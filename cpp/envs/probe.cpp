@@ -55,10 +55,10 @@ class Probe : public Env {
 
   std::size_t state_size() const override { return kCues + 1 + wheel_.size(); }
   void save(double* state) const override { observe(state); }
-  void load(const double* state) override {
-    std::copy_n(state, kCues, cues_.begin());
-    fuel_ = state[kCues];
-    std::copy_n(state + kCues + 1, wheel_.size(), wheel_.begin());
+  void load(StateReader& state) override {
+    state.numbers("cues", cues_, -1.0, 1.0);
+    fuel_ = state.number("fuel", 0.0, kMostFuel);
+    state.numbers("wheel", wheel_, -1.0, 1.0);
   }
 
  protected:

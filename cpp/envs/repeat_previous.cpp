@@ -30,7 +30,7 @@ class RepeatPrevious final : public Cloned<RepeatPrevious> {
 
   Outcome step(const Action& action) override {
     const bool is_right = time_ >= delay_ && static_cast<double>(action.choices[0]) == shown_[time_ - delay_];
-    ++time_;
+    if (time_ < shown_.size()) ++time_;  // steps after the last one change nothing
     return {is_right ? reward_ : 0.0, time_ == shown_.size()};
   }
 
@@ -44,9 +44,9 @@ class RepeatPrevious final : public Cloned<RepeatPrevious> {
   void save(double* state) const override {
     *std::copy(shown_.begin(), shown_.end(), state) = static_cast<double>(time_);
   }
-  void load(const double* state) override {
-    std::copy_n(state, shown_.size(), shown_.begin());
-    time_ = static_cast<std::size_t>(state[shown_.size()]);
+  void load(StateReader& state) override {
+    for (double& symbol : shown_) symbol = static_cast<double>(state.count("symbol", num_symbols_ - 1));
+    time_ = state.count("time", shown_.size() - 1);
   }
 
  private:

@@ -40,9 +40,10 @@ class TMaze final : public Cloned<TMaze> {
     state[0] = cue_;
     state[1] = static_cast<double>(position_);
   }
-  void load(const double* state) override {
-    cue_ = state[0];
-    position_ = static_cast<std::size_t>(state[1]);
+  void load(StateReader& state) override {
+    cue_ = state.number("cue");
+    if (cue_ != -1.0 && cue_ != 1.0) StateReader::refuse("cue", cue_, "-1 or 1");
+    position_ = state.count("position", length_);
   }
 
  private:

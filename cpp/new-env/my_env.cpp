@@ -53,12 +53,13 @@ class MyEnv final : public Cloned<MyEnv> {
     wind_ = value[0];
   }
 
-  // The whole state in numbers, for exact resume: all that changes in a step or a reset, but for parameters.
+  // The whole state in numbers, for exact resume: all that changes in a step or a reset, but for parameters. The reader
+  // refuses what cannot have been saved: a checkpoint may be damaged.
   std::size_t state_size() const override { return 2; }
   void save(double* state) const override { observe(state); }
-  void load(const double* state) override {
-    position_ = state[0];
-    velocity_ = state[1];
+  void load(StateReader& state) override {
+    position_ = state.number("position", -kFarthest, kFarthest);
+    velocity_ = state.number("velocity");
   }
 
  private:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <deque>
 #include <limits>
 #include <mutex>
@@ -44,6 +45,25 @@ class BlockQueue {
   std::mutex mutex_;
   std::deque<RolloutBlock*> waiting_;
 };
+
+/// Envs trust their actions: what is not in the space is refused before any env steps. Boxes only have to be finite.
+void check_actions(const ActionSpace& space, const RowActions& actions, std::size_t rows) {
+  const std::size_t size = space.size();
+  const auto refuse = [size](std::size_t i, const std::string& what) {
+    const std::string element = size > 1 ? "[" + std::to_string(i % size) + "]" : "";
+    throw std::invalid_argument("the action of row " + std::to_string(i / size) + element + " is " + what);
+  };
+  for (std::size_t i = 0; i < rows * size; ++i) {
+    if (!space.has_choices()) {
+      if (!std::isfinite(actions.values[i])) refuse(i, "not finite");
+      continue;
+    }
+    const auto [first, last] = space.choices(i % size);
+    if (actions.choices[i] >= first && actions.choices[i] <= last) continue;
+    refuse(i, std::to_string(actions.choices[i]) + "; it must be from " + std::to_string(first) + " to " +
+                  std::to_string(last));
+  }
+}
 
 }  // namespace
 
@@ -107,6 +127,7 @@ void Engine::show(std::size_t env, const StepSlot& slot) const {
 }
 
 void Engine::reset(std::span<const Generator::Words> seeds, const StepSlot& slot) {
+  for (const auto& words : seeds) (void)Generator(words);  // throws before any env is reset
   each_env([&](std::size_t env) {
     seeds.empty() ? rows_->reset(env) : rows_->reseed(env, seeds[env]);
     show(env, slot);
@@ -139,6 +160,7 @@ void Engine::step_env(std::size_t env, const RowActions& actions, const StepSlot
 }
 
 void Engine::step(const RowActions& actions, const StepSlot& slot) {
+  check_actions(rows_->action_space(), actions, rows_->size());
   each_env([&](std::size_t env) { step_env(env, actions, slot); });
 }
 
@@ -179,6 +201,7 @@ RolloutResult Engine::collect(const Policy& policy, const RolloutArrays& arrays,
 
 void Engine::replay(std::size_t num_steps, const RowActions& actions, const bool* ended) {
   if (rows_->num_agents() > 1) throw std::invalid_argument("only envs with one agent can be replayed");
+  check_actions(rows_->action_space(), actions, num_steps * rows_->size());
   each_env([&](std::size_t row) {
     for (std::size_t step = 0; step < num_steps; ++step) {
       const std::size_t place = step * rows_->size() + row;

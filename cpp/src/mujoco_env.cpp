@@ -49,6 +49,40 @@ mjData* make_data(const mjModel* model) {
   return data;
 }
 
+/// The parts of a state, in the order of their bits.
+constexpr const char* kStateParts[] = {"time",      "qpos",       "qvel",         "act",          "history",
+                                       "warmstart", "ctrl",       "qfrc_applied", "xfrc_applied", "eq_active",
+                                       "mocap_pos", "mocap_quat", "userdata",     "plugin",       "plastic"};
+
+/// MuJoCo writes samples where the cursor of a history buffer says: its second number.
+void check_cursors(const double* history, int count, const int* samples, const int* addresses) {
+  for (int i = 0; i < count; ++i) {
+    if (addresses[i] < 0) continue;
+    StateReader({history + addresses[i] + 1, 1}).count("cursor", static_cast<std::size_t>(samples[2 * i] - 1));
+  }
+}
+
+/// The integration state, part by part; MuJoCo itself checks nothing of it but positions and velocities.
+std::vector<double> read_simulation(const mjModel& model, StateReader& state) {
+  std::vector<double> simulation(static_cast<std::size_t>(mj_stateSize(&model, kState)));
+  std::span<double> rest = simulation;
+  for (std::size_t bit = 0; bit < std::size(kStateParts); ++bit) {
+    const int part = 1 << bit;
+    if ((kState & part) == 0) continue;
+    const auto size = static_cast<std::size_t>(mj_stateSize(&model, part));
+    state.numbers(kStateParts[bit], rest.first(size));
+    if (part == mjSTATE_EQ_ACTIVE) {
+      for (const double& active : rest.first(size)) StateReader({&active, 1}).flag(kStateParts[bit]);
+    } else if (part == mjSTATE_HISTORY) {
+      check_cursors(rest.data(), static_cast<int>(model.nactuator), model.actuator_history, model.actuator_historyadr);
+      check_cursors(rest.data(), static_cast<int>(model.nsensor), model.sensor_history, model.sensor_historyadr);
+    }
+    rest = rest.subspan(size);
+  }
+  if (!rest.empty()) throw std::logic_error("this version of MuJoCo has states of a kind unknown here");
+  return simulation;
+}
+
 }  // namespace
 
 MujocoEnv::MujocoEnv(const Options& options, const std::string& xml_file, int frame_skip)
@@ -137,7 +171,7 @@ std::vector<std::span<mjtNum>> MujocoEnv::derived() const {
           {data_->cvel, 6 * bodies},
           {data_->cfrc_ext, 6 * bodies},
           {data_->qfrc_actuator, velocities},
-          {data_->actuator_force, static_cast<std::size_t>(model_->nu)},
+          {data_->actuator_force, static_cast<std::size_t>(model_->nout)},
           {data_->qfrc_constraint, velocities},
           {data_->sensordata, static_cast<std::size_t>(model_->nsensordata)}};
 }
@@ -164,17 +198,14 @@ void MujocoEnv::save(double* state) const {
   for (const auto& array : derived()) state = std::copy(array.begin(), array.end(), state);
 }
 
-void MujocoEnv::load(const double* state) {
+void MujocoEnv::load(StateReader& state) {
+  const std::vector<double> simulation = read_simulation(*model_, state);
   // Nothing of what the simulation did before may show: contacts of the old state would seed the next one.
   shielded([&] {
     mj_resetData(model_.get(), data_.get());
-    mj_setState(model_.get(), data_.get(), state, kState);
+    mj_setState(model_.get(), data_.get(), simulation.data(), kState);
   });
-  state += mj_stateSize(model_.get(), kState);
-  for (const auto& array : derived()) {
-    std::copy_n(state, array.size(), array.begin());
-    state += array.size();
-  }
+  for (const auto& array : derived()) state.numbers("derived", array);
 }
 
 }  // namespace surefoot

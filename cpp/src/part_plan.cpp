@@ -8,6 +8,7 @@ namespace surefoot {
 namespace {
 
 constexpr double kMostWhole = 0x1p53;  // beyond it doubles skip whole numbers
+constexpr double kMostCount = 0x1p20;  // no layer is as wide: more would only ask for too much memory
 
 bool is_whole(double value) { return value == std::floor(value) && std::abs(value) <= kMostWhole; }
 
@@ -28,7 +29,7 @@ double PartPlan::number(const std::string& name) const { return read<double>(nam
 
 std::size_t PartPlan::count(const std::string& name) const {
   const double value = number(name);
-  if (value < 1 || !is_whole(value)) refuse(name, "must be a whole number of at least 1");
+  if (value < 1 || value > kMostCount || !is_whole(value)) refuse(name, "must be a whole number from 1 to 1048576");
   return static_cast<std::size_t>(value);
 }
 

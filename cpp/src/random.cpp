@@ -3,6 +3,7 @@
 #include <numpy/random/distributions.h>
 
 #include <bit>
+#include <stdexcept>
 
 namespace surefoot {
 namespace {
@@ -19,7 +20,10 @@ double next_uniform(void* generator) { return static_cast<Generator*>(generator)
 
 }  // namespace
 
-Generator::Generator(const Words& words) : state_(join(words[0], words[1])), increment_(join(words[2], words[3])) {}
+Generator::Generator(const Words& words) : state_(join(words[0], words[1])), increment_(join(words[2], words[3])) {
+  // With an even one the generator can draw the same number forever, and who waits for another one never comes back.
+  if (words[3] % 2 == 0) throw std::invalid_argument("the increment of the random generator must be odd");
+}
 
 Generator::Words Generator::words() const {
   return {static_cast<std::uint64_t>(state_ >> 64), static_cast<std::uint64_t>(state_),

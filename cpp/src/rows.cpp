@@ -2,18 +2,24 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <stdexcept>
 
 namespace surefoot {
 namespace {
 
+constexpr std::size_t kMostSteps = std::size_t{1} << 53;  // beyond it doubles skip whole numbers
+
 /// Names the env of what fails in it.
 template <class Work>
 auto in_env(std::size_t env, const Work& work) {
+  const auto named = [env](const std::exception& error) { return "env " + std::to_string(env) + ": " + error.what(); };
   try {
     return work();
   } catch (const EnvFailure& failure) {
-    throw EnvFailure("env " + std::to_string(env) + ": " + failure.what());
+    throw EnvFailure(named(failure));
+  } catch (const std::invalid_argument& refusal) {
+    throw std::invalid_argument(named(refusal));
   }
 }
 
@@ -149,6 +155,9 @@ void Rows::measure(std::size_t row, double* values) const {
 }
 
 void Rows::set_parameter(std::size_t env, std::size_t index, std::span<const double> value) {
+  if (std::any_of(value.begin(), value.end(), [](double number) { return std::isnan(number); })) {
+    throw std::invalid_argument("the parameter '" + parameters_[index].name + "' must not be NaN");
+  }
   envs_[env]->set_parameter(index, value);
   std::copy(value.begin(), value.end(), const_cast<double*>(parameter(env, index).data()));
 }
@@ -171,19 +180,33 @@ void Rows::save(std::size_t env, double* state) const {
 }
 
 void Rows::load(std::size_t env, const double* state) {
+  StateReader reader({state, state_size()});
   Generator::Words words;
-  for (std::uint64_t& word : words) word = std::bit_cast<std::uint64_t>(*state++);
+  for (std::uint64_t& word : words) word = reader.word();
   generators_[env] = Generator(words);
-  elapsed_[env] = static_cast<std::size_t>(*state++);
-  if (num_agents_ > 1) {
-    for (std::size_t agent = 0; agent < num_agents_; ++agent) takes_part_[env * num_agents_ + agent] = *state++ != 0;
+  elapsed_[env] = reader.count("steps of the episode", kMostSteps);
+  for (std::size_t agent = 0; num_agents_ > 1 && agent < num_agents_; ++agent) {
+    takes_part_[env * num_agents_ + agent] = reader.flag("takes_part[" + std::to_string(agent) + "]");
   }
   for (std::size_t index = 0; index < parameters_.size(); ++index) {
-    const std::size_t size = parameter(env, index).size();
-    if (!std::equal(state, state + size, parameter(env, index).data())) set_parameter(env, index, {state, size});
-    state += size;
+    std::vector<double> value(parameter(env, index).size());
+    for (double& number : value)
+      number = std::bit_cast<double>(reader.word());  // infinite ones are the env's to refuse
+    if (!std::equal(value.begin(), value.end(), parameter(env, index).data())) set_parameter(env, index, value);
   }
-  envs_[env]->load(state);
+  envs_[env]->load(reader);
+  if (!reader.is_done()) throw std::logic_error("load reads fewer numbers than state_size says");
+}
+
+void Rows::load_all(const double* states) {
+  check_all(states);
+  for (std::size_t env = 0; env < num_envs(); ++env) in_env(env, [&] { load(env, states + env * state_size()); });
+}
+
+void Rows::check_all(const double* states) const {
+  Rows trial(envs_.front()->clone(), 1, endings_);
+  std::copy_n(parameter_values_.data(), trial.parameter_values_.size(), trial.parameter_values_.data());
+  for (std::size_t env = 0; env < num_envs(); ++env) in_env(env, [&] { trial.load(0, states + env * state_size()); });
 }
 
 }  // namespace surefoot

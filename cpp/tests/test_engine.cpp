@@ -194,7 +194,7 @@ class Breaks final : public Cloned<Breaks> {
   void observe(double* obs) const override { std::fill_n(obs, 4, left_ < 0 ? std::nan("") : left_); }
   std::size_t state_size() const override { return 1; }
   void save(double* state) const override { *state = left_; }
-  void load(const double* state) override { left_ = *state; }
+  void load(StateReader& state) override { left_ = state.number("left"); }
 
  private:
   bool throws_;

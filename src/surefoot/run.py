@@ -238,6 +238,12 @@ class Run:
         rows, num_steps = self.trainer.collector.rows, config.rollout.num_steps
         needed = readable(rollout_bytes(num_steps, rows.env, self.policy, rows.buffer.chunks))
         _log.info("a rollout of %d steps with %d rows takes %s of memory", num_steps, rows.env.num_rows, needed)
+        if (threads := self.trainer.execution.torch_threads) > 1:
+            _log.info(
+                "PyTorch learns on %d threads, because the core does not know all layers of the policy; the last bits"
+                " of the results depend on their number (train.threads)",
+                threads,
+            )
         if self.directory is not None and not rows.can_save_envs():
             _log.info(
                 "these environments cannot save their state: a resumed run continues from the same weights, optimizer,"

@@ -1,9 +1,12 @@
 """How many threads learn, and that weights do not depend on it."""
 
+import logging
 from typing import Any
 
+import pytest
 import torch
 
+from surefoot import PPO
 from surefoot.compose import Specs, build_env, build_policy
 from surefoot.core.config import Config
 from surefoot.core.layers import build_config
@@ -27,19 +30,19 @@ def threads_of(*arguments: Any, **ppo: Any) -> int:
 
 def test_torch_has_threads_where_it_has_work() -> None:
     large = {"hidden": [512, 512]}
-    assert threads_of(64, large) == 8  # few samples of large layers are torch's
-    assert threads_of(4096, large) == 1  # these are the core's
+    assert threads_of(64, large) == 1
+    assert threads_of(4096, large) == 1  # the core learns these
     assert threads_of(4096, large | {"activation": "gelu"}) == 8  # this is unknown to it
-    assert threads_of(4096, large, micro_batch_size=64) == 8
+    assert threads_of(4096, large, micro_batch_size=64) == 1
     assert threads_of(64, {"hidden": [64, 64], "activation": "gelu"}) == 1  # too little
-    assert threads_of(4096, {"memory": {"kind": "gru", "hidden_size": 256}}) == 8
+    assert threads_of(4096, {"memory": {"kind": "gru", "hidden_size": 256}}) == 1
     with readable_only():
         assert threads_of(4096, large) == 8
 
 
 def test_what_is_asked_for_is_set() -> None:
     before = torch.get_num_threads(), kernel_threads().count
-    policy, config = made(64, {"hidden": [512, 512]})
+    policy, config = made(64, {"hidden": [512, 512], "activation": "gelu"})
     asked = config.model_copy(update={"train": config.train.model_copy(update={"threads": 3})})
     for keeps_cores_busy, collecting in ((True, 1), (False, 3)):
         execution = execution_of(asked, policy, keeps_cores_busy)
@@ -64,3 +67,37 @@ def test_first_weights_are_the_same_whatever_torch_is_set_to() -> None:
     finally:
         torch.set_num_threads(before)
     assert all(torch.equal(one, weights[1][name]) for name, one in weights[0].items())
+
+
+TRAINED = {  # env, envs, steps, batch and policy
+    "few samples of wide layers": ("Pendulum-v1", 6, 32, 96, {"hidden": [256, 256]}),
+    "large minibatches": ("CartPole-v1", 16, 64, 1024, {"hidden": [256, 256], "activation": "relu"}),
+    "wide layers that the core has for their work": ("CartPole-v1", 4, 32, 64, {"hidden": [1024, 512]}),
+    "one env": ("CartPole-v1", 1, 128, 128, {"hidden": [64, 64]}),
+    "a large GRU": ("PendulumNoVel-v1", 8, 48, 384, {"memory": {"kind": "gru", "hidden_size": 256}}),
+    "a large LSTM": ("PendulumNoVel-v1", 8, 48, 384, {"memory": {"kind": "lstm", "hidden_size": 256}}),
+}
+
+
+@pytest.mark.parametrize("case", TRAINED)
+def test_trained_weights_do_not_depend_on_threads_or_workers(case: str) -> None:
+    env, num_envs, num_steps, batch_size, policy = TRAINED[case]
+    trained = []
+    for threads, workers in ((1, 1), (2, 3), (7, 2)):
+        sizes = {"num_envs": num_envs, "num_steps": num_steps, "batch_size": batch_size, "epochs": 2}
+        agent = PPO(env, policy=dict(policy), **sizes, threads=threads, workers=workers, seed=1)
+        agent.learn(num_envs * num_steps)
+        trained.append(agent.policy.state_dict())
+    for other in trained[1:]:
+        assert all(torch.equal(one, other[name]) for name, one in trained[0].items())
+
+
+@pytest.mark.parametrize(("activation", "is_said"), [("gelu", True), ("tanh", False)])
+def test_a_run_says_if_its_bits_depend_on_threads(
+    activation: str, is_said: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    policy = {"hidden": [512, 512], "activation": activation}
+    with caplog.at_level(logging.INFO, "surefoot"):
+        PPO("CartPole-v1", policy=policy, num_envs=4, num_steps=16, batch_size=64, epochs=1, threads=2).learn(64)
+    said = "PyTorch learns on 2 threads, because the core does not know all layers of the policy"
+    assert (said in caplog.text) == is_said

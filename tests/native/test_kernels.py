@@ -64,5 +64,5 @@ def test_threads_are_as_many_as_was_said() -> None:
         assert kernels.kernel_threads() is kernels.kernel_threads()
     finally:
         kernels.set_kernel_threads(1)
-    with pytest.raises(ValueError, match="count must be at least 1"):
+    with pytest.raises(ValueError, match="count must be from 1 to 65536"):
         core().Threads(0)

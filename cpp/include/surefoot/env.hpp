@@ -14,6 +14,7 @@
 #include "surefoot/options.hpp"
 #include "surefoot/random.hpp"
 #include "surefoot/spaces.hpp"
+#include "surefoot/state_reader.hpp"
 
 namespace surefoot {
 
@@ -81,9 +82,11 @@ class Env {
   /// Only the dynamics of a step, without what is made of it; for measuring how fast it could be at best.
   virtual void advance(const Action& action) { step(action); }
 
+  /// The whole state in numbers. `load` reads what `save` wrote with the reader's checks, so that no step can go wrong
+  /// with a state from a damaged or forged file; states are tried on a clone first.
   virtual std::size_t state_size() const = 0;
   virtual void save(double* state) const = 0;
-  virtual void load(const double* state) = 0;
+  virtual void load(StateReader& state) = 0;
 };
 
 /// Base of an env with several agents: `class Duel : public Cloned<Duel, Several<>>`. An agent that terminates is out
@@ -135,7 +138,7 @@ std::unique_ptr<Env> make_env(const std::string& id, const Options& options);
 
 /// Raised whenever a library that was compiled before must not be used any more: with every change of what the headers
 /// that are installed declare.
-constexpr int kInterfaceVersion = 1;
+constexpr int kInterfaceVersion = 2;
 
 /// What a library of environments exports as `surefoot_library`. Only the two versions are read before they are known.
 struct Library {

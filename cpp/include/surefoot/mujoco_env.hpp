@@ -31,7 +31,7 @@ class MujocoEnv : public Env {
   /// them from it would not give the same numbers. A task that remembers more adds its own numbers.
   std::size_t state_size() const override;
   void save(double* state) const override;
-  void load(const double* state) override;
+  void load(StateReader& state) override;
 
  protected:
   /// Draw a start and `set_state` to it; by default, the start that the model says.

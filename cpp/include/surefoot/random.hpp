@@ -14,6 +14,7 @@ class Generator {
   using Words = std::array<std::uint64_t, 4>;
 
   Generator() = default;
+  /// Throws std::invalid_argument if the increment is even.
   explicit Generator(const Words& words);
   Words words() const;
 

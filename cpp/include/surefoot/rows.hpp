@@ -73,7 +73,12 @@ class Rows {
   /// An env's whole state in numbers; a generator's words travel in the bits of doubles.
   std::size_t state_size() const;
   void save(std::size_t env, double* state) const;
+  /// Throws std::invalid_argument of a state that cannot have been saved; the env must then be reset.
   void load(std::size_t env, const double* state);
+  /// Of all envs; if one state is refused, all envs keep what they have.
+  void load_all(const double* states);
+  /// Throws what `load_all` would throw.
+  void check_all(const double* states) const;
 
  private:
   static constexpr std::size_t kCounted = 5;  // the generator's words, and the steps of the running episode

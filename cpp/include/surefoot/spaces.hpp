@@ -62,6 +62,11 @@ struct ActionSpace {
 
   std::size_t size() const { return size_of(shape); }
   bool has_choices() const { return kind != Kind::kBox; }
+  /// The first and the last choice of an element.
+  std::pair<std::int64_t, std::int64_t> choices(std::size_t element) const {
+    if (kind == Kind::kMultiBinary) return {0, 1};
+    return {start[element], start[element] + sizes[element] - 1};
+  }
   /// Entries of an action mask.
   std::size_t num_choices() const {
     if (kind == Kind::kMultiBinary) return size();

@@ -1,6 +1,8 @@
 // Functions of single elements over whole arrays.
 #pragma once
 
+#include <algorithm>
+
 #include "math.hpp"
 #include "surefoot/kernels.hpp"
 
@@ -30,6 +32,8 @@ void activate(Activation activation, float* values, std::size_t count) {
       return map<leaky_relu>(values, values, count);
     case Activation::kGelu:
       return map<gelu>(values, values, count);
+    case Activation::kIdentity:
+      return;
   }
 }
 
@@ -51,6 +55,9 @@ void differentiate(Activation activation, const float* y, const float* gradient,
       return map_pairs<through_elu>(gradient, y, out, count);
     case Activation::kLeakyRelu:
       return map_pairs<through_leaky_relu>(gradient, y, out, count);
+    case Activation::kIdentity:
+      std::copy_n(gradient, count, out);
+      return;
     case Activation::kSilu:
     case Activation::kGelu:
       return;

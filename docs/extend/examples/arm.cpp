@@ -39,9 +39,9 @@ class Arm final : public Cloned<Arm, MujocoEnv> {
     *state = goal_;
     MujocoEnv::save(state + 1);
   }
-  void load(const double* state) override {
-    goal_ = *state;
-    MujocoEnv::load(state + 1);
+  void load(StateReader& state) override {
+    goal_ = state.number("goal", -1.0, 1.0);
+    MujocoEnv::load(state);
   }
 
  protected:

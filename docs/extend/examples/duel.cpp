@@ -28,7 +28,7 @@ class Duel final : public Cloned<Duel, Several<>> {
 
   void set_parameter(std::size_t index, std::span<const double> value) override {
     if (index == 1) return static_cast<void>(std::copy(value.begin(), value.end(), handicap_.begin()));
-    if (value[0] < 0) throw std::invalid_argument("damage must be at least 0");
+    if (!(value[0] >= 0)) throw std::invalid_argument("damage must be at least 0");
     damage_ = value[0];
   }
 
@@ -82,11 +82,10 @@ class Duel final : public Cloned<Duel, Several<>> {
   void save(double* state) const override {
     for (const auto* each : {&health_, &charge_, &hits_}) state = std::copy(each->begin(), each->end(), state);
   }
-  void load(const double* state) override {
-    for (auto* each : {&health_, &charge_, &hits_}) {
-      std::copy_n(state, kAgents, each->begin());
-      state += kAgents;
-    }
+  void load(StateReader& state) override {
+    state.numbers("health", health_);
+    for (double& charge : charge_) charge = static_cast<double>(state.count("charge", kMostCharge));
+    for (double& hit : hits_) hit = state.flag("hits");
   }
 
  private:

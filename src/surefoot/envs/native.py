@@ -1,6 +1,6 @@
 """Native environments: what the core knows, and Gymnasium's vector interface to it for any other library."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +86,8 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         """Start all envs; env i is seeded with `seed + i` or `seed[i]`, or continues with its own generator."""
         if options:
-            raise NativeError(f"native envs take no options of a reset, such as {', '.join(map(repr, options))}")
+            names = ", ".join(map(repr, options)) if isinstance(options, Mapping) else repr(options)
+            raise NativeError(f"native envs take no options of a reset, such as {names}")
         words = None
         if seed is not None or not self._is_seeded:
             words = np.array([seed_words(one) for one in self._seeds(seed)], dtype=np.uint64)
@@ -103,7 +104,11 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
             "terminated": np.zeros(self.num_envs, dtype=bool),
             "truncated": np.zeros(self.num_envs, dtype=bool),
         }
-        self._open().step(self._actions(actions), self._obs, self._final_obs, outcome, self._mask)
+        chosen = self._actions(actions)
+        try:
+            self._open().step(chosen, self._obs, self._final_obs, outcome, self._mask)
+        except ValueError as error:
+            raise NativeError(f"actions must be in {self.action_space}: {error}") from error
         info, ended = self._info(), outcome["terminated"] | outcome["truncated"]
         if ended.any():
             info |= {"final_obs": self._observation(self._final_obs), "_final_obs": ended}
@@ -114,8 +119,13 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         return self._open().save()
 
     def load_state(self, state: NDArray[np.float64]) -> None:
-        """Continue from a saved state."""
-        self._open().load(np.ascontiguousarray(state, dtype=np.float64))
+        """Continue from a saved state; if these envs cannot have saved it, nothing changes."""
+        if not isinstance(state, np.ndarray) or state.dtype != np.float64:
+            raise NativeError(f"the state must be the float64 array that save_state returned, not {_brief(state)}")
+        try:
+            self._open().load(np.ascontiguousarray(state))
+        except ValueError as error:
+            raise NativeError(f"these envs cannot continue from the state: {error}") from error
         self._is_seeded = True
 
     def close_extras(self, **kwargs: Any) -> None:
@@ -130,19 +140,20 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
     def _seeds(self, seed: Any) -> list[int]:
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
-        given = [seed + env for env in range(self.num_envs)] if isinstance(seed, int | np.integer) else list(seed)
-        if len(given) != self.num_envs or not all(isinstance(one, int | np.integer) and one >= 0 for one in given):
+        given = [int(seed) + env for env in range(self.num_envs)] if _is_whole(seed) else seed
+        is_list = isinstance(given, Sequence | np.ndarray) and len(given) == self.num_envs
+        if not is_list or not all(_is_whole(one) and one >= 0 for one in given):
             raise NativeError(f"seed must be a whole number of at least 0, or one for each of the {self.num_envs} envs")
         return [int(one) for one in given]
 
     def _actions(self, actions: Any) -> NDArray[Any]:
-        given, space = np.asarray(actions), self.action_space
-        is_box = isinstance(self.single_action_space, spaces.Box)
-        with np.errstate(invalid="ignore"):  # NaN becomes some number, which is not what was given
-            whole = given if is_box else given.astype(space.dtype)
-        if given.shape != space.shape or (not is_box and not ((whole == given).all() and space.contains(whole))):
-            raise NativeError(f"actions must be in {space}")
-        chosen = np.ascontiguousarray(given, dtype=np.float32 if is_box else np.int64)
+        space, is_box = self.action_space, isinstance(self.single_action_space, spaces.Box)
+        given = _numbers(actions)
+        with np.errstate(all="ignore"):  # what is not in the type becomes some number, which is not what was given
+            chosen = np.ascontiguousarray(given, dtype=np.float32 if is_box else np.int64)
+        is_valid = np.isfinite(chosen).all() if is_box else (chosen == given).all()
+        if given.shape != space.shape or not is_valid:
+            raise NativeError(f"actions must be in {space}, not {_brief(actions)}")
         return chosen.reshape(self.num_envs, -1)
 
     def _observation(self, parts: list[NDArray[np.float64]]) -> Any:
@@ -159,9 +170,26 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         return {} if self._mask is None else {"action_mask": self._mask.copy()}
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def _require(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, int | np.integer) or value < least:
-        raise NativeError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    if not _is_whole(value) or value < least:
+        raise NativeError(f"{name} must be a whole number of at least {least}, not {value!r:.60}")
+
+
+def _numbers(values: Any) -> NDArray[Any]:
+    """An array of numbers, or an empty one that fits no space."""
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError):  # lists of uneven length, tensors with a gradient
+        return np.empty(0)
+    return array if array.dtype.kind in "biuf" else np.empty(0)
+
+
+def _brief(value: Any) -> str:
+    return f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else f"{value!r:.60}"
 
 
 def _factory(env_id: str, kwargs: Mapping[str, Any], limit: int | None) -> GymnasiumFactory | LibraryFactory:

@@ -4,17 +4,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from surefoot.core.config import Config, PPOConfig
 from surefoot.core.cores import available_cores
 from surefoot.core.torch_threads import torch_threads
 from surefoot.native.kernels import kernel_thread_count, set_kernel_threads
+from surefoot.policies.critics import Critic
+from surefoot.policies.distributions import DistributionHead
+from surefoot.policies.memory.recurrent import Recurrent
 from surefoot.policies.networks import MLP
 from surefoot.policies.policy import Policy
 
 SMALL_WORK = 10_000_000
-"""Parameters times samples of a minibatch below which a single PyTorch thread is fastest."""
+"""Samples of a minibatch times parameters below which a single PyTorch thread is fastest."""
 
 
 def _alone(tensor: Tensor) -> Tensor:
@@ -60,12 +63,13 @@ def execution_of(config: Config, policy: Policy, keeps_cores_busy: bool) -> Exec
 
 
 def learning_threads(policy: Policy, ppo: PPOConfig, most: int) -> int:
-    """PyTorch threads: one if the core does the work or there is little of it, else the maximum."""
+    """PyTorch threads: one, unless there is much work that the core cannot do.
+
+    The results of PyTorch depend on its number of threads, those of the core do not.
+    """
     samples = min(ppo.batch_size, ppo.micro_batch_size or ppo.batch_size)
-    in_core = [part for part in policy.modules() if isinstance(part, MLP) and part.learns_in_core(samples)]
-    num_parameters = _size(policy) - sum(map(_size, in_core))
-    return 1 if num_parameters * samples < SMALL_WORK else most
-
-
-def _size(module: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
+    in_core = [part for part in policy.modules() if isinstance(part, MLP | Recurrent) and part.learns_in_core()]
+    outputs = [part for part in policy.modules() if isinstance(part, DistributionHead | Critic)]  # a narrow layer each
+    known = {id(parameter) for part in (*in_core, *outputs) for parameter in part.parameters()}
+    others = sum(parameter.numel() for parameter in policy.parameters() if id(parameter) not in known)
+    return 1 if others * samples < SMALL_WORK else most

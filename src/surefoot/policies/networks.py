@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from surefoot.core.config import Activation
 from surefoot.policies.native_parts import PlanBuilder, UnknownToCoreError
-from surefoot.policies.perceptron import learns, perceptron, suits_the_core
+from surefoot.policies.perceptron import learns, learns_in_core, perceptron, suits_the_core
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
@@ -39,9 +39,9 @@ class MLP(nn.Module):
             features = ACTIVATIONS[self._activation](functional.linear(features, weight, bias))
         return features
 
-    def learns_in_core(self, samples: int) -> bool:
-        """Whether minibatches of this size run in the core, so that PyTorch's threads are not needed."""
-        return suits_the_core(samples, self._weights_and_biases(), self._activation)
+    def learns_in_core(self) -> bool:
+        """Whether large minibatches run in the core, so that PyTorch's threads are not needed."""
+        return learns_in_core(self._weights_and_biases(), self._activation)
 
     def native(self, plan: PlanBuilder) -> list[str]:
         """The names of the layers."""

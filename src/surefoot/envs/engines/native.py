@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.core.config import RolloutConfig
-from surefoot.core.errors import EnvError, NativeError
+from surefoot.core.errors import CheckpointError, EnvError, NativeError
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.tree import tree_items
 from surefoot.envs.blueprint import Blueprint
@@ -69,7 +69,10 @@ class NativeEngine(Engine):
         }
         if slot.metrics.shape[1]:
             outcome["metrics"] = slot.metrics
-        self.core.step(self._actions, self._obs, self._final_obs, outcome, slot.action_mask)
+        try:
+            self.core.step(self._actions, self._obs, self._final_obs, outcome, slot.action_mask)
+        except ValueError as error:
+            raise EnvError(f"the native envs refuse their actions: {error}") from error
         _copy(self._obs, slot.obs)
         slot.reward[:] = self._reward
         if slot.ended.any():
@@ -98,9 +101,21 @@ class NativeEngine(Engine):
         return self._with_parameters({"rows": self.core.save().view(np.int64)})
 
     def load_state(self, state: dict[str, Any], step: int = 0) -> None:
-        """Continue from saved envs."""
+        """Continue from saved envs; if these envs cannot have saved the state, nothing changes."""
+        rows = self._checked_rows(state)
         self._restore_from(state)
-        self.core.load(np.ascontiguousarray(state["rows"]).view(np.float64))
+        self.core.load(rows)
+
+    def _checked_rows(self, state: dict[str, Any]) -> NDArray[np.float64]:
+        rows = state.get("rows")
+        if not isinstance(rows, np.ndarray) or rows.dtype != np.int64:
+            raise CheckpointError("the saved state of the native envs must have an int64 array 'rows'")
+        states = np.ascontiguousarray(rows).view(np.float64)
+        try:
+            self.core.check(states)
+        except ValueError as error:
+            raise CheckpointError(f"the native envs cannot continue from their saved state: {error}") from error
+        return states
 
     def _apply_parameters(self, values: Values, before: Values) -> None:
         """Give checked values to the core; if an env refuses one, all envs keep those they had."""

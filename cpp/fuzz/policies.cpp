@@ -1,0 +1,125 @@
+#include "policies.hpp"
+
+#include <limits>
+#include <utility>
+
+namespace surefoot::fuzz {
+namespace {
+
+constexpr Activation kActivations[] = {Activation::kTanh, Activation::kRelu,      Activation::kElu,
+                                       Activation::kSilu, Activation::kLeakyRelu, Activation::kGelu};
+constexpr const char* kMemories[] = {"none", "none", "gru", "lstm"};
+constexpr const char* kBoxHeads[] = {"gaussian", "tanh_gaussian", "beta"};
+
+std::vector<double> each(const std::vector<double>& bounds, std::size_t size) {
+  return bounds.size() == size ? bounds : std::vector<double>(size, bounds.front());
+}
+
+std::vector<double> as_numbers(const std::vector<std::int64_t>& integers) { return {integers.begin(), integers.end()}; }
+
+}  // namespace
+
+RandomPolicy::RandomPolicy(const std::vector<std::size_t>& obs_sizes, const ActionSpace& space, Chance& chance)
+    : chance_(chance), scale_(chance.once_in(4) ? 1e30 : 0.5) {
+  for (std::size_t i = 0; i < obs_sizes.size(); ++i) {
+    const std::string normalizer = chance.once_in(2) ? "" : "normalizer" + std::to_string(i);
+    const float clip = chance.once_in(2) ? 10.0f : std::numeric_limits<float>::infinity();
+    plan.obs.push_back({std::to_string(i), obs_sizes[i], normalizer, clip});
+    if (normalizer.empty()) continue;
+    add(normalizer + ".shift", {obs_sizes[i]});
+    add(normalizer + ".scale", {obs_sizes[i]});
+  }
+  plan.activation = chance.one_of(kActivations);
+  plan.shares_trunk = chance.once_in(2);
+  const std::size_t latent = add_body("actor", plan.actor);
+  const std::size_t valued = plan.shares_trunk ? latent : add_body("critic", plan.critic);
+  plan.head = head(space, latent);
+  plan.value = {"scalar", {{"layer", std::string("value")}, {"returns", std::string()}}};
+  add_linear("value", 1, valued);
+}
+
+std::vector<NamedTensor> RandomPolicy::named() const {
+  std::vector<NamedTensor> all;
+  for (const Tensor& tensor : tensors) all.push_back({tensor.name, tensor.shape, tensor.numbers.data()});
+  return all;
+}
+
+void RandomPolicy::add(const std::string& name, std::vector<std::size_t> shape) {
+  std::vector<float> numbers(size_of(shape));
+  for (float& number : numbers) number = static_cast<float>(chance_.uniform(-scale_, scale_));
+  if (!numbers.empty() && chance_.once_in(20)) {
+    numbers[chance_.between(0, numbers.size() - 1)] = std::numeric_limits<float>::quiet_NaN();
+  }
+  tensors.push_back({name, std::move(shape), std::move(numbers)});
+}
+
+void RandomPolicy::add_linear(const std::string& name, std::size_t out, std::size_t in) {
+  add(name + ".weight", {out, in});
+  add(name + ".bias", {out});
+}
+
+std::size_t RandomPolicy::add_layers(const std::string& name, std::size_t in, std::vector<std::string>& layers) {
+  for (std::size_t count = chance_.between(0, 2); count > 0; --count) {
+    layers.push_back(name + std::to_string(layers.size()));
+    const std::size_t out = chance_.between(1, 40);
+    add_linear(layers.back(), out, in);
+    in = out;
+  }
+  return in;
+}
+
+std::size_t RandomPolicy::add_body(const std::string& name, BodyPlan& body) {
+  std::size_t features = 0;
+  for (std::size_t i = 0; i < plan.obs.size(); ++i) {
+    body.encoders.push_back({i, {}});
+    features +=
+        add_layers(name + ".encoder" + std::to_string(i) + ".", plan.obs[i].size, body.encoders.back().network.layers);
+  }
+  const std::string kind = chance_.one_of(kMemories);
+  if (kind != "none") {
+    const std::size_t layers = chance_.between(1, 2), hidden = chance_.between(1, 20);
+    const std::size_t gates = (kind == "gru" ? 3 : 4) * hidden;
+    body.memory = {
+        kind,
+        {{"layers", static_cast<double>(layers)}, {"hidden", static_cast<double>(hidden)}, {"name", name + ".memory"}}};
+    for (std::size_t layer = 0; layer < layers; ++layer, features = hidden) {
+      const std::string suffix = "_l" + std::to_string(layer);
+      add(name + ".memory.weight_ih" + suffix, {gates, features});
+      add(name + ".memory.weight_hh" + suffix, {gates, hidden});
+      add(name + ".memory.bias_ih" + suffix, {gates});
+      add(name + ".memory.bias_hh" + suffix, {gates});
+    }
+  }
+  return add_layers(name + ".trunk.", features, body.trunk.layers);
+}
+
+PartPlan RandomPolicy::head(const ActionSpace& space, std::size_t latent) {
+  const std::string layer = "head";
+  const std::size_t size = space.size();
+  if (space.kind == ActionSpace::Kind::kMultiBinary) {
+    add_linear(layer, size, latent);
+    return {"bernoulli", {{"layer", layer}, {"size", static_cast<double>(size)}}};
+  }
+  if (space.has_choices()) {
+    add_linear(layer, space.num_choices(), latent);
+    return {size == 1 ? "categorical" : "multi_discrete",
+            {{"layer", layer}, {"sizes", as_numbers(space.sizes)}, {"start", as_numbers(space.start)}}};
+  }
+  const std::string kind = chance_.one_of(kBoxHeads);
+  const auto low = each(space.bounds.low, size), high = each(space.bounds.high, size);
+  add_linear(layer, kind == "beta" ? 2 * size : size, latent);
+  if (kind == "beta") return {kind, {{"layer", layer}, {"low", low}, {"high", high}}};
+  const std::string std_layer = chance_.once_in(2) ? "" : "std";
+  if (!std_layer.empty()) add_linear(std_layer, size, latent);
+  add("log_std", {size});
+  PartSettings settings{{"layer", layer},
+                        {"std_layer", std_layer},
+                        {"log_std", std::string("log_std")},
+                        {"std_floor", 1e-3},
+                        {"low", low},
+                        {"high", high}};
+  settings["rescale"] = chance_.once_in(2);
+  return {kind, settings};
+}
+
+}  // namespace surefoot::fuzz
