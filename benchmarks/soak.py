@@ -17,7 +17,12 @@ import psutil
 from surefoot import PPO, Hook
 
 TINY: dict[str, Any] = {"num_envs": 2, "num_steps": 4, "batch_size": 8, "epochs": 1, "hidden": 4}
-OFTEN: dict[str, Any] = {"train.checkpoint_every": 80_000, "train.eval_every": 80_000, "train.eval_episodes": 2, "log.log_every": 100}
+OFTEN: dict[str, Any] = {
+    "train.checkpoint_every": 80_000,
+    "train.eval_every": 80_000,
+    "train.eval_episodes": 2,
+    "log.log_every": 100,
+}
 TASKS: dict[str, dict[str, Any]] = {
     "native": {"env": "CartPole-v1", "engine": "native"},
     "native, LSTM": {"env": "CartPoleNoVel-v1", "engine": "native", "memory": {"kind": "lstm", "hidden_size": 4}},

@@ -29,7 +29,8 @@ double PartPlan::number(const std::string& name) const { return read<double>(nam
 
 std::size_t PartPlan::count(const std::string& name) const {
   const double value = number(name);
-  if (value < 1 || value > kMostCount || !is_whole(value)) refuse(name, "must be a whole number from 1 to 1048576");
+  if (value < 1 || !is_whole(value)) refuse(name, "must be a whole number of at least 1");
+  if (value > kMostCount) refuse(name, "must be at most 1048576");
   return static_cast<std::size_t>(value);
 }
 

