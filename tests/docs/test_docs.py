@@ -46,7 +46,7 @@ def test_quotes_equal_the_source(page: Path) -> None:
     assert quote["refreshed"](text) == text, "run: python docs/quote.py"
 
 
-@pytest.mark.parametrize("page", ["reliability.md"])
+@pytest.mark.parametrize("page", ["reliability.md", "security.md"])
 def test_the_tests_that_a_page_names_exist(page: str) -> None:
     named = re.findall(r"`(tests/[a-z_/]+\.py)(?:::(test_\w+))?`", (ROOT / "docs" / page).read_text(encoding="utf-8"))
     assert len(named) >= 5
