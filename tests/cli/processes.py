@@ -117,8 +117,8 @@ def _surefoot(arguments: list[str]) -> None:
 def _call(function: Callable[..., Any], arguments: tuple[Any, ...], out: str, err: str) -> None:
     for number, file in ((1, out), (2, err)):
         os.dup2(os.open(file, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644), number)
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # which is ignored where tests are a shell's background job
+    # Ignored where tests are a shell's background job or run under nohup.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     torch.set_num_threads(1)
     function(*arguments)

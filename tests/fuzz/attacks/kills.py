@@ -76,7 +76,14 @@ def _interrupted(pick: random.Random, command: list[str], seconds: float) -> int
 
 
 def _start(arguments: list[str]) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen([str(Path(sys.executable).with_name("surefoot")), *arguments], stdout=subprocess.DEVNULL)
+    command = [str(Path(sys.executable).with_name("surefoot")), *arguments]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=_default_signals)
+
+
+def _default_signals() -> None:
+    """Under nohup, SIGHUP would stay ignored."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _whole(run: Path, task: tuple[str, ...]) -> Whole:
