@@ -1,6 +1,7 @@
 #include "surefoot/mujoco_env.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <filesystem>
 #include <limits>
 #include <new>
@@ -205,7 +206,10 @@ void MujocoEnv::load(StateReader& state) {
     mj_resetData(model_.get(), data_.get());
     mj_setState(model_.get(), data_.get(), simulation.data(), kState);
   });
-  for (const auto& array : derived()) state.numbers("derived", array);
+  // A simulation that diverged may have saved NaN here and still recover: only observations and rewards read these.
+  for (const auto& array : derived()) {
+    for (double& number : array) number = std::bit_cast<double>(state.word());
+  }
 }
 
 }  // namespace surefoot
