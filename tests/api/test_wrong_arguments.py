@@ -9,7 +9,15 @@ import pytest
 import torch
 
 from surefoot import PPO
-from surefoot.core.errors import CheckpointError, ConfigError, EnvError, NonFiniteError, PolicyError, SurefootError
+from surefoot.core.errors import (
+    CheckpointError,
+    ConfigError,
+    EnvError,
+    NonFiniteError,
+    PolicyError,
+    RunDirectoryError,
+    SurefootError,
+)
 from tests.training.states import assert_same
 
 SMALL = {"num_envs": 2, "num_steps": 8, "batch_size": 16, "epochs": 1, "hidden": [8], "eval_episodes": 0, "seed": 1}
@@ -118,6 +126,11 @@ def test_what_is_not_a_path(trained):
     for call in (trained.save, PPO.load, trained.export_onnx, lambda path: trained.learn(16, run_dir=path)):
         with pytest.raises(ConfigError, match=r"^pass a path, such as 'agent.safetensors', not 5"):
             call(5)
+
+
+def test_a_run_directory_that_cannot_exist(trained, tmp_path):
+    with pytest.raises(RunDirectoryError, match=r"a.x00b' cannot be a run directory \(embedded null byte\); choose"):
+        trained.learn(16, run_dir=tmp_path / "a\0b")
 
 
 def test_a_folder_is_not_a_checkpoint(tmp_path):

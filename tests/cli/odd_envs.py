@@ -2,6 +2,8 @@
 
 import builtins
 import os
+import resource
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +90,43 @@ class Exiting(CartPoleEnv):
         super().close()
 
 
+class Forking(CartPoleEnv):
+    """Forks in one step, and its child goes on like the parent or raises."""
+
+    def __init__(self, at: int, raises: bool) -> None:
+        super().__init__()
+        self._left, self._raises = at, raises
+
+    def step(self, action: Any) -> Any:
+        self._left -= 1
+        if self._left == 0 and (child := os.fork()):
+            os.waitpid(child, 0)
+        elif self._left == 0 and self._raises:
+            raise RuntimeError("in the child")
+        return super().step(action)
+
+
+class Hoarding(CartPoleEnv):
+    """Holds every file descriptor that its process may open, from one step to another."""
+
+    def __init__(self, begin: int, end: int) -> None:
+        super().__init__()
+        self._step, self._begin, self._end = 0, begin, end
+        self._held: list[int] = []
+
+    def step(self, action: Any) -> Any:
+        self._step += 1
+        if self._step == self._begin:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+            with suppress(OSError):
+                while True:
+                    self._held.append(os.open("/dev/null", os.O_RDONLY))
+        if self._step == self._end:
+            for descriptor in self._held:
+                os.close(descriptor)
+        return super().step(action)
+
+
 class Talking(CartPoleEnv):
     """Prints in every step."""
 
@@ -104,6 +143,8 @@ gym.register("Forgetful-v0", _forgetful, max_episode_steps=500)
 gym.register("Signalling-v0", SignallingCartPole, max_episode_steps=500)
 gym.register("Unsavable-v0", Unsavable, max_episode_steps=500)
 gym.register("Exiting-v0", Exiting, max_episode_steps=500)
+gym.register("Forking-v0", Forking, max_episode_steps=500)
+gym.register("Hoarding-v0", Hoarding, max_episode_steps=500)
 gym.register("Talking-v0", Talking, max_episode_steps=500)
 gym.register("Tracing-v0", Tracing, max_episode_steps=500)
 gym.register("Endless-v0", CartPoleEnv)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from surefoot.core.config import EnvConfig, RolloutConfig
-from surefoot.core.errors import EnvError, SurefootError
+from surefoot.core.errors import EnvError, NativeError, SurefootError
 from surefoot.envs import native
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import new_slot, step_all
@@ -175,3 +175,9 @@ def test_a_policy_of_other_choices_is_refused() -> None:
         engine.collect(
             policy, [np.zeros((2, 1, 4), np.float32)], arrays | {"reward": "x"}, 1, 0, 0, 1, [[]], [[]], [False]
         )
+
+
+def test_a_model_that_is_not_xml_is_refused_in_one_line(tmp_path):
+    (tmp_path / "ant.xml").write_text("root:x:0:0\n")
+    with pytest.raises(NativeError, match=r"^cannot load .*ant.xml: XML parse error .*Line number=1$"):
+        native.make("Ant-v5", xml_file=str(tmp_path / "ant.xml"))

@@ -94,11 +94,23 @@ def test_a_run_whose_end_could_not_be_saved_is_no_success(tmp_path):
     arguments = ["train", "CartPole-v1", "--run-dir", run, *TINY, "--steps", 96, "--train.checkpoint_every", 32]
     finished = Process(train_without_room, [str(argument) for argument in arguments], 8000).wait()
     assert finished.code == 2
-    assert f"error: the run ended at step 96, but the checkpoint could not be saved in {run}" in finished.err
+    message = f"error: the run ended at step 96, but the checkpoint could not be saved in {run} (File too large)"
+    assert message in finished.err
     assert finished.err.count("WARNING: checkpoint") == 1
     assert "Traceback" not in finished.err
     assert column(run, "step") == [32, 64, 96]
     assert os.listdir(run / "checkpoints") == ["step_000000000000.safetensors"]
+
+
+def test_a_lack_of_file_descriptors_is_survived_like_a_full_disk(tmp_path):
+    run = tmp_path / "run"
+    held = ("--rollout.engine", "local", "--env.kwargs", json.dumps({"begin": 20, "end": 60}))
+    steps = ("--steps", 192, "--train.checkpoint_every", 32)
+    finished = train(f"{ENVS}:Hoarding-v0", run, *TINY, *held, *steps)
+    assert finished.err.count("not saved (Too many open files); will retry, training continues") == 1
+    assert finished.err.count("saved after retrying") == 1
+    assert newest(run)["progress"]["step"] == 192
+    assert column(run, "step") == list(range(32, 193, 32))
 
 
 def test_a_disk_full_to_the_last_byte_does_not_end_training(tmp_path):
@@ -380,3 +392,16 @@ def test_the_newest_checkpoint_of_a_killed_run_is_whole(tmp_path):
     process.wait()
     for path in RunDirectory(run).saved():
         assert read_checkpoint(path)["progress"]["step"] == int(path.stem.removeprefix("step_"))
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_process_that_an_env_forks_does_not_continue_the_run(tmp_path, raises):
+    """It inherits the lock: without a check, both write the same checkpoints and metrics."""
+    run = tmp_path / "run"
+    forks = ("--rollout.engine", "local", "--env.kwargs", json.dumps({"at": 20, "raises": raises}))
+    finished = surefoot("train", f"{ENVS}:Forking-v0", *TINY, *forks, "--run-dir", run, "--steps", 128)
+    assert finished.code == 0, finished.err
+    assert "cannot continue in a forked process" in finished.err
+    assert "saved at step" not in finished.err
+    assert column(run, "step") == [32, 64, 96, 128]
+    assert saved_steps(run) == [128]

@@ -46,6 +46,11 @@ def test_numbers_have_the_names_that_dashboards_know():
     assert {name: metrics[name] for name in expected} == expected
 
 
+def test_a_clock_that_stands_still_costs_only_the_rates():
+    metrics = metrics_of(replace(iteration(3), rollout_s=0.0, learn_s=-1.0), 0.0)
+    assert metrics["time/fps"] == metrics["time/rollout_fps"] == 0.0
+
+
 def test_metrics_of_envs_are_means_over_the_episodes_that_have_a_value():
     report = iteration(3)
     episodes = (Episode(1, 1, {"won": 1.0, "fell": math.nan}), Episode(2, 2), Episode(3, 3, {"won": 0.0, "far": 5.0}))

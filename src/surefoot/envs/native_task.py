@@ -74,7 +74,7 @@ def open_engine(task: NativeTask, num_envs: int, threads: int = 0, truncation_as
             task.library,
         )
     except ValueError as error:
-        raise NativeError(str(error)) from error
+        raise NativeError(" ".join(str(error).split())) from error  # MuJoCo's messages have several lines
     except (RuntimeError, MemoryError) as error:
         raise NativeError(
             f"{num_envs} envs on {threads} threads could not be made ({error}); lower rollout.num_envs or"

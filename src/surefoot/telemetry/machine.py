@@ -32,6 +32,12 @@ class CpuWait:
 
 
 def ram_metrics() -> dict[str, float]:
-    """Megabytes used by this process, and the available fraction of the machine's or container's RAM."""
-    left = min(limit.available / limit.total for limit in ram_limits())
-    return {names.RAM: psutil.Process().memory_info().rss / 2**20, names.RAM_AVAILABLE: left}
+    """Megabytes used by this process, and the available fraction of the machine's or container's RAM.
+
+    Nothing if the system does not say, for example because an env has used up all file descriptors.
+    """
+    try:
+        left = min(limit.available / limit.total for limit in ram_limits())
+        return {names.RAM: psutil.Process().memory_info().rss / 2**20, names.RAM_AVAILABLE: left}
+    except (OSError, psutil.Error):
+        return {}

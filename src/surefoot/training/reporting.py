@@ -23,9 +23,9 @@ def metrics_of(report: IterationReport, elapsed_s: float) -> dict[str, float]:
         names.TOTAL_STEPS: float(report.progress.step),
         names.ITERATION: float(report.progress.iteration),
         names.ELAPSED: elapsed_s,
-        names.STEPS_PER_SECOND: stats.num_steps / (report.rollout_s + report.learn_s),
-        names.ROLLOUT_STEPS_PER_SECOND: stats.num_steps / report.rollout_s,
-        names.LEARN_STEPS_PER_SECOND: stats.num_steps / report.learn_s,
+        names.STEPS_PER_SECOND: _rate(stats.num_steps, report.rollout_s + report.learn_s),
+        names.ROLLOUT_STEPS_PER_SECOND: _rate(stats.num_steps, report.rollout_s),
+        names.LEARN_STEPS_PER_SECOND: _rate(stats.num_steps, report.learn_s),
         names.ROLLOUT_SECONDS: report.rollout_s,
         names.LEARN_SECONDS: report.learn_s,
         names.EPISODES: float(len(stats.finished)),
@@ -52,6 +52,11 @@ def metrics_of(report: IterationReport, elapsed_s: float) -> dict[str, float]:
         metrics[names.EPISODE_REWARD] = sum(episode.total_reward for episode in stats.recent) / count
         metrics[names.EPISODE_LENGTH] = sum(episode.length for episode in stats.recent) / count
     return metrics | env_metrics(stats.recent) | learned.metrics | report.metrics
+
+
+def _rate(steps: int, seconds: float) -> float:
+    """Steps per second; 0 if the clock stands still, as libraries that freeze time make it do."""
+    return steps / seconds if seconds > 0 else 0.0
 
 
 def env_metrics(episodes: Sequence[Episode]) -> dict[str, float]:

@@ -33,6 +33,7 @@ class RunDirectory:
         self.best = path / "best.safetensors"
         self.checkpoints = path / "checkpoints"
         self._lock: IO[str] | None = None
+        self._owner = os.getpid()
         self._config: bytes | None = None
         self._handler: logging.Handler | None = None
 
@@ -62,9 +63,14 @@ class RunDirectory:
         except OSError as error:
             self.__exit__()
             raise self._not_writable(error) from error
+        except ValueError as error:  # a null byte in the name
+            raise RunDirectoryError(
+                f"{str(self.path)!r} cannot be a run directory ({error}); choose another"
+            ) from error
         return self
 
     def _open(self) -> None:
+        self._owner = os.getpid()
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         self._take_lock()
         self._remove_leftovers()
@@ -119,6 +125,7 @@ class RunDirectory:
 
     def save(self, step: int, state: dict[str, Any], keep: int) -> None:
         """Write a checkpoint and delete the oldest beyond `keep`, and that of the start."""
+        self.refuse_fork()
         self._create_again()
         new = self.checkpoints / f"step_{step:012d}.safetensors"
         write_checkpoint(new, state)
@@ -127,6 +134,14 @@ class RunDirectory:
         for number, old in enumerate(others):
             if number >= keep - 1 or _step(old) == 0:
                 old.unlink()
+
+    def refuse_fork(self) -> None:
+        """A forked process inherits the lock, so the lock does not keep it out."""
+        if os.getpid() != self._owner:
+            raise RunDirectoryError(
+                f"the run in {self.path} belongs to process {self._owner} and cannot continue in a forked process; an"
+                " env or hook called os.fork and its child returned: end the child with os._exit, or use subprocess"
+            )
 
     def _create_again(self) -> None:
         """Create what somebody deleted: a run is not lost with its directory."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from surefoot.core.errors import RunDirectoryError
 from surefoot.core.failures import brief
-from surefoot.core.records import IterationReport
+from surefoot.core.records import IterationReport, Rollout
 from surefoot.training.hooks import Every, Hook
 from surefoot.training.run_directory import RunDirectory
 
@@ -22,10 +22,15 @@ class SaveCheckpoints(Hook):
         super().__init__()
         self._directory, self._state, self._keep = run, state, keep
         self._every = Every(every, start)
-        self._is_due = self._has_failed = False
+        self._is_due = False
+        self._failure = ""
         self.is_asked = False
         """Set to save after this iteration, regardless of the interval."""
         self._saved_step: int | None = None
+
+    def after_rollout(self, rollout: Rollout) -> None:
+        """A child that an env has forked ends here, before it writes anything."""
+        self._directory.refuse_fork()
 
     def after_iteration(self, report: IterationReport) -> None:
         """Save if a checkpoint is due, if the last attempt failed, or at the end: what follows may fail."""
@@ -40,8 +45,8 @@ class SaveCheckpoints(Hook):
         """Save the final checkpoint, with what hooks and the last evaluation changed; a failure is an error."""
         if not self.save(step, again=True) and self._saved_step != step:
             raise RunDirectoryError(
-                f"the run ended at step {step}, but the checkpoint could not be saved in {self._directory.path}; older"
-                " checkpoints are intact: free some disk space and resume from there"
+                f"the run ended at step {step}, but the checkpoint could not be saved in {self._directory.path}"
+                f" ({self._failure}); older checkpoints are intact: remove the cause and resume from there"
             )
 
     def save(self, step: int, again: bool = False) -> bool:
@@ -52,14 +57,15 @@ class SaveCheckpoints(Hook):
         try:
             self._directory.save(step, self._state(), self._keep)
         except (OSError, MemoryError) as error:
-            if not self._has_failed:
-                cause = getattr(error, "strerror", None) or brief(error)
-                _log.warning("checkpoint at step %d not saved (%s); will retry, training continues", step, cause)
-            self._has_failed = True
+            is_first, self._failure = not self._failure, getattr(error, "strerror", None) or brief(error)
+            if is_first:
+                _log.warning(
+                    "checkpoint at step %d not saved (%s); will retry, training continues", step, self._failure
+                )
             return False
-        if self._has_failed:
+        if self._failure:
             _log.warning("checkpoint at step %d saved after retrying", step)
         if is_new:
             _log.info("saved a checkpoint at step %d", step)
-        self._has_failed, self._saved_step = False, step
+        self._failure, self._saved_step = "", step
         return True
