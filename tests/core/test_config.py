@@ -2,6 +2,7 @@ import math
 import time
 from collections import Counter
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -102,6 +103,13 @@ def test_nan_and_infinity_are_refused(key, bad):
 def test_numbers_that_arithmetic_cannot_hold_are_refused(key, bad):
     with pytest.raises(ConfigError, match=f"{key}: input should be less than or equal to"):
         build_config({key: bad})
+
+
+@pytest.mark.parametrize("bad", [torch.zeros(2), np.zeros(2), object(), {1, 2}, b"x", {"deep": [1, [1j]]}])
+def test_arguments_of_envs_that_no_file_can_hold_are_refused(bad):
+    with pytest.raises(ConfigError, match=r"env\.kwargs: must consist of numbers, strings, lists and dicts, not"):
+        build_config({"env.kwargs": {"x": bad}})
+    assert build_config({"env.kwargs": {"x": (1, {"y": None})}}).env.kwargs == {"x": (1, {"y": None})}
 
 
 @pytest.mark.parametrize("bad", [3, "ppo", [1, 2]])

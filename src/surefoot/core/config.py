@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, SerializeAsAny
+from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny
 
 from surefoot.core.parts import Knob, KnobMark, PartOf, PartSettings, PartsOf, Section
 from surefoot.core.registry import nearest
@@ -36,6 +36,16 @@ def _from_commas(value: Any) -> Any:
     if isinstance(value, str):
         return [part.strip() for part in value.strip("[]()").split(",") if part.strip()]
     return [value] if isinstance(value, int) else value
+
+
+def _plain(value: Any) -> Any:
+    """What a file can hold."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    for part in parts:
+        _plain(part)
+    if not isinstance(value, dict | list | tuple | str | int | float | None):
+        raise ValueError(f"must consist of numbers, strings, lists and dicts, not {type(value).__name__}")
+    return value
 
 
 def _off_is_a_word(value: Any) -> Any:
@@ -70,7 +80,9 @@ class EnvConfig(Section):
     id: str = Field(
         "CartPole-v1", description="Gymnasium id, module:id, pettingzoo:MODULE, envpool:TASK or ./my_env.so"
     )
-    kwargs: dict[str, Any] = Field({}, description="arguments of the environment's constructor")
+    kwargs: Annotated[dict[str, Any], AfterValidator(_plain)] = Field(
+        {}, description="arguments of the environment's constructor"
+    )
     max_episode_steps: Count | None = Field(
         None, description="time limit in steps; replaces the environment's own limit"
     )
