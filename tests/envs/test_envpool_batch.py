@@ -1,9 +1,6 @@
 """EnvPool's tasks beside Gymnasium's own and beside a bare pool with the same seeds."""
 
-import gc
-import os
 import sys
-import time
 from typing import Any
 
 import envpool
@@ -25,6 +22,7 @@ from surefoot.learning.scorer import Scorer
 from surefoot.rollout.stepwise import StepwiseCollector
 from tests.envs.tasks import opened
 from tests.rollout.known_policies import KnownPolicy
+from tests.running_threads import running_threads, settled_threads
 
 FIELDS = ("obs", "reward", "terminated", "truncated", "valid")
 Seen = dict[str, np.ndarray]
@@ -219,24 +217,15 @@ def test_rollouts_leave_out_resets_across_their_boundary():
     assert not advantage[0].any()
 
 
-def threads() -> int:
-    return len(os.listdir("/proc/self/task"))
-
-
 def test_close_releases_the_threads():
-    before = threads()
+    before = settled_threads()
     for _ in range(5):
         env = pool(kwargs={"num_threads": 2})
-        assert threads() >= before + 2
+        assert running_threads() >= before + 2
         run(env, 2)
         env.close()
         env.close()
-        gc.collect()
-    for _ in range(50):
-        if threads() <= before:
-            break
-        time.sleep(0.02)
-    assert threads() <= before
+    assert settled_threads() <= before
 
 
 def test_it_cannot_say_what_state_it_is_in():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 ATTACKS = tuple(sorted(path.stem for path in (Path(__file__).parent / "attacks").glob("[a-z]*.py")))
-HANG_S = 90.0
+HANG_S = 180.0
 MOST_FAILURES = 10
 """After so many an attack ends."""
 START_S = 120.0

@@ -25,6 +25,7 @@ from surefoot.rollout.collector import Collector
 from surefoot.rollout.native import NativeCollector
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.run import Run
+from tests.running_threads import running_threads, settled_threads
 
 STEPS = 24
 
@@ -213,11 +214,11 @@ def test_what_changes_in_the_policy_besides_its_weights_is_seen():
 
 
 def test_a_closed_engine_says_so_and_its_threads_are_gone():
-    before = len(os.listdir("/proc/self/task"))
+    before = settled_threads()
     collector, policy = make(configured(workers=4))
-    assert len(os.listdir("/proc/self/task")) == before + 3
+    assert running_threads() == before + 3
     collector.rows.env.close()
-    assert len(os.listdir("/proc/self/task")) == before
+    assert settled_threads() == before
     with pytest.raises(NativeError, match="closed"):
         collector.collect(policy)
 
