@@ -27,10 +27,12 @@ class Campaign:
     failures: list[str] = field(default_factory=list)
 
 
-def attack(name: str, seed: int, seconds: float, hang_s: float = HANG_S) -> Campaign:
+def attack(
+    name: str, seed: int, seconds: float, hang_s: float = HANG_S, most_failures: int = MOST_FAILURES
+) -> Campaign:
     """Run cases 0, 1, 2, ... until the time is over; at least one. A case that takes `hang_s` counts as failed."""
     result, began = Campaign(name), time.monotonic()
-    while result.cases == 0 or (time.monotonic() - began < seconds and len(result.failures) < MOST_FAILURES):
+    while result.cases == 0 or (time.monotonic() - began < seconds and len(result.failures) < most_failures):
         left = max(0.1, seconds - (time.monotonic() - began))
         with tempfile.TemporaryDirectory(prefix="surefoot-fuzz-") as folder:
             _attack_once(result, seed, left, Path(folder), hang_s)
