@@ -14,6 +14,7 @@
 namespace nb = nanobind;
 
 void bind_engine(nb::module_& module);
+void bind_learner(nb::module_& module);
 void bind_perceptron(nb::module_& module);
 void bind_policy(nb::module_& module);
 void bind_recurrence(nb::module_& module);
@@ -56,4 +57,5 @@ NB_MODULE(_core, module) {
   bind_perceptron(module);
   bind_recurrence(module);
   bind_engine(module);
+  bind_learner(module);
 }

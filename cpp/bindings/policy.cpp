@@ -8,10 +8,12 @@
 #include <utility>
 
 #include "arrays.hpp"
+#include "named_tensors.hpp"
 #include "policy_plan.hpp"
 #include "surefoot/kernels.hpp"
 #include "surefoot/parts/critic.hpp"
 #include "surefoot/parts/memory.hpp"
+#include "surefoot/parts/term.hpp"
 #include "surefoot/philox.hpp"
 
 namespace surefoot {
@@ -89,19 +91,6 @@ States<Number> states_of(const Policy& policy, std::size_t rows, const std::vect
   return states;
 }
 
-void take_weights(Policy& policy, const nb::dict& tensors) {
-  std::vector<NamedTensor> named;
-  for (const auto& [key, value] : tensors) {
-    const std::string name = nb::cast<std::string>(key);
-    nb::ndarray<const float, nb::c_contig, nb::device::cpu> array;
-    if (!nb::try_cast(value, array, false)) {
-      throw nb::type_error(("tensor " + name + " must be a C-contiguous float32 array").c_str());
-    }
-    named.push_back({name, Shape(array.shape_ptr(), array.shape_ptr() + array.ndim()), array.data()});
-  }
-  policy.sync(named);
-}
-
 nb::tuple act(const Policy& policy, const std::vector<nb::object>& obs, nb::handle mask,
               const std::vector<nb::object>& state, nb::handle episode_start, const NoiseKey& key) {
   require_weights(policy);
@@ -172,12 +161,6 @@ nb::object uniform_array(const NoiseKey& key, std::size_t rows, std::size_t coun
   return drawn.array();
 }
 
-const Kernels& kernels_of(const std::string& name) {
-  if (name.empty()) return kernels();
-  if (const Kernels* found = find_kernels(name)) return *found;
-  throw nb::value_error(("instructions: this machine does not support '" + name + "'").c_str());
-}
-
 template <class Role>
 nb::list kinds_of() {
   nb::list kinds;
@@ -190,6 +173,7 @@ nb::dict part_kinds() {
   kinds["distribution"] = kinds_of<Head>();
   kinds["memory"] = kinds_of<Memory>();
   kinds["critic"] = kinds_of<Critic>();
+  kinds["term"] = kinds_of<Term>();
   return kinds;
 }
 
@@ -216,7 +200,8 @@ void bind_policy(nanobind::module_& module) {
           },
           "plan"_a, "instructions"_a = "",
           "Build from a plan; `instructions` selects other kernels than the best ones.")
-      .def("sync", &take_weights, "tensors"_a,
+      .def(
+          "sync", [](Policy& policy, const nb::dict& tensors) { policy.sync(named_tensors(tensors)); }, "tensors"_a,
            "Load new weights by name; if some do not fit, the error lists them and nothing changes.")
       .def(
           "act",
@@ -246,7 +231,7 @@ void bind_policy(nanobind::module_& module) {
       .def_prop_ro("state_sizes", &Policy::state_sizes,
                    "Numbers per row of each part of the recurrent state; empty without memory.")
       .def_prop_ro("instructions", [](const Policy& policy) { return policy.kernels().name; });
-  module.def("part_kinds", &part_kinds, "The kinds of distributions, memories and critics that the core supports.");
+  module.def("part_kinds", &part_kinds, "The kinds of distributions, memories, critics and terms that the core supports.");
   module.def("instruction_sets", &instruction_sets, "Instruction sets that this machine supports, the best last.");
   module.def(
       "uniforms",

@@ -31,15 +31,7 @@ class Entries {
   Entries inner(const char* name) const { return {read<nb::dict>(name), path_ + name + "."}; }
 
   /// A part's description: its kind, and whatever else it says.
-  PartPlan part(const char* name) const {
-    const Entries inner = this->inner(name);
-    PartSettings settings;
-    for (const auto& [key, value] : inner.plain_) {
-      const auto word = nb::cast<std::string>(key);
-      if (word != "kind") settings[word] = inner.read<PartSetting>(word.c_str());
-    }
-    return {inner.read<std::string>("kind"), std::move(settings), path_ + name};
-  }
+  PartPlan part(const char* name) const { return part_plan(read<nb::dict>(name), path_ + name); }
 
   std::vector<Entries> list(const char* name) const {
     std::vector<Entries> entries;
@@ -84,6 +76,16 @@ BodyPlan body_plan(const Entries& entries) {
 }
 
 }  // namespace
+
+PartPlan part_plan(const nb::dict& plain, const std::string& path) {
+  const Entries entries(plain, path + ".");
+  PartSettings settings;
+  for (const auto& [key, value] : plain) {
+    const auto word = nb::cast<std::string>(key);
+    if (word != "kind") settings[word] = entries.read<PartSetting>(word.c_str());
+  }
+  return {entries.read<std::string>("kind"), std::move(settings), path};
+}
 
 PolicyPlan policy_plan(const nb::dict& plain) {
   const Entries entries(plain, "plan.");

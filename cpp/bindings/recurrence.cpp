@@ -15,12 +15,18 @@ class Arrays {
   Arrays(const nb::dict& arrays, std::size_t gates)
       : arrays_(arrays), steps_(step_sizes()), gates_(gates), hidden_(hidden_size()) {}
 
-  Recurrence layer(Threads& threads) const {
-    return {steps_, hidden_, in("weight", {gates_ * hidden_, hidden_}), nullptr, threads.pool()};
+  /// For a forward pass with its bias, for a backward pass without.
+  PooledRecurrence layer(Threads& threads, bool has_bias) const {
+    const float* const bias = has_bias ? in("bias", {gates_ * hidden_}) : nullptr;
+    return {steps_, gates_, hidden_, in("weight", {gates_ * hidden_, hidden_}), bias, threads.pool()};
   }
 
-  const float* bias() const { return in("bias", {gates_ * hidden_}); }
+  /// The state after the last step of each sequence, of what a pass wrote.
+  void copy_last(const float* states, float* last) const { surefoot::copy_last(steps_, hidden_, states, last); }
+
+  std::size_t hidden() const { return hidden_; }
   const float* state(const char* name) const { return in(name, {steps_.sequences(), hidden_}); }
+  MatrixView rows(const char* name, std::size_t gates = 1) const { return {samples(name, gates), gates * hidden_}; }
   const float* samples(const char* name, std::size_t gates = 1) const {
     return in(name, {steps_.samples(), gates * hidden_});
   }
@@ -63,66 +69,69 @@ class Arrays {
 
 void lstm_forward_of(const nb::dict& dict, Threads& threads) {
   const Arrays arrays(dict, 4);
-  Recurrence layer = arrays.layer(threads);
-  layer.bias = arrays.bias();
-  const LstmForward pass{.gates_x = arrays.samples("gates_x", 4),
+  PooledRecurrence layer = arrays.layer(threads, true);
+  const LstmForward pass{.gates_x = arrays.rows("gates_x", 4),
                          .h0 = arrays.state("h0"),
                          .c0 = arrays.state("c0"),
                          .gates = arrays.new_samples("gates", 4),
                          .h = arrays.new_samples("h"),
-                         .c = arrays.new_samples("c"),
-                         .h_last = arrays.new_state("h_last"),
-                         .c_last = arrays.new_state("c_last")};
+                         .c = arrays.new_samples("c")};
+  float* const h_last = arrays.new_state("h_last");
+  float* const c_last = arrays.new_state("c_last");
   const nb::gil_scoped_release released;
-  lstm_forward(layer, pass);
+  layer.run(lstm_forward, pass);
+  arrays.copy_last(pass.h, h_last);
+  arrays.copy_last(pass.c, c_last);
 }
 
 void lstm_backward_of(const nb::dict& dict, Threads& threads) {
   const Arrays arrays(dict, 4);
-  const Recurrence layer = arrays.layer(threads);
+  PooledRecurrence layer = arrays.layer(threads, false);
   const LstmBackward pass{.gates = arrays.samples("gates", 4),
                           .h0 = arrays.state("h0"),
                           .c0 = arrays.state("c0"),
                           .h = arrays.samples("h"),
                           .c = arrays.samples("c"),
-                          .grad_h = arrays.samples("grad_h"),
+                          .grad_h = arrays.rows("grad_h"),
                           .grad_h_last = arrays.state("grad_h_last"),
                           .grad_c_last = arrays.state("grad_c_last"),
                           .grad_gates = arrays.new_samples("grad_gates", 4),
+                          .grad_stride = 4 * arrays.hidden(),
                           .h_before = arrays.new_samples("h_before"),
                           .grad_h0 = arrays.new_state("grad_h0"),
                           .grad_c0 = arrays.new_state("grad_c0")};
   const nb::gil_scoped_release released;
-  lstm_backward(layer, pass);
+  layer.run(lstm_backward, pass);
 }
 
 void gru_forward_of(const nb::dict& dict, Threads& threads) {
   const Arrays arrays(dict, 3);
-  Recurrence layer = arrays.layer(threads);
-  layer.bias = arrays.bias();
-  const GruForward pass{.gates_x = arrays.samples("gates_x", 3),
+  PooledRecurrence layer = arrays.layer(threads, true);
+  const GruForward pass{.gates_x = arrays.rows("gates_x", 3),
                         .h0 = arrays.state("h0"),
                         .gates = arrays.new_samples("gates", 4),
-                        .h = arrays.new_samples("h"),
-                        .h_last = arrays.new_state("h_last")};
+                        .h = arrays.new_samples("h")};
+  float* const h_last = arrays.new_state("h_last");
   const nb::gil_scoped_release released;
-  gru_forward(layer, pass);
+  layer.run(gru_forward, pass);
+  arrays.copy_last(pass.h, h_last);
 }
 
 void gru_backward_of(const nb::dict& dict, Threads& threads) {
   const Arrays arrays(dict, 3);
-  const Recurrence layer = arrays.layer(threads);
+  PooledRecurrence layer = arrays.layer(threads, false);
   const GruBackward pass{.gates = arrays.samples("gates", 4),
                          .h0 = arrays.state("h0"),
                          .h = arrays.samples("h"),
-                         .grad_h = arrays.samples("grad_h"),
+                         .grad_h = arrays.rows("grad_h"),
                          .grad_h_last = arrays.state("grad_h_last"),
                          .grad_gates_x = arrays.new_samples("grad_gates_x", 3),
                          .grad_gates_h = arrays.new_samples("grad_gates_h", 3),
+                         .grad_stride = 3 * arrays.hidden(),
                          .h_before = arrays.new_samples("h_before"),
                          .grad_h0 = arrays.new_state("grad_h0")};
   const nb::gil_scoped_release released;
-  gru_backward(layer, pass);
+  layer.run(gru_backward, pass);
 }
 
 }  // namespace

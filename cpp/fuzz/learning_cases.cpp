@@ -62,19 +62,23 @@ void recurrence(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
   const Floats gates_x = numbers(gates * samples, chance), h0 = numbers(sequences, chance);
   const Floats c0 = numbers(sequences, chance), grad_h = numbers(samples, chance);
   const Floats grad_h_last = numbers(sequences, chance), grad_c_last = numbers(sequences, chance);
-  Floats kept(4 * samples), h(samples), c(samples), h_last(sequences), c_last(sequences), h_before(samples);
+  Floats kept(4 * samples), h(samples), c(samples), h_last(sequences), h_before(samples);
   Floats grad_x(gates * samples), grad_gates(gates * samples), grad_h0(sequences), grad_c0(sequences);
-  const Recurrence layer{steps, hidden, weight.data(), bias.data(), pool, kernels};
+  const MatrixView given{gates_x.data(), gates * hidden}, grad{grad_h.data(), hidden};
+  PooledRecurrence forward(steps, gates, hidden, weight.data(), bias.data(), pool, kernels);
+  PooledRecurrence backward(steps, gates, hidden, weight.data(), nullptr, pool, kernels);
   if (is_lstm) {
-    lstm_forward(layer,
-                 {gates_x.data(), h0.data(), c0.data(), kept.data(), h.data(), c.data(), h_last.data(), c_last.data()});
-    lstm_backward(layer, {kept.data(), h0.data(), c0.data(), h.data(), c.data(), grad_h.data(), grad_h_last.data(),
-                          grad_c_last.data(), grad_gates.data(), h_before.data(), grad_h0.data(), grad_c0.data()});
+    forward.run<LstmForward>(lstm_forward, {given, h0.data(), c0.data(), kept.data(), h.data(), c.data()});
+    backward.run<LstmBackward>(
+        lstm_backward, {kept.data(), h0.data(), c0.data(), h.data(), c.data(), grad, grad_h_last.data(),
+                        grad_c_last.data(), grad_gates.data(), gates * hidden, h_before.data(), grad_h0.data(),
+                        grad_c0.data()});
   } else {
-    gru_forward(layer, {gates_x.data(), h0.data(), kept.data(), h.data(), h_last.data()});
-    gru_backward(layer, {kept.data(), h0.data(), h.data(), grad_h.data(), grad_h_last.data(), grad_x.data(),
-                         grad_gates.data(), h_before.data(), grad_h0.data()});
+    forward.run<GruForward>(gru_forward, {given, h0.data(), kept.data(), h.data()});
+    backward.run<GruBackward>(gru_backward, {kept.data(), h0.data(), h.data(), grad, grad_h_last.data(), grad_x.data(),
+                                             grad_gates.data(), gates * hidden, h_before.data(), grad_h0.data()});
   }
+  copy_last(steps, hidden, h.data(), h_last.data());
 }
 
 }  // namespace

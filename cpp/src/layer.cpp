@@ -20,17 +20,12 @@ void Layer::pack(const Kernels& kernels, std::size_t in, std::size_t out, const 
   in_ = in;
   out_ = out;
   is_narrow_ = out <= kNarrowOutputs;
-  stride_ = is_narrow_ ? out : rounded_up(out, kernels.panel);
+  panel_ = kernels.panel;
+  stride_ = is_narrow_ ? out : rounded_up(out, panel_);
+  narrow_row_ = rounded_up(in, kernels.lanes);
   bias_.resize(stride_);
-  std::copy_n(bias, out, bias_.data());
-  if (is_narrow_) {
-    const std::size_t row = rounded_up(in, kernels.lanes);
-    weight_.resize(out * row);
-    for (std::size_t i = 0; i < out; ++i) std::copy_n(weight + i * in, in, weight_.data() + i * row);
-  } else {
-    weight_.resize(in * stride_);
-    pack_panels(kernels.panel, weight);
-  }
+  weight_.resize(is_narrow_ ? out * narrow_row_ : in * stride_);
+  for (std::size_t panel = 0; panel < panels(); ++panel) pack_panel(panel, weight, bias);
 }
 
 void Layer::pack(const Kernels& kernels, const TensorReader& tensors, const std::string& weight_name,
@@ -39,38 +34,51 @@ void Layer::pack(const Kernels& kernels, const TensorReader& tensors, const std:
   pack(kernels, weight.shape[1], weight.shape[0], weight.data, tensors[bias_name].data);
 }
 
-void Layer::pack_panels(std::size_t panel, const float* weight) {
-  for (std::size_t first = 0; first < out_; first += panel) {
-    float* const to = weight_.data() + first * in_;
-    const std::size_t columns = std::min(panel, out_ - first);
-    for (std::size_t begin = 0; begin < in_; begin += kPackedInputs) {
-      const std::size_t end = std::min(begin + kPackedInputs, in_);
-      for (std::size_t column = 0; column < columns; ++column) {
-        const float* const from = weight + (first + column) * in_;
-        for (std::size_t k = begin; k < end; ++k) to[k * panel + column] = from[k];
-      }
+void Layer::pack_panel(std::size_t panel, const float* weight, const float* bias) {
+  const std::size_t first = first_of(panel), columns = outputs_of(panel);
+  std::copy_n(bias + first, columns, bias_.data() + first);
+  if (is_narrow_) {
+    for (std::size_t i = 0; i < out_; ++i) std::copy_n(weight + i * in_, in_, weight_.data() + i * narrow_row_);
+    return;
+  }
+  float* const to = weight_.data() + first * in_;
+  for (std::size_t begin = 0; begin < in_; begin += kPackedInputs) {
+    const std::size_t end = std::min(begin + kPackedInputs, in_);
+    for (std::size_t column = 0; column < columns; ++column) {
+      const float* const from = weight + (first + column) * in_;
+      for (std::size_t k = begin; k < end; ++k) to[k * panel_ + column] = from[k];
     }
   }
 }
 
-void Layer::run(const Kernels& kernels, std::size_t rows, MatrixView in, float* out) const {
+void Layer::run(const Kernels& kernels, std::size_t rows, MatrixView in, float* out, std::size_t out_stride) const {
   const PackedLayer packed{in_, out_, weight_.data(), bias_.data()};
-  (is_narrow_ ? kernels.linear_narrow : kernels.linear)(packed, rows, in, out, stride_);
+  (is_narrow_ ? kernels.linear_narrow : kernels.linear)(packed, rows, in, out, out_stride);
 }
 
-TransposedLayer::TransposedLayer(const Kernels& kernels, std::size_t in, std::size_t out, const float* weight)
-    : kernels_(kernels), in_(in), out_(out), stride_(rounded_up(in, kernels.panel)) {
+void TransposedLayer::pack(const Kernels& kernels, std::size_t in, std::size_t out, const float* weight) {
+  in_ = in;
+  out_ = out;
+  panel_ = kernels.panel;
+  stride_ = rounded_up(in, panel_);
   weight_.resize(out * stride_);
   no_bias_.resize(stride_);
-  for (std::size_t first = 0; first < in; first += kernels.panel) {
-    const std::size_t columns = std::min(kernels.panel, in - first);
-    float* const panel = weight_.data() + first * out;
-    for (std::size_t k = 0; k < out; ++k) std::copy_n(weight + k * in + first, columns, panel + k * kernels.panel);
+  pack_outputs(0, out, weight);
+}
+
+void TransposedLayer::pack_outputs(std::size_t first, std::size_t count, const float* weight) {
+  for (std::size_t column = 0; column < in_; column += panel_) {
+    const std::size_t columns = std::min(panel_, in_ - column);
+    float* const panel = weight_.data() + column * out_;
+    for (std::size_t k = first; k < first + count; ++k) {
+      std::copy_n(weight + k * in_ + column, columns, panel + k * panel_);
+    }
   }
 }
 
-void TransposedLayer::run(std::size_t rows, MatrixView grad_out, float* grad_in) const {
-  kernels_.linear({out_, in_, weight_.data(), no_bias_.data()}, rows, grad_out, grad_in, stride_);
+void TransposedLayer::run(const Kernels& kernels, std::size_t rows, MatrixView grad_out, float* grad_in,
+                          std::size_t grad_in_stride, bool adds) const {
+  kernels.linear({out_, in_, weight_.data(), adds ? nullptr : no_bias_.data()}, rows, grad_out, grad_in, grad_in_stride);
 }
 
 }  // namespace surefoot

@@ -94,7 +94,7 @@ void propagate(const Perceptron& perceptron, const PerceptronBackward& pass, Gra
           gradients.put(i, begin + row, to, stride);
         }
         if (i == 0 && pass.grad_inputs == nullptr) continue;
-        weights[i].run(rows, {before[i].data(), stride}, after[i].data());
+        weights[i].run(kernels, rows, {before[i].data(), stride}, after[i].data());
         gradient = {after[i].data(), weights[i].stride()};
       }
       if (pass.grad_inputs == nullptr) return;

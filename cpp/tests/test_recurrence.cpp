@@ -35,9 +35,13 @@ struct Inputs {
     }
   }
 
-  Recurrence layer(const Kernels& set, ThreadPool& threads) const {
-    return {steps, hidden, of.at("weight").data(), of.at("bias").data(), threads, set};
+  PooledRecurrence forward(const Kernels& set, ThreadPool& threads) const {
+    return {steps, gates, hidden, of.at("weight").data(), of.at("bias").data(), threads, set};
   }
+  PooledRecurrence backward(const Kernels& set, ThreadPool& threads) const {
+    return {steps, gates, hidden, of.at("weight").data(), nullptr, threads, set};
+  }
+  MatrixView rows(const char* name, std::size_t width) const { return {of.at(name).data(), width * hidden}; }
 };
 
 using Outputs = std::map<std::string, Floats>;
@@ -50,11 +54,16 @@ Outputs run_lstm(const Inputs& given, const Kernels& set, ThreadPool& threads) {
   for (const char* name : {"h_last", "c_last", "grad_h0", "grad_c0"}) made[name].resize(states);
   const auto in = [&](const char* name) { return given.of.at(name).data(); };
   const auto out = [&](const char* name) { return made.at(name).data(); };
-  const Recurrence layer = given.layer(set, threads);
-  lstm_forward(layer,
-               {in("gates_x"), in("h0"), in("c0"), out("gates"), out("h"), out("c"), out("h_last"), out("c_last")});
-  lstm_backward(layer, {out("gates"), in("h0"), in("c0"), out("h"), out("c"), in("grad_h"), in("grad_h_last"),
-                        in("grad_c_last"), out("grad_gates_x"), out("h_before"), out("grad_h0"), out("grad_c0")});
+  given.forward(set, threads)
+      .run<LstmForward>(lstm_forward,
+                        {given.rows("gates_x", 4), in("h0"), in("c0"), out("gates"), out("h"), out("c")});
+  copy_last(given.steps, given.hidden, out("h"), out("h_last"));
+  copy_last(given.steps, given.hidden, out("c"), out("c_last"));
+  given.backward(set, threads)
+      .run<LstmBackward>(lstm_backward,
+                         {out("gates"), in("h0"), in("c0"), out("h"), out("c"), given.rows("grad_h", 1),
+                          in("grad_h_last"), in("grad_c_last"), out("grad_gates_x"), 4 * given.hidden, out("h_before"),
+                          out("grad_h0"), out("grad_c0")});
   made["grad_gates_h"] = made["grad_gates_x"];
   return made;
 }
@@ -68,10 +77,13 @@ Outputs run_gru(const Inputs& given, const Kernels& set, ThreadPool& threads) {
   made["gates"].resize(4 * samples);
   const auto in = [&](const char* name) { return given.of.at(name).data(); };
   const auto out = [&](const char* name) { return made.at(name).data(); };
-  const Recurrence layer = given.layer(set, threads);
-  gru_forward(layer, {in("gates_x"), in("h0"), out("gates"), out("h"), out("h_last")});
-  gru_backward(layer, {out("gates"), in("h0"), out("h"), in("grad_h"), in("grad_h_last"), out("grad_gates_x"),
-                       out("grad_gates_h"), out("h_before"), out("grad_h0")});
+  given.forward(set, threads)
+      .run<GruForward>(gru_forward, {given.rows("gates_x", 3), in("h0"), out("gates"), out("h")});
+  copy_last(given.steps, given.hidden, out("h"), out("h_last"));
+  given.backward(set, threads)
+      .run<GruBackward>(gru_backward, {out("gates"), in("h0"), out("h"), given.rows("grad_h", 1), in("grad_h_last"),
+                                       out("grad_gates_x"), out("grad_gates_h"), 3 * given.hidden, out("h_before"),
+                                       out("grad_h0")});
   return made;
 }
 

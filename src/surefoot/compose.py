@@ -30,6 +30,7 @@ from surefoot.evaluation.evaluate import Evaluation, evaluate
 from surefoot.learning.execution import execution_of
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
+from surefoot.learning.native_learner import LearnerPlan, NativeLearner, plan_learner
 from surefoot.learning.reward_scaler import RewardScaler
 from surefoot.learning.schedules import Schedules
 from surefoot.learning.scorer import Scorer
@@ -107,20 +108,31 @@ def build_trainer(config: Config, env: VecEnv, policy: Policy) -> Trainer:
     """The trainer for an env and a policy."""
     check_sinks(config.log)
     check_best_metric(config.train.best_metric, env.metrics)
-    seed, ppo = config.train.seed, config.ppo
+    ppo = config.ppo
     collector = build_collector(config, env, policy)
     execution = execution_of(config, policy, isinstance(env, Engine) and env.keeps_cores_busy)
+    objective = Objective.of(ppo)
     gradient = GradientStep(policy, config.optimizer, ppo.max_grad_norm, execution.reduce)
     scaler = RewardScaler(env.num_rows, ppo.gamma, config.normalize.reward_clip) if config.normalize.reward else None
     return Trainer(
         policy=policy,
         collector=collector,
         scorer=Scorer(ppo, scaler),
-        learner=Learner(policy, Objective.of(ppo), gradient, ppo, config.normalize, seed),
+        learner=build_learner(config, policy, objective, gradient),
         schedules=Schedules(config),
         execution=execution,
         total=config.train.steps,
     )
+
+
+def build_learner(config: Config, policy: Policy, objective: Objective, gradient: GradientStep) -> Learner:
+    """The native learner if the core knows the policy and the objective, else the one in PyTorch."""
+    plan = "train.learner is torch" if config.train.learner == "torch" else plan_learner(policy, objective)
+    if isinstance(plan, LearnerPlan):
+        return NativeLearner(policy, objective, gradient, config, plan)
+    if config.train.learner == "native":
+        raise ConfigError([f"train.learner: cannot be native: {plan}; set it to auto"])
+    return Learner(policy, objective, gradient, config.ppo, config.normalize, config.train.seed, plan)
 
 
 def build_collector(config: Config, env: VecEnv, policy: Policy) -> Collector:

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "surefoot/activation.hpp"
+#include "surefoot/head_steps.hpp"
+#include "surefoot/matrix_view.hpp"
 #include "surefoot/recurrence_steps.hpp"
 
 namespace surefoot {
@@ -18,12 +20,6 @@ struct PackedLayer {
   std::size_t out;
   const float* weight;
   const float* bias;  // padded like the columns
-};
-
-/// A block of rows: row r begins at data + r * stride.
-struct MatrixView {
-  const float* data;
-  std::size_t stride;
 };
 
 /// What a Gaussian head samples from and where to; `std` has stride 0 if it is the same for all rows.
@@ -79,6 +75,30 @@ struct UniformBlock {
   std::size_t count;
 };
 
+/// The clipped surrogate of rows: losses and measures of each, and the gradient of its log-probability, which is added.
+struct SurrogateBlock {
+  std::size_t rows;
+  const float* log_ratio;
+  const float* advantage;
+  float clip, low, high;  // low and high: 1 - clip and 1 + clip
+  float weight;           // of a row's gradient
+  float* loss;
+  float* kl;
+  float* is_outside;
+  float* gradient;
+};
+
+/// One step of Adam: mean and mean square of the gradient follow it, and the weight moves against their quotient.
+struct AdamStep {
+  float scale;        // of the gradient, which clips its norm
+  float added_decay;  // weight decay of Adam: a part of the weight in its gradient
+  float kept;         // weight decay of AdamW: the part of a weight that stays
+  float new_mean, old_square, new_square;
+  float rate;        // with the mean's bias corrected
+  float root_scale;  // corrects the bias of the mean square's root
+  float epsilon;
+};
+
 /// One instruction set's functions. What they give for a row depends on nothing but that row.
 struct Kernels {
   const char* name;
@@ -86,6 +106,7 @@ struct Kernels {
   std::size_t panel;  // columns that a packed layer's panels have
 
   /// Out = in * weight + bias; writes whole panels, so `out_stride` is at least the columns rounded up to `panel`.
+  /// Without a bias the product is added to what is in `out`.
   void (*linear)(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out, std::size_t out_stride);
   /// The same of the transpose of `in`, whose column r is row r of the result.
   void (*linear_transposed)(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out,
@@ -93,8 +114,9 @@ struct Kernels {
   /// The same for layers of few outputs, packed by rows; writes nothing but the outputs.
   void (*linear_narrow)(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out, std::size_t out_stride);
   void (*activate)(Activation activation, float* values, std::size_t count);
-  /// dL/dx of y = activation(x) from dL/dy; only for activations whose slope can be told from y.
-  void (*differentiate)(Activation activation, const float* y, const float* gradient, float* out, std::size_t count);
+  /// dL/dx of y = activation(x) from dL/dy; `shown` is y where `slope_shows`, and x for the others.
+  void (*differentiate)(Activation activation, const float* shown, const float* gradient, float* out,
+                        std::size_t count);
   void (*normalize)(const Normalization& by, std::size_t rows, std::size_t size, const float* in, float* out);
   void (*uniforms)(const UniformBlock& block, float* out);
 
@@ -105,10 +127,23 @@ struct Kernels {
   void (*categorical)(const ChoiceBlock& block);
   void (*bernoulli)(const ChoiceBlock& block);
 
+  void (*evaluate_gaussian)(const GaussianEvaluation& step);
+  void (*gaussian_gradient)(const GaussianGradient& step);
+  void (*evaluate_categorical)(const ChoiceEvaluation& step);
+  void (*categorical_gradient)(const ChoiceGradient& step);
+  void (*evaluate_bernoulli)(const ChoiceEvaluation& step);
+  void (*bernoulli_gradient)(const ChoiceGradient& step);
+
   void (*lstm_step)(const LstmStep& step);
   void (*lstm_gradient)(const LstmGradient& step);
   void (*gru_step)(const GruStep& step);
   void (*gru_gradient)(const GruGradient& step);
+
+  /// Sums over rows, in float64.
+  void (*column_sums)(std::size_t rows, std::size_t columns, MatrixView in, double* sums);
+  double (*sum_squares)(const float* values, std::size_t count);
+  void (*surrogate)(const SurrogateBlock& block);
+  void (*adam)(const AdamStep& by, std::size_t count, const float* gradient, float* value, float* mean, float* square);
 
   void (*tanh)(const float* in, float* out, std::size_t count);
   void (*exp)(const float* in, float* out, std::size_t count);

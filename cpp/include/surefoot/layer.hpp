@@ -1,6 +1,7 @@
 // A linear layer, packed for the kernels.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "surefoot/aligned.hpp"
@@ -22,11 +23,20 @@ class Layer {
     pack(kernels, tensors, prefix + ".weight", prefix + ".bias");
   }
 
+  /// Take only the outputs of one of `panels` again, after their weights changed.
+  void pack_panel(std::size_t panel, const float* weight, const float* bias);
+  std::size_t panels() const { return is_narrow_ ? 1 : stride_ / panel_; }
+  std::size_t first_of(std::size_t panel) const { return panel * panel_; }
+  std::size_t outputs_of(std::size_t panel) const { return is_narrow_ ? out_ : std::min(panel_, out_ - first_of(panel)); }
+
   std::size_t out() const { return out_; }
   std::size_t stride() const { return stride_; }  // from row to row of the result, at least `out`
 
-  /// `out` is [rows, stride].
-  void run(const Kernels& kernels, std::size_t rows, MatrixView in, float* out) const;
+  /// `out` is [rows, stride], or of rows that are further apart.
+  void run(const Kernels& kernels, std::size_t rows, MatrixView in, float* out, std::size_t out_stride) const;
+  void run(const Kernels& kernels, std::size_t rows, MatrixView in, float* out) const {
+    run(kernels, rows, in, out, stride_);
+  }
   /// The same into a slot, where the result stands until the slot is used again.
   MatrixView run(const Kernels& kernels, std::size_t rows, MatrixView in, Scratch scratch, std::size_t slot) const {
     float* const out = scratch.floats(slot, rows * stride_);
@@ -35,11 +45,11 @@ class Layer {
   }
 
  private:
-  void pack_panels(std::size_t panel, const float* weight);
-
   std::size_t in_ = 0;
   std::size_t out_ = 0;
   std::size_t stride_ = 0;
+  std::size_t panel_ = 1;     // outputs in a panel
+  std::size_t narrow_row_ = 0;  // floats of a narrow layer's output
   bool is_narrow_ = false;
   AlignedFloats weight_;
   AlignedFloats bias_;
@@ -48,17 +58,28 @@ class Layer {
 /// Products with the transpose of a layer's weights: gradients of its inputs from those of its outputs.
 class TransposedLayer {
  public:
-  TransposedLayer(const Kernels& kernels, std::size_t in, std::size_t out, const float* weight);
+  TransposedLayer() = default;
+  TransposedLayer(const Kernels& kernels, std::size_t in, std::size_t out, const float* weight) {
+    pack(kernels, in, out, weight);
+  }
+
+  void pack(const Kernels& kernels, std::size_t in, std::size_t out, const float* weight);
+  /// Take only some outputs again, after their weights changed.
+  void pack_outputs(std::size_t first, std::size_t count, const float* weight);
 
   std::size_t stride() const { return stride_; }  // from row to row of the result, at least `in`
 
-  /// `grad_in` is [rows, stride].
-  void run(std::size_t rows, MatrixView grad_out, float* grad_in) const;
+  /// `grad_in` is [rows, stride], or of rows that are further apart; the product is added to what is there if `adds`.
+  void run(const Kernels& kernels, std::size_t rows, MatrixView grad_out, float* grad_in, std::size_t grad_in_stride,
+           bool adds = false) const;
+  void run(const Kernels& kernels, std::size_t rows, MatrixView grad_out, float* grad_in) const {
+    run(kernels, rows, grad_out, grad_in, stride_);
+  }
 
  private:
-  const Kernels& kernels_;
-  std::size_t in_, out_, stride_;
-  AlignedFloats weight_, no_bias_;
+  std::size_t in_ = 0, out_ = 0, stride_ = 0, panel_ = 1;
+  AlignedFloats weight_;
+  AlignedFloats no_bias_;
 };
 
 }  // namespace surefoot

@@ -8,7 +8,7 @@
 namespace surefoot {
 
 /// What a number is for; the same values as surefoot.core.philox.Stream.
-enum class Stream : std::uint32_t { kAction = 0 };
+enum class Stream : std::uint32_t { kAction = 0, kShuffle = 2 };
 
 /// Ten rounds of Philox4x32 over one counter.
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);

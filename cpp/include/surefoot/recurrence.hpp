@@ -4,34 +4,39 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 
 #include "surefoot/kernels.hpp"
+#include "surefoot/layer.hpp"
 #include "surefoot/packed_steps.hpp"
 #include "surefoot/thread_pool.hpp"
 
 namespace surefoot {
 
-/// A layer's recurrent part: weight [gates * hidden, hidden], bias [gates * hidden].
+/// A layer's recurrent part: `gates * hidden` outputs of `hidden` inputs.
 struct Recurrence {
   const PackedSteps& steps;
   std::size_t hidden;
-  const float* weight;
-  const float* bias;  // backward needs none
-  ThreadPool& pool;   // little work takes few of its threads
-  const Kernels& kernels = surefoot::kernels();
+  const Layer& weight;                // forward
+  const TransposedLayer& transposed;  // backward
+  const Kernels& kernels;
+  float* scratch;  // [S, stride of the weight's result], forward or backward
+};
+
+/// Neighboring sequences: what one thread does.
+struct Sequences {
+  std::size_t begin, end;
 };
 
 // B samples, S sequences, H hidden. `gates` is what backward needs: [B, 4 * H].
 
 struct LstmForward {
-  const float* gates_x;  // [B, 4 * H]
+  MatrixView gates_x;  // [B, 4 * H]
   const float* h0;       // [S, H]
   const float* c0;
   float* gates;
   float* h;  // [B, H]
   float* c;
-  float* h_last;  // [S, H]
-  float* c_last;
 };
 
 struct LstmBackward {
@@ -40,38 +45,65 @@ struct LstmBackward {
   const float* c0;
   const float* h;
   const float* c;
-  const float* grad_h;  // [B, H]
-  const float* grad_h_last;
+  MatrixView grad_h;         // [B, H]
+  const float* grad_h_last;  // [S, H], or null: none
   const float* grad_c_last;
-  float* grad_gates;  // [B, 4 * H]: of gates_x, and of the same made of the weights here
-  float* h_before;    // [B, H]: the states that the weights were multiplied with
-  float* grad_h0;     // [S, H]
+  float* grad_gates;        // [B, 4 * H]: of gates_x, and of the same made of the weights here
+  std::size_t grad_stride;  // of grad_gates
+  float* h_before;          // [B, H]: the states that the weights were multiplied with
+  float* grad_h0;           // [S, H]
   float* grad_c0;
 };
 
 struct GruForward {
-  const float* gates_x;  // [B, 3 * H]
+  MatrixView gates_x;  // [B, 3 * H]
   const float* h0;
   float* gates;
   float* h;
-  float* h_last;
 };
 
 struct GruBackward {
   const float* gates;
   const float* h0;
   const float* h;
-  const float* grad_h;
+  MatrixView grad_h;
   const float* grad_h_last;
-  float* grad_gates_x;  // [B, 3 * H]
-  float* grad_gates_h;  // [B, 3 * H]: of weight * h_before + bias
+  float* grad_gates_x;      // [B, 3 * H]
+  float* grad_gates_h;      // [B, 3 * H]: of weight * h_before + bias
+  std::size_t grad_stride;  // of both
   float* h_before;
   float* grad_h0;
 };
 
-void lstm_forward(const Recurrence& layer, const LstmForward& pass);
-void lstm_backward(const Recurrence& layer, const LstmBackward& pass);
-void gru_forward(const Recurrence& layer, const GruForward& pass);
-void gru_backward(const Recurrence& layer, const GruBackward& pass);
+void lstm_forward(const Recurrence& layer, const LstmForward& pass, Sequences part);
+void lstm_backward(const Recurrence& layer, const LstmBackward& pass, Sequences part);
+void gru_forward(const Recurrence& layer, const GruForward& pass, Sequences part);
+void gru_backward(const Recurrence& layer, const GruBackward& pass, Sequences part);
+
+/// States [B, H] of sequences after their own last steps, to [S, H].
+void copy_last(const PackedSteps& steps, std::size_t hidden, const float* states, float* last);
+
+/// A layer of its own: packs the weights and divides the sequences among the threads of a pool.
+class PooledRecurrence {
+ public:
+  PooledRecurrence(const PackedSteps& steps, std::size_t gates, std::size_t hidden, const float* weight,
+                   const float* bias, ThreadPool& pool, const Kernels& kernels = surefoot::kernels());
+
+  /// One of the functions above, for all sequences.
+  template <class Pass>
+  void run(void (*function)(const Recurrence&, const Pass&, Sequences), const Pass& pass) {
+    over_sequences([&](Sequences part) { function(layer_, pass, part); });
+  }
+
+ private:
+  void over_sequences(const std::function<void(Sequences)>& work) const;
+
+  std::size_t gates_;
+  ThreadPool& pool_;
+  Layer weight_;
+  TransposedLayer transposed_;
+  AlignedFloats scratch_;
+  Recurrence layer_;
+};
 
 }  // namespace surefoot

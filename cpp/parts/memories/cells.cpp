@@ -3,7 +3,7 @@
 namespace surefoot {
 
 Cells::Cells(const PartPlan& plan, const Kernels& kernels, std::size_t num_gates, std::size_t num_parts,
-             void (*step_cells)(const CellBlock& block))
+             void (*step_cells)(const CellBlock& block), bool has_one_gradient)
     : Memory(kernels),
       name_(plan.text("name")),
       layers_(plan.count("layers")),
@@ -11,18 +11,19 @@ Cells::Cells(const PartPlan& plan, const Kernels& kernels, std::size_t num_gates
       num_gates_(num_gates),
       num_parts_(num_parts),
       step_cells_(step_cells),
+      has_one_gradient_(has_one_gradient),
       cells_(layers_) {}
 
 std::vector<std::size_t> Cells::state_sizes() const { return std::vector<std::size_t>(num_parts_, layers_ * hidden_); }
 
-Cells::Names Cells::names(const char* side, std::size_t layer) const {
+LayerNames Cells::names(const char* side, std::size_t layer) const {
   const std::string suffix = std::string("_") + side + "_l" + std::to_string(layer);
   return {name_ + ".weight" + suffix, name_ + ".bias" + suffix};
 }
 
 void Cells::check(TensorReader& tensors, std::size_t in) const {
   for (std::size_t layer = 0; layer < layers_; ++layer) {
-    const Names input = names("ih", layer), state = names("hh", layer);
+    const LayerNames input = names("ih", layer), state = names("hh", layer);
     tensors.check_linear(input.weight, input.bias, in, num_gates_ * hidden_);
     tensors.check_linear(state.weight, state.bias, hidden_, num_gates_ * hidden_);
     in = hidden_;
@@ -31,10 +32,18 @@ void Cells::check(TensorReader& tensors, std::size_t in) const {
 
 void Cells::pack(const TensorReader& tensors) {
   for (std::size_t layer = 0; layer < layers_; ++layer) {
-    const Names input = names("ih", layer), state = names("hh", layer);
+    const LayerNames input = names("ih", layer), state = names("hh", layer);
     cells_[layer].input.pack(kernels_, tensors, input.weight, input.bias);
     cells_[layer].recurrent.pack(kernels_, tensors, state.weight, state.bias);
   }
+}
+
+std::vector<CellLayer> Cells::cells() const {
+  std::vector<CellLayer> layers;
+  for (std::size_t layer = 0; layer < layers_; ++layer) {
+    layers.push_back({names("ih", layer), names("hh", layer), num_gates_, hidden_, num_parts_, has_one_gradient_});
+  }
+  return layers;
 }
 
 MatrixView Cells::step(const PartRows& rows, const StateRows& state) const {

@@ -8,21 +8,20 @@ namespace surefoot {
 class Cells : public Memory {
  public:
   /// `step_cells` is the kernel of one layer's step; a state of two parts is h and c.
+  /// `has_one_gradient`: see CellLayer.
   Cells(const PartPlan& plan, const Kernels& kernels, std::size_t num_gates, std::size_t num_parts,
-        void (*step_cells)(const CellBlock& block));
+        void (*step_cells)(const CellBlock& block), bool has_one_gradient);
 
   std::vector<std::size_t> state_sizes() const override;
   std::size_t output_size(std::size_t) const override { return hidden_; }
   void check(TensorReader& tensors, std::size_t in) const override;
   void pack(const TensorReader& tensors) override;
   MatrixView step(const PartRows& rows, const StateRows& state) const override;
+  std::vector<CellLayer> cells() const override;
 
  private:
-  struct Names {
-    std::string weight, bias;
-  };
   /// `side` is "ih" for what a layer takes from below, "hh" for what it takes from its own past.
-  Names names(const char* side, std::size_t layer) const;
+  LayerNames names(const char* side, std::size_t layer) const;
 
   /// One layer: what it takes from below and what from its own past.
   struct Cell {
@@ -33,6 +32,7 @@ class Cells : public Memory {
   std::string name_;
   std::size_t layers_, hidden_, num_gates_, num_parts_;
   void (*step_cells_)(const CellBlock& block);
+  bool has_one_gradient_;
   std::vector<Cell> cells_;
 };
 

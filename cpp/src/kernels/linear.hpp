@@ -135,7 +135,7 @@ void product(const PackedLayer& layer, std::size_t rows, MatrixView in, float* o
     for (std::size_t k = 0; k < layer.in || k == 0; k += kBlockInputs) {
       const std::size_t left = layer.in - k;
       const Stretch stretch{layer.weight + panel * panel_floats + k * kPanel, panel_floats,
-                            k == 0 ? layer.bias + panel * kPanel : nullptr, left < kBlockInputs ? left : kBlockInputs};
+                            k == 0 && layer.bias ? layer.bias + panel * kPanel : nullptr, left < kBlockInputs ? left : kBlockInputs};
       const MatrixView part{in.data + (InOrder == Order::kRows ? k : k * in.stride), in.stride};
       if (two) {
         all_rows<2, InOrder>(rows, stretch, part, out + panel * kPanel, out_stride);

@@ -11,7 +11,7 @@ namespace {
 void lstm_step(const LstmStep& step) {
   const std::size_t size = step.hidden;
   over_elements(step.rows, size, [&](std::size_t row, std::size_t column, auto lanes) SUREFOOT_MEMBER {
-    const float* const x = step.gates_x + row * 4 * size + column;
+    const float* const x = step.gates_x + row * step.gates_x_stride + column;
     const float* const state = step.gates_h + row * step.gates_h_stride + column;
     float* const gates = step.gates + row * 4 * size + column;
     const std::size_t at = row * size + column;
@@ -33,14 +33,14 @@ void lstm_gradient(const LstmGradient& step) {
   const std::size_t size = step.hidden;
   over_elements(step.rows, size, [&](std::size_t row, std::size_t column, auto lanes) SUREFOOT_MEMBER {
     const float* const gates = step.gates + row * 4 * size + column;
-    float* const grad_gates = step.grad_gates + row * 4 * size + column;
+    float* const grad_gates = step.grad_gates + row * step.grad_stride + column;
     const std::size_t at = row * size + column;
     const Vector i = lanes.read(gates);
     const Vector f = lanes.read(gates + size);
     const Vector g = lanes.read(gates + 2 * size);
     const Vector o = lanes.read(gates + 3 * size);
     const Vector tanh_c = tanh(lanes.read(step.c + at));
-    const Vector grad_h = lanes.read(step.grad_h + at) + lanes.read(step.later_h + row * step.later_h_stride + column);
+    const Vector grad_h = lanes.read(step.grad_h + row * step.grad_h_stride + column) + lanes.read(step.later_h + row * step.later_h_stride + column);
     const Vector grad_c = lanes.read(step.grad_c + at) + through_tanh(grad_h * o, tanh_c);
     lanes.write(grad_gates, through_sigmoid(grad_c * g, i));
     lanes.write(grad_gates + size, through_sigmoid(grad_c * lanes.read(step.c_before + at), f));
@@ -53,7 +53,7 @@ void lstm_gradient(const LstmGradient& step) {
 void gru_step(const GruStep& step) {
   const std::size_t size = step.hidden;
   over_elements(step.rows, size, [&](std::size_t row, std::size_t column, auto lanes) SUREFOOT_MEMBER {
-    const float* const x = step.gates_x + row * 3 * size + column;
+    const float* const x = step.gates_x + row * step.gates_x_stride + column;
     const float* const state = step.gates_h + row * step.gates_h_stride + column;
     float* const gates = step.gates + row * 4 * size + column;
     const std::size_t at = row * size + column;
@@ -73,14 +73,14 @@ void gru_gradient(const GruGradient& step) {
   const std::size_t size = step.hidden;
   over_elements(step.rows, size, [&](std::size_t row, std::size_t column, auto lanes) SUREFOOT_MEMBER {
     const float* const gates = step.gates + row * 4 * size + column;
-    float* const grad_x = step.grad_gates_x + row * 3 * size + column;
-    float* const grad_state = step.grad_gates_h + row * 3 * size + column;
+    float* const grad_x = step.grad_gates_x + row * step.grad_stride + column;
+    float* const grad_state = step.grad_gates_h + row * step.grad_stride + column;
     const std::size_t at = row * size + column;
     const Vector r = lanes.read(gates);
     const Vector z = lanes.read(gates + size);
     const Vector n = lanes.read(gates + 2 * size);
     const Vector later = lanes.read(step.later_h + row * step.later_h_stride + column);
-    const Vector grad_h = lanes.read(step.grad_h + at) + (later + lanes.read(step.kept_h + at));
+    const Vector grad_h = lanes.read(step.grad_h + row * step.grad_h_stride + column) + (later + lanes.read(step.kept_h + at));
     const Vector grad_z = through_sigmoid(grad_h * (lanes.read(step.h_before + at) - n), z);
     const Vector grad_n = through_tanh(grad_h * (1.0f - z), n);
     const Vector grad_r = through_sigmoid(grad_n * lanes.read(gates + 3 * size), r);

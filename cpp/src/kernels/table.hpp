@@ -3,7 +3,9 @@
 
 #include "cells.hpp"
 #include "elementwise.hpp"
+#include "head_steps.hpp"
 #include "heads.hpp"
+#include "learning.hpp"
 #include "linear.hpp"
 #include "recurrence.hpp"
 #include "uniforms.hpp"
@@ -27,10 +29,20 @@ constexpr Kernels table(const char* name) {
           .gaussian = gaussian,
           .categorical = categorical,
           .bernoulli = bernoulli,
+          .evaluate_gaussian = evaluate_gaussian,
+          .gaussian_gradient = gaussian_gradient,
+          .evaluate_categorical = evaluate_categorical,
+          .categorical_gradient = categorical_gradient,
+          .evaluate_bernoulli = evaluate_bernoulli,
+          .bernoulli_gradient = bernoulli_gradient,
           .lstm_step = lstm_step,
           .lstm_gradient = lstm_gradient,
           .gru_step = gru_step,
           .gru_gradient = gru_gradient,
+          .column_sums = column_sums,
+          .sum_squares = sum_squares,
+          .surrogate = surrogate,
+          .adam = adam,
           .tanh = map<tanh>,
           .exp = map<exp>,
           .log = map<log>,

@@ -225,6 +225,9 @@ class TrainConfig(Section):
     max_rollbacks: Number = Field(
         3, description="rollbacks before the run ends with an error; reset after 100 good iterations"
     )
+    learner: Literal["auto", "torch", "native"] = Field(
+        "auto", description="where minibatches are learned: in the core where it knows the policy, or in PyTorch"
+    )
     threads: Number = Field(
         0,
         le=1024,

@@ -9,6 +9,7 @@ from torch import Tensor
 from surefoot.core.config import Config, PPOConfig
 from surefoot.core.cores import available_cores
 from surefoot.core.torch_threads import torch_threads
+from surefoot.learning.gradient import unchanged
 from surefoot.native.kernels import kernel_thread_count, set_kernel_threads
 from surefoot.policies.critics import Critic
 from surefoot.policies.distributions import DistributionHead
@@ -18,10 +19,6 @@ from surefoot.policies.policy import Policy
 
 SMALL_WORK = 10_000_000
 """Samples of a minibatch times parameters below which a single PyTorch thread is fastest."""
-
-
-def _alone(tensor: Tensor) -> Tensor:
-    return tensor
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,7 @@ class Execution:
     """PyTorch threads while learning."""
     collecting_threads: int = 1
     """PyTorch threads while collecting: one if environments keep the cores busy."""
-    reduce: Callable[[Tensor], Tensor] = _alone
+    reduce: Callable[[Tensor], Tensor] = unchanged
     """Sums a gradient over all processes that learn together."""
 
     @contextmanager

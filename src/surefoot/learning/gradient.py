@@ -16,6 +16,11 @@ from surefoot.learning.transforms import GradientTransform, Layout, transforms
 from surefoot.learning.transforms.clip_norm import ClipNorm
 
 
+def unchanged(gradient: Tensor) -> Tensor:
+    """The sum over one process."""
+    return gradient
+
+
 class GradientStep:
     """Owns the optimizer and the gradient transforms.
 
@@ -28,7 +33,7 @@ class GradientStep:
         module: nn.Module,
         config: OptimizerConfig,
         max_norm: float | None,
-        reduce: Callable[[Tensor], Tensor] = lambda gradient: gradient,
+        reduce: Callable[[Tensor], Tensor] = unchanged,
     ) -> None:
         self._named = {name: p for name, p in module.named_parameters() if p.requires_grad}
         self._flat = torch.cat([p.detach().flatten() for p in self._named.values()])
@@ -60,16 +65,45 @@ class GradientStep:
     @torch.no_grad()
     def step(self, knobs: Knobs) -> dict[str, Tensor]:
         """Transform, clip, step and reset the gradient; `skipped` is 1 if it was not finite."""
-        gradient = self._reduce(self._gradient)  # the sum over all processes
-        watched: dict[str, Tensor] = {}
-        for name, transform in self.transforms.items():
-            gradient = transform.apply(gradient, knobs)
-            watched |= {f"{name}/{key}": value for key, value in transform.metrics().items()}
-        gradient = self._clip.apply(gradient, knobs)
+        watched = self.transform(knobs)
+        gradient = self._clip.apply(self._gradient, knobs)
         skipped = 1 - self._clip.norm.isfinite().float()
         self._adam.step(gradient, knobs.lr, skipped)
         self._is_begun = False
         return watched | {"grad_norm": self._clip.norm, "skipped": skipped}
+
+    @torch.no_grad()
+    def transform(self, knobs: Knobs) -> dict[str, Tensor]:
+        """Sum the gradient over all processes, then apply the configured transforms, in place."""
+        gradient = self._reduce(self._gradient)
+        watched: dict[str, Tensor] = {}
+        for name, transform in self.transforms.items():
+            gradient = transform.apply(gradient, knobs)
+            watched |= {f"{name}/{key}": value for key, value in transform.metrics().items()}
+        if gradient is not self._gradient:
+            self._gradient.copy_(gradient)
+        return watched
+
+    @property
+    def is_transformed(self) -> bool:
+        """Whether anything happens to a gradient before it is clipped."""
+        return bool(self.transforms) or self._reduce is not unchanged
+
+    def native_memory(self) -> dict[str, Any]:
+        """For the core: views of the parameters, their gradient and its moments, and where each parameter begins."""
+        mean, square = (self._adam.moments[kind].numpy() for kind in MOMENTS)
+        offsets = {name: place.start for name, place in self._layout.items()}
+        values = {"value": self._flat.numpy(), "gradient": self._gradient.numpy()}
+        return {**values, "mean": mean, "square": square, "offsets": offsets}
+
+    @property
+    def count(self) -> int:
+        """Number of steps that were not skipped."""
+        return int(self._adam.count)
+
+    @count.setter
+    def count(self, steps: int) -> None:
+        self._adam.count.fill_(steps)
 
     def state(self) -> dict[str, Any]:
         """Step count, moments by parameter name and states of the transforms, without settings of the config."""

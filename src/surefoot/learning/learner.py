@@ -14,7 +14,7 @@ from surefoot.learning.obs_drift import absorb_obs
 from surefoot.learning.terms import Objective
 from surefoot.learning.watch import Watch, Watched, combined
 from surefoot.policies.policy import Policy
-from surefoot.rollout.samples import pieces, samples_of
+from surefoot.rollout.samples import Samples, pieces, samples_of
 
 
 class Learner:
@@ -28,16 +28,29 @@ class Learner:
         ppo: PPOConfig,
         normalize: NormalizeConfig,
         seed: int,
+        why_not_native: str = "",
     ) -> None:
         self.policy, self.objective, self.gradient, self.update = policy, objective, gradient, 0
+        self.why_not_native = why_not_native
         self._ppo, self._return_stats, self._seed = ppo, normalize.return_stats, seed
 
     # tour: learn
     def learn(self, rollout: Rollout, targets: Targets, knobs: Knobs) -> Learned:
-        """Run all epochs, or fewer if the KL divergence exceeds its target; at most one device sync per epoch."""
-        config, samples, watch = self._ppo, samples_of(rollout, targets, self._ppo), Watch()
+        """Improve the policy, then its statistics."""
+        samples = samples_of(rollout, targets, self._ppo)
         if self._return_stats == "current":
             self.policy.critic.absorb(samples.batch.returns)
+        watch = self._run_epochs(samples, knobs)
+        if self._return_stats == "previous":
+            self.policy.critic.absorb(samples.batch.returns)
+        # Only now: until here the policy uses the statistics that it acted with (S10).
+        metrics = targets.metrics | absorb_obs(self.policy, samples.batch, rollout)
+        self.update += 1
+        return watch.summary(samples, self.policy, knobs, metrics | memory_metrics(rollout, samples, self.policy))
+
+    def _run_epochs(self, samples: Samples, knobs: Knobs) -> Watch:
+        """All epochs, or fewer if the KL divergence exceeds its target; at most one device sync per epoch."""
+        config, watch = self._ppo, Watch()
         for order in torch.from_numpy(permutations(self._seed, self.update, config.epochs, samples.num_units)):
             samples.begin_epoch(self.policy)
             for minibatch in samples.minibatches(config.batch_size, order):
@@ -45,12 +58,7 @@ class Learner:
             watch.end_epoch()
             if config.target_kl is not None and watch.kl() > config.target_kl:
                 break
-        if self._return_stats == "previous":
-            self.policy.critic.absorb(samples.batch.returns)
-        # Only now: until here the policy uses the statistics that it acted with (S10).
-        metrics = targets.metrics | absorb_obs(self.policy, samples.batch, rollout)
-        self.update += 1
-        return watch.summary(samples, self.policy, knobs, metrics | memory_metrics(rollout, samples, self.policy))
+        return watch
 
     def _step(self, minibatch: Batch, knobs: Knobs) -> Watched:
         """One gradient step. Micro-batches are weighted by size, so that they add up to the full minibatch (S9)."""

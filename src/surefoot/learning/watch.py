@@ -35,6 +35,13 @@ class Watch:
         self._rows: list[Tensor] = []
         self._epochs: list[Tensor] = []
 
+    @staticmethod
+    def of(names: Sequence[str], rows: Tensor, sizes: Sequence[int]) -> "Watch":
+        """A watch from a complete table `[minibatches, names]`, already weighted; `sizes` are those of the epochs."""
+        watch = Watch()
+        watch._names, watch._epochs = list(names), list(rows.split(list(sizes)))
+        return watch
+
     def add(self, watched: Watched, share: float) -> None:
         """Add a minibatch."""
         self._names = self._names or list(watched)

@@ -8,6 +8,7 @@ by step, the longest sequence first; `batch_sizes` is the number of active seque
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import itemgetter
 
 import torch
@@ -29,6 +30,16 @@ class Runs:
         return Runs(self.first[chosen], self.length[chosen])
 
 
+@dataclass(frozen=True)
+class Carry:
+    """Runs of some rows, sorted by length, that lead from the states of one chunk to those of another or of itself."""
+
+    runs: Runs
+    rows: Tensor
+    source: int
+    chunk: int
+
+
 def split(episode_start: Tensor, valid: Tensor, chunks: Chunks) -> Runs:
     """The sequences of a rollout, split where a chunk or an episode starts and where steps are invalid."""
     valid, begins = valid.T.contiguous(), episode_start.T.clone()
@@ -46,13 +57,13 @@ class SequenceSamples:
         assert rollout.chunks is not None
         self._chunks, self._recomputes = rollout.chunks, recomputes
         self._num_steps = len(rollout.reward)
-        self._steps = map_rollout(lambda leaf: leaf.transpose(0, 1).flatten(0, 1), rollout, targets)
+        self.steps = map_rollout(lambda leaf: leaf.transpose(0, 1).flatten(0, 1), rollout, targets)
         self._valid = rollout.valid.T.flatten()
-        self.batch = map_batch(itemgetter(self._valid), self._steps)
+        self.batch = map_batch(itemgetter(self._valid), self.steps)
         self.runs = split(rollout.episode_start, rollout.valid, rollout.chunks)
         self.num_units = len(self.runs.first)
         rows, steps = self.runs.first // self._num_steps, self.runs.first % self._num_steps
-        self._place = torch.bucketize(steps, torch.tensor(rollout.chunks.first_steps), right=True) - 1, rows
+        self.place = torch.bucketize(steps, torch.tensor(rollout.chunks.first_steps), right=True) - 1, rows
         self._kept = self.state = rollout.state
 
     @property
@@ -66,27 +77,33 @@ class SequenceSamples:
         """Minibatches of about `size` samples; every sequence occurs once."""
         order = torch.arange(self.num_units) if order is None else order
         for chosen in _shares(order, self.runs.length[order], size):
-            yield self._packed(self.runs[chosen], tuple(part[self._place][chosen] for part in self.state))
-
-    def begin_epoch(self, policy: Policy) -> None:
-        """Recompute the initial states of sequences with the current policy, if configured."""
-        first_steps, kept_steps = self._chunks.first_steps, self._chunks.state_steps
-        if self._recomputes:
-            self.state = tuple(part.clone() for part in self._kept)
-            for chunk in range(1, len(first_steps)):
-                before = tuple(part[chunk - 1] for part in self.state)
-                self._carry(policy, chunk, first_steps[chunk - 1], before)
-        elif first_steps != kept_steps:  # burn-in
-            self.state = tuple(part.clone() for part in self._kept)
-            for chunk in range(1, len(first_steps)):
-                self._carry(policy, chunk, kept_steps[chunk], tuple(part[chunk] for part in self._kept))
+            yield self._packed(self.runs[chosen], tuple(part[self.place][chosen] for part in self.state))
 
     @torch.no_grad()
-    def _carry(self, policy: Policy, chunk: int, since: int, before: State) -> None:
-        """The state of every row at the first step of a chunk, computed from an earlier step."""
+    def begin_epoch(self, policy: Policy) -> None:
+        """Recompute the initial states of sequences with the current policy, if configured."""
+        if self.carries:
+            self.state = tuple(part.clone() for part in self._kept)
+        for carry in self.carries:
+            minibatch = self._packed(carry.runs, tuple(part[carry.source, carry.rows] for part in self.state))
+            for part, carried in zip(self.state, policy(*minibatch.inputs).state, strict=True):
+                part[carry.chunk, carry.rows] = carried
+
+    @cached_property
+    def carries(self) -> list[Carry]:
+        """The states that begin an epoch by being recomputed: from the chunk before, or from the start of a burn-in."""
+        first_steps, kept_steps = self._chunks.first_steps, self._chunks.state_steps
+        if not self._recomputes and first_steps == kept_steps:
+            return []
+        starts = [0, *first_steps[:-1]] if self._recomputes else kept_steps
+        carries = (self._carry(chunk, starts[chunk]) for chunk in range(1, len(first_steps)))
+        return [carry for carry in carries if len(carry.rows)]
+
+    def _carry(self, chunk: int, since: int) -> Carry:
+        """Every row from an earlier step to the first step of a chunk."""
         until = self._chunks.first_steps[chunk]
         table = slice(since, until)
-        begins = self._steps.episode_start.view(-1, self._num_steps)[:, table]
+        begins = self.steps.episode_start.view(-1, self._num_steps)[:, table]
         lost = ~self._valid.view(-1, self._num_steps)[:, table]
         steps = torch.arange(until - since)
         # The state is zero at the last reset, so only later steps are recomputed.
@@ -95,12 +112,8 @@ class SequenceSamples:
         first = torch.maximum(last_begin, last_lost + 1)
         rows = first.argsort(stable=True)
         rows = rows[first[rows] < until - since]
-        if not len(rows):
-            return
         runs = Runs(rows * self._num_steps + since + first[rows], until - since - first[rows])
-        minibatch = self._packed(runs, tuple(part[rows] for part in before))
-        for part, carried in zip(self.state, policy(*minibatch.inputs).state, strict=True):
-            part[chunk, rows] = carried
+        return Carry(runs, rows, chunk - 1 if self._recomputes else chunk, chunk)
 
     def _packed(self, runs: Runs, state: State) -> Batch:
         """The packed samples of runs; runs that are sorted by length keep their order."""
@@ -109,7 +122,7 @@ class SequenceSamples:
         runs_on = torch.arange(int(runs.length[0]))[:, None] < runs.length
         step, run = runs_on.nonzero(as_tuple=True)
         index = runs.first[run] + step
-        return replace(map_batch(itemgetter(index), self._steps), state=state, batch_sizes=runs_on.sum(1))
+        return replace(map_batch(itemgetter(index), self.steps), state=state, batch_sizes=runs_on.sum(1))
 
 
 def sequence_pieces(batch: Batch, size: int) -> Iterator[Batch]:
@@ -134,8 +147,8 @@ def _shares(units: Tensor, lengths: Tensor, size: int) -> Iterator[Tensor]:
     """Split units, in order, into parts of similar numbers of samples, at most about `size`."""
     total = int(lengths.sum())
     parts = math.ceil(total / size)
-    middle = lengths.cumsum(0) - lengths / 2
-    part = (middle * (parts / total)).long().clamp(max=parts - 1)
+    twice_middle = 2 * lengths.cumsum(0) - lengths
+    part = twice_middle * parts // (2 * total)
     for chosen in range(parts):
         if (part == chosen).any():
             yield units[part == chosen]

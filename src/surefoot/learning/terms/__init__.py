@@ -17,6 +17,7 @@ from surefoot.core.records import Batch, Knobs, Learned
 from surefoot.core.registry import Registry
 from surefoot.core.saved import Saved
 from surefoot.core.state import check_present, load_present
+from surefoot.policies.native_parts import Plain, unknown
 from surefoot.policies.policy import Policy, PolicyOutput
 
 
@@ -59,6 +60,10 @@ class Term:
 
     def observe(self, learned: Learned) -> None:
         """React to the results of an update."""
+
+    def native(self) -> Plain:
+        """Kind and settings of the term in the native core; see docs/native.md."""
+        raise unknown("term", self)
 
     def state(self) -> dict[str, Any]:
         """For checkpoints."""

@@ -2,6 +2,7 @@
 
 from surefoot.core.records import Knobs
 from surefoot.learning.terms import Minibatch, Term, TermLoss, terms
+from surefoot.policies.native_parts import Plain
 
 
 @terms.register("entropy")
@@ -13,3 +14,6 @@ class Entropy(Term):
 
     def weight(self, knobs: Knobs) -> float:
         return knobs.entropy_coef
+
+    def native(self) -> Plain:
+        return {"kind": "entropy"}

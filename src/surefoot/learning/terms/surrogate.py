@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from surefoot.learning.terms import Minibatch, Term, TermLoss, terms
+from surefoot.policies.native_parts import Plain
 
 
 def approx_kl(log_ratio: Tensor) -> Tensor:
@@ -28,6 +29,9 @@ class Surrogate(Term):
         with torch.no_grad():
             outside = (log_ratio.expm1().abs() > clip).float().mean()
             return TermLoss(loss, {"approx_kl": approx_kl(log_ratio), "clip_fraction": outside})
+
+    def native(self) -> Plain:
+        return {"kind": "surrogate"}
 
 
 # tour: end

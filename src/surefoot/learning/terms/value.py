@@ -1,10 +1,13 @@
 """The loss of the critic."""
 
+import math
+
 from surefoot.core.config import PPOConfig
 from surefoot.core.parts import PartSettings
 from surefoot.core.records import Knobs
 from surefoot.learning.terms import Minibatch, Term, TermLoss, terms
 from surefoot.policies.critics import ValueTargets
+from surefoot.policies.native_parts import Plain
 
 
 @terms.register("value")
@@ -22,3 +25,6 @@ class Value(Term):
 
     def weight(self, knobs: Knobs) -> float:
         return knobs.value_coef
+
+    def native(self) -> Plain:
+        return {"kind": "value", "clip": math.inf if self._clip is None else self._clip}

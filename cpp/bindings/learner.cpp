@@ -1,0 +1,214 @@
+// The learner from Python: samples, order and settings of an update as dicts of arrays and numbers.
+#include "surefoot/learner.hpp"
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+
+#include "arrays.hpp"
+#include "named_tensors.hpp"
+#include "policy_plan.hpp"
+#include "threads.hpp"
+
+namespace surefoot {
+namespace {
+
+template <class Value>
+Value setting(const nb::dict& dict, const char* name) {
+  Value value{};
+  if (!dict.contains(name)) throw nb::value_error((std::string(name) + " is missing").c_str());
+  if (!nb::try_cast(dict[name], value)) throw nb::type_error((std::string(name) + " has the wrong type").c_str());
+  return value;
+}
+
+bool has(const nb::dict& dict, const char* name) { return dict.contains(name) && !dict[name].is_none(); }
+
+/// Whole numbers from 0 to below `limit`, as many as there are.
+std::vector<std::size_t> indices(const nb::dict& dict, const char* name, std::size_t limit) {
+  nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> array;
+  if (!dict.contains(name) || !nb::try_cast(dict[name], array, false)) {
+    throw nb::type_error((std::string(name) + " must be a C-contiguous int64 array of one dimension").c_str());
+  }
+  for (std::size_t i = 0; i < array.size(); ++i) {
+    if (array.data()[i] < 0 || static_cast<std::size_t>(array.data()[i]) >= limit) {
+      throw nb::value_error((std::string(name) + " has a number out of range").c_str());
+    }
+  }
+  return {array.data(), array.data() + array.size()};
+}
+
+std::vector<Run> runs_of(const nb::dict& dict, std::size_t samples) {
+  const std::vector<std::size_t> first = indices(dict, "first", samples), length = indices(dict, "length", samples + 1);
+  if (first.size() != length.size()) throw nb::value_error("first and length must have the same size");
+  std::vector<Run> runs;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    if (length[i] == 0 || first[i] + length[i] > samples) throw nb::value_error("a run leaves the samples");
+    runs.push_back({first[i], length[i]});
+  }
+  return runs;
+}
+
+SequenceSamples sequences_of(const Policy& policy, const nb::dict& dict, std::size_t samples) {
+  SequenceSamples found;
+  found.runs = runs_of(dict, samples);
+  found.num_places = setting<std::size_t>(dict, "num_places");
+  found.places = indices(dict, "places", found.num_places);
+  if (found.places.size() != found.runs.size()) throw nb::value_error("places must have one number per run");
+  const auto stored = setting<std::vector<nb::object>>(dict, "states");
+  const std::vector<std::size_t>& sizes = policy.state_sizes();
+  if (stored.size() != sizes.size()) throw nb::value_error("states must have one array per part of the state");
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    found.stored.push_back(checked<const float>(stored[i], "states", {found.num_places, sizes[i]}));
+  }
+  found.episode_start = entry<const bool>(dict, "episode_start", {samples});
+  for (const nb::dict& carry : setting<std::vector<nb::dict>>(dict, "carries")) {
+    SequenceSamples::Carry& added = found.carries.emplace_back();
+    added.runs = runs_of(carry, samples);
+    added.from = indices(carry, "from", found.num_places);
+    added.to = indices(carry, "to", found.num_places);
+    const auto is_shorter = [](const Run& a, const Run& b) { return a.length > b.length; };
+    if (!std::is_sorted(added.runs.begin(), added.runs.end(), is_shorter)) {
+      throw nb::value_error("the runs of a carry must begin with the longest");
+    }
+    if (added.runs.empty() || added.from.size() != added.runs.size() || added.to.size() != added.runs.size()) {
+      throw nb::value_error("a carry must have a run, from and to for each row");
+    }
+  }
+  return found;
+}
+
+LearnerSamples samples_of(const Policy& policy, const nb::dict& dict) {
+  LearnerSamples samples{};
+  const auto obs = setting<std::vector<nb::object>>(dict, "obs");
+  const std::vector<ObsPlan>& plan = policy.plan().obs;
+  nb::ndarray<const float> log_prob;
+  if (!dict.contains("log_prob") || !nb::try_cast(dict["log_prob"], log_prob, false) || log_prob.ndim() != 1) {
+    throw nb::type_error("log_prob must be a float32 array of one dimension");
+  }
+  samples.count = log_prob.shape(0);
+  if (samples.count == 0) throw nb::value_error("there are no samples");
+  if (obs.size() != plan.size()) throw nb::value_error("obs must have one array per observation");
+  for (std::size_t i = 0; i < obs.size(); ++i) {
+    samples.obs.push_back(checked<const float>(obs[i], "obs " + plan[i].key, {samples.count, plan[i].size}));
+  }
+  const Shape column{samples.count}, actions{samples.count, policy.action_size()};
+  if (policy.is_discrete()) {
+    samples.choice = entry<const std::int64_t>(dict, "action", actions);
+  } else {
+    samples.action = entry<const float>(dict, "action", actions);
+  }
+  if (has(dict, "mask")) samples.mask = entry<const bool>(dict, "mask", {samples.count, policy.mask_size()});
+  samples.log_prob = entry<const float>(dict, "log_prob", column);
+  samples.value = entry<const float>(dict, "value", column);
+  samples.advantage = entry<const float>(dict, "advantage", column);
+  samples.returns = entry<const float>(dict, "returns", column);
+  return samples;
+}
+
+FlatMemory memory_of(const nb::dict& dict, const std::vector<NamedTensor>& tensors) {
+  FlatMemory memory{};
+  nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu> values;
+  if (!dict.contains("value") || !nb::try_cast(dict["value"], values, false)) {
+    throw nb::type_error("value must be a writable float32 array of one dimension");
+  }
+  memory.size = values.shape(0);
+  memory.value = values.data();
+  memory.gradient = entry<float>(dict, "gradient", {memory.size});
+  memory.mean = entry<float>(dict, "mean", {memory.size});
+  memory.square = entry<float>(dict, "square", {memory.size});
+  const auto offsets = setting<std::map<std::string, std::size_t>>(dict, "offsets");
+  std::size_t found = 0;
+  for (const NamedTensor& tensor : tensors) {
+    const auto offset = offsets.find(tensor.name);
+    if (offset == offsets.end()) continue;
+    ++found;
+    if (tensor.data != memory.value + offset->second) {
+      throw nb::value_error((tensor.name + " does not lie in the optimizer's memory").c_str());
+    }
+    memory.offsets.insert(*offset);
+  }
+  if (found != offsets.size()) throw nb::value_error("offsets names a tensor that is not given");
+  return memory;
+}
+
+OptimizerSettings optimizer_of(const nb::dict& dict) {
+  return {.lr = setting<double>(dict, "lr"),
+          .beta1 = setting<double>(dict, "beta1"),
+          .beta2 = setting<double>(dict, "beta2"),
+          .epsilon = setting<double>(dict, "epsilon"),
+          .weight_decay = setting<double>(dict, "weight_decay"),
+          .is_decoupled = setting<bool>(dict, "is_decoupled"),
+          .max_norm = setting<double>(dict, "max_norm")};
+}
+
+nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settings,
+               const nb::dict& tensors, const nb::dict& memory, Threads& threads, nb::object on_gradient) {
+  Update update{};
+  update.samples = samples_of(learner.policy(), samples);
+  SequenceSamples sequences;
+  update.units = update.samples.count;
+  if (has(samples, "sequences")) {
+    sequences = sequences_of(learner.policy(), setting<nb::dict>(samples, "sequences"), update.samples.count);
+    update.samples.sequences = &sequences;
+    update.units = sequences.runs.size();
+  }
+  update.seed = setting<std::uint64_t>(settings, "seed");
+  update.index = setting<std::uint64_t>(settings, "update");
+  update.epochs = setting<std::size_t>(settings, "epochs");
+  update.batch_size = setting<std::size_t>(settings, "batch_size");
+  update.micro_batch_size = setting<std::size_t>(settings, "micro_batch_size");
+  if (update.batch_size == 0) throw nb::value_error("batch_size must be positive");
+  update.normalizes_advantages = setting<bool>(settings, "normalizes_advantages");
+  update.target_kl = setting<double>(settings, "target_kl");
+  update.optimizer = optimizer_of(settings);
+  update.weights = setting<std::vector<double>>(settings, "weights");
+  if (update.weights.size() != learner.num_terms()) throw nb::value_error("weights must have one number per term");
+  update.knobs = setting<Knobs>(settings, "knobs");
+  update.steps_before = setting<std::size_t>(settings, "steps_before");
+  if (!on_gradient.is_none()) {
+    update.on_gradient = [&] {
+      const nb::gil_scoped_acquire acquired;
+      on_gradient();
+    };
+  }
+  const std::vector<NamedTensor> named = named_tensors(tensors);
+  const FlatMemory flat = memory_of(memory, named);
+  UpdateRecord record;
+  {
+    const nb::gil_scoped_release released;
+    record = learner.learn(update, named, flat, threads.pool());
+  }
+  nb::dict done;
+  done["steps"] = record.steps;
+  done["minibatches"] = record.minibatches;
+  done["shares"] = record.shares;
+  done["measures"] = record.measures;
+  return done;
+}
+
+}  // namespace
+}  // namespace surefoot
+
+void bind_learner(nanobind::module_& module) {
+  namespace nb = nanobind;
+  using namespace nb::literals;
+  using namespace surefoot;
+  nb::class_<Learner>(module, "Learner", "The update of a policy that the core learns.")
+      .def(
+          "__init__",
+          [](Learner* learner, const nb::dict& plan, const std::vector<nb::dict>& terms, const nb::dict& tensors,
+             const std::string& instructions) {
+            std::vector<PartPlan> plans;
+            for (const nb::dict& term : terms) plans.push_back(part_plan(term, "terms[" + std::to_string(plans.size()) + "]"));
+            new (learner) Learner(policy_plan(plan), plans, named_tensors(tensors), kernels_of(instructions));
+          },
+          "plan"_a, "terms"_a, "tensors"_a, "instructions"_a = "",
+          "Build from the plans of a policy and of the terms; `instructions` selects other kernels than the best ones.")
+      .def_prop_ro("measures", &Learner::measures, "Names of the columns of what `learn` measures.")
+      .def("learn", &learn, "samples"_a, "settings"_a, "tensors"_a, "memory"_a, "threads"_a,
+           "on_gradient"_a = nb::none(),
+           "Run all epochs of an update; weights, gradient and moments change in place. `on_gradient` is called before "
+           "every step.");
+}

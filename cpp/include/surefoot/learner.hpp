@@ -1,0 +1,120 @@
+// The learner: all epochs and minibatches of an update, from a rollout's samples to new weights.
+//
+// It computes what learning/learner.py does, in the same order. Weights stay in the memory of PyTorch's module; results
+// are the same for any number of threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "surefoot/parts/term.hpp"
+#include "surefoot/policy.hpp"
+#include "surefoot/thread_pool.hpp"
+
+namespace surefoot {
+
+/// The optimizer's memory: all tensors that learn, one after the other.
+struct FlatMemory {
+  float* value;
+  float* gradient;
+  float* mean;
+  float* square;
+  std::size_t size;
+  std::unordered_map<std::string, std::size_t> offsets;  // by name
+};
+
+struct OptimizerSettings {
+  double lr;
+  double beta1, beta2, epsilon;
+  double weight_decay;
+  bool is_decoupled;  // AdamW
+  double max_norm;    // infinity: not clipped
+};
+
+/// A run of consecutive samples of one row.
+struct Run {
+  std::size_t first, length;
+};
+
+/// Sequences to learn from, for policies with memory.
+struct SequenceSamples {
+  std::vector<Run> runs;
+  std::vector<std::size_t> places;   // the state that each run begins with
+  std::vector<const float*> stored;  // states [places, size] of each part, as the rollout stored them
+  const bool* episode_start;         // [samples]
+
+  /// States that an epoch begins by computing anew: after `runs`, the longest first, from the state at `from` to the
+  /// one at `to`.
+  struct Carry {
+    std::vector<Run> runs;
+    std::vector<std::size_t> from, to;
+  };
+  std::vector<Carry> carries;
+  std::size_t num_places;
+};
+
+/// What there is to learn from, one entry a sample.
+struct LearnerSamples {
+  std::size_t count;
+  std::vector<const float*> obs;  // [count, size] of each key
+  const float* action;            // of `action` and `choice` the policy's own kind: [count, action_size]
+  const std::int64_t* choice;
+  const bool* mask;  // [count, mask_size] or null
+  const float* log_prob;
+  const float* value;
+  const float* advantage;
+  const float* returns;
+  const SequenceSamples* sequences = nullptr;
+};
+
+struct Update {
+  LearnerSamples samples;
+  std::uint64_t seed, index;  // of the shuffles: the run's, and how many updates there were before
+  std::size_t epochs, units;  // units: samples or runs, which are shuffled
+  std::size_t batch_size;
+  std::size_t micro_batch_size;  // 0: whole minibatches
+  bool normalizes_advantages;    // in each minibatch
+  double target_kl;              // infinity: no limit
+  OptimizerSettings optimizer;
+  std::vector<double> weights;  // of the terms
+  Knobs knobs;
+  std::size_t steps_before;  // that the optimizer has done
+  /// Called between the sum of a gradient and the step, where others have a say in it.
+  std::function<void()> on_gradient{};
+};
+
+/// Measures of an update, minibatch by minibatch.
+struct UpdateRecord {
+  std::size_t steps = 0;                   // that the optimizer has done now
+  std::vector<std::size_t> minibatches{};  // of each epoch
+  std::vector<double> shares{};            // of the samples, one a minibatch
+  std::vector<double> measures{};          // [minibatches, names]
+};
+
+class Learner {
+ public:
+  /// Throws std::invalid_argument if the plans contradict themselves or the tensors do not fit.
+  Learner(const PolicyPlan& plan, const std::vector<PartPlan>& terms, std::span<const NamedTensor> tensors,
+          const Kernels& kernels = surefoot::kernels());
+  ~Learner();
+  Learner(const Learner&) = delete;
+  Learner& operator=(const Learner&) = delete;
+
+  const Policy& policy() const;
+  /// `<term>.<measure>` of all terms by their index, then the norm of the gradient and whether the step was skipped.
+  std::vector<std::string> measures() const;
+  std::size_t num_terms() const;
+
+  UpdateRecord learn(const Update& update, std::span<const NamedTensor> tensors, const FlatMemory& memory,
+                     ThreadPool& pool);
+
+ private:
+  class Work;
+  std::unique_ptr<Work> work_;
+};
+
+}  // namespace surefoot

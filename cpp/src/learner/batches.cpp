@@ -1,0 +1,158 @@
+#include "batches.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "surefoot/philox.hpp"
+
+namespace surefoot {
+
+namespace {
+
+/// Samples whose activations still fit into the caches; sums over more are added up.
+constexpr std::size_t kMostRows = 512;
+
+constexpr int kDigitBits = 11;
+
+std::vector<Minibatch> flat_minibatches(const Update& update, const std::int64_t* order) {
+  std::vector<Minibatch> minibatches;
+  const std::size_t micro = update.micro_batch_size == 0 ? kMostRows : std::min(update.micro_batch_size, kMostRows);
+  for (std::size_t begin = 0; begin < update.units; begin += update.batch_size) {
+    Minibatch& minibatch = minibatches.emplace_back();
+    minibatch.count = std::min(update.batch_size, update.units - begin);
+    const std::size_t pieces = (minibatch.count + micro - 1) / micro;
+    for (std::size_t i = 0, first = 0; i < pieces; ++i) {
+      const std::size_t count = minibatch.count / pieces + (i < minibatch.count % pieces ? 1 : 0);
+      const std::int64_t* const from = order + begin + first;
+      minibatch.pieces.push_back({{from, from + count}});
+      first += count;
+    }
+  }
+  return minibatches;
+}
+
+/// In which of about equal parts of at most about `size` samples each run is; see `_shares` in rollout/sequences.py.
+std::vector<std::vector<std::size_t>> shares(const std::vector<std::size_t>& runs, const std::vector<Run>& all,
+                                             std::size_t size) {
+  std::size_t total = 0;
+  for (const std::size_t run : runs) total += all[run].length;
+  const std::size_t parts = (total + size - 1) / size;
+  std::vector<std::vector<std::size_t>> shares(parts);
+  std::size_t end = 0;
+  for (const std::size_t run : runs) {
+    end += all[run].length;
+    shares[(2 * end - all[run].length) * parts / (2 * total)].push_back(run);
+  }
+  std::erase_if(shares, [](const auto& share) { return share.empty(); });
+  return shares;
+}
+
+void sort_by_length(std::vector<std::size_t>& runs, const std::vector<Run>& all) {
+  std::stable_sort(runs.begin(), runs.end(),
+                   [&](std::size_t a, std::size_t b) { return all[a].length > all[b].length; });
+}
+
+std::vector<Minibatch> sequence_minibatches(const Update& update, const std::int64_t* order) {
+  const SequenceSamples& sequences = *update.samples.sequences;
+  std::vector<Minibatch> minibatches;
+  for (std::vector<std::size_t>& chosen : shares({order, order + update.units}, sequences.runs, update.batch_size)) {
+    Minibatch& minibatch = minibatches.emplace_back();
+    for (const std::size_t run : chosen) minibatch.count += sequences.runs[run].length;
+    sort_by_length(chosen, sequences.runs);
+    const bool is_whole = update.micro_batch_size == 0 || minibatch.count <= update.micro_batch_size;
+    const std::size_t size = is_whole ? minibatch.count : update.micro_batch_size;
+    for (const std::vector<std::size_t>& share : shares(chosen, sequences.runs, size)) {
+      std::vector<Run> runs;
+      std::vector<std::size_t> places;
+      for (const std::size_t run : share) {
+        runs.push_back(sequences.runs[run]);
+        places.push_back(sequences.places[run]);
+      }
+      minibatch.pieces.push_back(packed(runs, places));
+    }
+  }
+  return minibatches;
+}
+
+}  // namespace
+
+Piece packed(const std::vector<Run>& runs, const std::vector<std::size_t>& places) {
+  std::vector<std::size_t> order(runs.size());
+  std::iota(order.begin(), order.end(), 0);
+  sort_by_length(order, runs);
+  Piece piece;
+  std::vector<std::int64_t> sizes;
+  std::size_t running = runs.size();
+  for (std::size_t step = 0; running > 0; ++step) {
+    while (running > 0 && runs[order[running - 1]].length <= step) --running;
+    if (running == 0) break;
+    sizes.push_back(static_cast<std::int64_t>(running));
+    for (std::size_t i = 0; i < running; ++i) {
+      piece.samples.push_back(static_cast<std::int64_t>(runs[order[i]].first + step));
+    }
+  }
+  for (const std::size_t run : order) piece.places.push_back(places[run]);
+  piece.steps = PackedSteps(std::move(sizes));
+  return piece;
+}
+
+void permute(const Update& update, std::size_t epoch, std::vector<std::int64_t>& order) {
+  // Random words with the places they came from: sorting them permutes the places.
+  std::vector<std::uint64_t> keys(order.size()), others(order.size());
+  const std::array<std::uint32_t, 2> key{static_cast<std::uint32_t>(update.seed),
+                                         static_cast<std::uint32_t>(update.seed >> 32)};
+  for (std::size_t i = 0; i < keys.size(); i += 4) {
+    const auto words = philox({static_cast<std::uint32_t>(i / 4), static_cast<std::uint32_t>(update.index),
+                               static_cast<std::uint32_t>(epoch), static_cast<std::uint32_t>(Stream::kShuffle)},
+                              key);
+    for (std::size_t j = i; j < std::min(i + 4, keys.size()); ++j) keys[j] = std::uint64_t{words[j - i]} << 32 | j;
+  }
+  // By the word alone, eleven bits at a time, each time keeping the order of equals.
+  for (int shift = 32; shift < 64; shift += kDigitBits) {
+    std::array<std::size_t, std::size_t{1} << kDigitBits> begins{};
+    const auto digit = [&](std::uint64_t one) { return (one >> shift) & (begins.size() - 1); };
+    for (const std::uint64_t one : keys) ++begins[digit(one)];
+    std::size_t begin = 0;
+    for (std::size_t& count : begins) begin += std::exchange(count, begin);
+    for (const std::uint64_t one : keys) others[begins[digit(one)]++] = one;
+    keys.swap(others);
+  }
+  for (std::size_t i = 0; i < keys.size(); ++i) order[i] = static_cast<std::int64_t>(keys[i] & 0xFFFFFFFF);
+}
+
+std::vector<Minibatch> minibatches_of(const Update& update, const std::vector<std::int64_t>& order) {
+  return update.samples.sequences == nullptr ? flat_minibatches(update, order.data())
+                                             : sequence_minibatches(update, order.data());
+}
+
+std::size_t most_rows(const Update& update) {
+  const std::size_t size = std::min(update.batch_size, update.micro_batch_size == 0 ? update.batch_size
+                                                                                    : update.micro_batch_size);
+  if (update.samples.sequences == nullptr) return std::min(size, kMostRows);
+  std::size_t longest = 0;  // sequences are not cut, so that a piece may have half of one more at either end
+  for (const Run& run : update.samples.sequences->runs) longest = std::max(longest, run.length);
+  return size + 2 * longest;
+}
+
+void measure_advantages(const Update& update, Minibatch& minibatch) {
+  if (!update.normalizes_advantages || minibatch.count < 2) return;
+  const float* const advantage = update.samples.advantage;
+  double sum = 0, squares = 0;
+  for (const Piece& piece : minibatch.pieces) {
+    for (const std::int64_t sample : piece.samples) sum += static_cast<double>(advantage[sample]);
+  }
+  const double mean = sum / static_cast<double>(minibatch.count);
+  for (const Piece& piece : minibatch.pieces) {
+    for (const std::int64_t sample : piece.samples) {
+      const double distance = static_cast<double>(advantage[sample]) - mean;
+      squares += distance * distance;
+    }
+  }
+  minibatch.mean = static_cast<float>(mean);
+  minibatch.scale = static_cast<float>(std::sqrt(squares / static_cast<double>(minibatch.count - 1))) + 1e-8f;
+}
+
+}  // namespace surefoot

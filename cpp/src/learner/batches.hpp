@@ -1,0 +1,40 @@
+// Which samples are learned from together: epochs of minibatches, and pieces of those.
+#pragma once
+
+#include <vector>
+
+#include "surefoot/learner.hpp"
+#include "surefoot/packed_steps.hpp"
+
+namespace surefoot {
+
+/// Samples that go through the networks together; with sequences, in the order of `steps`.
+struct Piece {
+  std::vector<std::int64_t> samples{};
+  PackedSteps steps{std::vector<std::int64_t>{}};
+  std::vector<std::size_t> places{};  // the state that each sequence begins with
+};
+
+/// What one step of the optimizer learns from.
+struct Minibatch {
+  std::vector<Piece> pieces{};
+  std::size_t count = 0;
+  float mean = 0, scale = 1;  // of the advantages: (advantage - mean) / scale
+};
+
+/// Runs side by side, the longest first.
+Piece packed(const std::vector<Run>& runs, const std::vector<std::size_t>& places);
+
+/// The order of samples or runs in an epoch, as `permutations` in core/philox.py gives it.
+void permute(const Update& update, std::size_t epoch, std::vector<std::int64_t>& order);
+
+/// The minibatches of one epoch.
+std::vector<Minibatch> minibatches_of(const Update& update, const std::vector<std::int64_t>& order);
+
+/// The most samples that a piece of any minibatch may have.
+std::size_t most_rows(const Update& update);
+
+/// Mean and standard deviation of a minibatch's advantages, if they are to be normalized.
+void measure_advantages(const Update& update, Minibatch& minibatch);
+
+}  // namespace surefoot

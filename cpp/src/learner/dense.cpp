@@ -1,0 +1,100 @@
+#include "dense.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace surefoot {
+
+namespace {
+
+enum Slot : std::size_t { kInputs, kGradient, kZeros };
+
+/// Sums [count] to the gradient at `to`; gives the sum of its squares.
+double write_sums(const Kernels& kernels, std::size_t rows, std::size_t count, MatrixView grad, bool adds, float* to) {
+  std::vector<double> sums(count);
+  kernels.column_sums(rows, count, grad, sums.data());
+  for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<float>(adds ? to[i] + sums[i] : sums[i]);
+  return kernels.sum_squares(to, count);
+}
+
+}  // namespace
+
+void Parameter::bind(const TensorReader& tensors, const FlatMemory& memory) {
+  value = tensors[name].data;
+  const auto found = memory.offsets.find(name);
+  learns = found != memory.offsets.end();
+  if (learns) offset = found->second;
+}
+
+void Parameter::step(const Kernels& kernels, const AdamStep& by, const FlatMemory& memory, std::size_t first,
+                     std::size_t count) const {
+  const std::size_t begin = offset + first;
+  kernels.adam(by, count, memory.gradient + begin, memory.value + begin, memory.mean + begin, memory.square + begin);
+}
+
+Dense::Dense(const Kernels& kernels, LayerNames names, std::size_t in, std::size_t size)
+    : out(size, rounded_up(size, kernels.panel)),
+      grad(size, rounded_up(size, kernels.panel)),
+      kernels_(kernels),
+      in_(in),
+      weight_{std::move(names.weight), in * size},
+      bias_{std::move(names.bias), size} {}
+
+void Dense::bind(const TensorReader& tensors, const FlatMemory& memory) {
+  weight_.bind(tensors, memory);
+  bias_.bind(tensors, memory);
+  packed_.pack(kernels_, in_, out.size, weight_.value, bias_.value);
+  if (passes_gradients_) transposed_.pack(kernels_, in_, out.size, weight_.value);
+}
+
+void Dense::reserve(std::size_t rows) {
+  out.reserve(rows);
+  grad.reserve(rows);
+}
+
+double Dense::sum(std::size_t task, std::size_t rows, MatrixView in, MatrixView gradient, bool adds,
+                  const FlatMemory& memory, Workspace& workspace) const {
+  const std::size_t panel = kernels_.panel, size = out.size;
+  if (task + 1 == sum_tasks()) {
+    if (!bias_.learns) return 0;
+    return write_sums(kernels_, rows, size, gradient, adds, memory.gradient + bias_.offset);
+  }
+  if (!weight_.learns) return 0;
+  const std::size_t first = task * panel, columns = std::min(panel, in_ - first);
+  float* const inputs = workspace.floats(kInputs, rows * panel);
+  for (std::size_t row = 0; row < rows; ++row) {
+    float* const to = inputs + row * panel;
+    std::copy_n(in.data + row * in.stride + first, columns, to);
+    std::fill_n(to + columns, panel - columns, 0.0f);
+  }
+  float* const zeros = workspace.floats(kZeros, panel);
+  std::fill_n(zeros, panel, 0.0f);
+  float* const sums = workspace.floats(kGradient, size * panel);
+  kernels_.linear_transposed({rows, columns, inputs, zeros}, size, gradient, sums, panel);
+  float* const to = memory.gradient + weight_.offset + first;
+  for (std::size_t output = 0; output < size; ++output) {
+    float* const from = sums + output * panel;
+    if (adds) {
+      for (std::size_t i = 0; i < columns; ++i) from[i] += to[output * in_ + i];
+    }
+    std::copy_n(from, columns, to + output * in_);
+  }
+  return kernels_.sum_squares(sums, size * panel);
+}
+
+void Dense::step(std::size_t task, const AdamStep& by, const FlatMemory& memory) {
+  const std::size_t first = packed_.first_of(task), count = packed_.outputs_of(task);
+  if (weight_.learns) weight_.step(kernels_, by, memory, first * in_, count * in_);
+  if (bias_.learns) bias_.step(kernels_, by, memory, first, count);
+  if (!learns()) return;
+  packed_.pack_panel(task, weight_.value, bias_.value);
+  if (passes_gradients_) transposed_.pack_outputs(first, count, weight_.value);
+}
+
+double FreeVector::sum(const Kernels& kernels, std::size_t rows, bool adds, const FlatMemory& memory) const {
+  if (!parameter.learns) return 0;
+  return write_sums(kernels, rows, parameter.size, grad.view(), adds, memory.gradient + parameter.offset);
+}
+
+}  // namespace surefoot

@@ -1,0 +1,97 @@
+// A policy as it learns: its networks and parts wired up, forward and back.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "batches.hpp"
+#include "network.hpp"
+
+namespace surefoot {
+
+/// Encoders, memory and trunk.
+struct LearningBody {
+  std::deque<Mlp> encoders;
+  std::optional<Concat> features;
+  std::unique_ptr<Memory> memory;
+  std::optional<Cells> cells;
+  std::optional<Mlp> trunk;
+};
+
+/// A distribution or critic: its layers, its vectors, and views of them for some rows.
+class LearningPart {
+ public:
+  void build(const Kernels& kernels, const std::vector<Learned>& layers, const std::vector<Learned>& vectors,
+             Wire& latent, std::deque<Dense>& all);
+  void bind(const TensorReader& tensors, const FlatMemory& memory);
+  void reserve(std::size_t rows);
+  void forward(Block block) const;
+  void backward(Block block) const;
+
+  /// What a part is given, and where its gradient goes, for a block of rows.
+  struct Rows {
+    static constexpr std::size_t kMost = 8;
+    std::array<MatrixView, kMost> given;
+    std::array<const float*, kMost> vectors;
+    std::array<float*, kMost> grad_given, grad_vectors;
+    std::size_t num_given, num_vectors;
+
+    LearnedRows learned(std::size_t count, Scratch scratch) const {
+      return {count, {given.data(), num_given}, {vectors.data(), num_vectors}, scratch};
+    }
+    GivenGradient gradient() const { return {{grad_given.data(), num_given}, {grad_vectors.data(), num_vectors}}; }
+  };
+  Rows rows(Block block);
+
+  const std::vector<TakingLayer>& layers() const { return layers_; }
+  std::deque<FreeVector>& vectors() { return vectors_; }
+  const std::vector<std::size_t>& vector_sizes() const { return vector_sizes_; }
+
+ private:
+  std::vector<TakingLayer> layers_;
+  std::deque<FreeVector> vectors_;
+  std::vector<std::size_t> vector_sizes_;
+};
+
+class LearningPolicy {
+ public:
+  LearningPolicy(const PolicyPlan& plan, const TensorReader& tensors, const Kernels& kernels);
+
+  void bind(const TensorReader& tensors, const FlatMemory& memory);
+  void reserve(std::size_t rows, std::size_t sequences);
+
+  const PolicyPlan plan;
+  const Kernels& kernels;
+  std::unique_ptr<Head> head;
+  std::unique_ptr<Critic> critic;
+
+  std::deque<Dense> layers;  // all of them
+  std::deque<Matrix> obs;    // normalized, of the samples of a piece
+  std::deque<Wire> obs_wires;
+  LearningBody actor, other;  // the other is the critic's, if it has one of its own
+  LearningPart head_part, critic_part;
+
+  std::vector<std::size_t> state_sizes;  // of each part of the state, the actor's first
+
+  /// Bodies with a memory of their own, and the first part of the policy's state that is theirs.
+  struct Remembering {
+    Cells* cells;
+    std::size_t first_part;
+  };
+  std::vector<Remembering> remembering;
+
+  /// The way from observations to the features of the memories, or to the end without them.
+  void encode(Block block);
+  void run_trunks(Block block);
+  void back_through_trunks(Block block);
+  void back_through_encoders(Block block);
+
+  bool shares_trunk() const { return plan.shares_trunk; }
+
+ private:
+  void build_body(const BodyPlan& body_plan, const TensorReader& tensors, Wire* actor_memory, LearningBody& body);
+};
+
+}  // namespace surefoot

@@ -1,0 +1,125 @@
+// What a policy's networks consist of when they learn: layers between matrices, and the way back.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "dense.hpp"
+#include "surefoot/parts/memory.hpp"
+
+namespace surefoot {
+
+/// What one part gives and others take. Its gradient is the sum of what they say of it.
+struct Wire {
+  Matrix* value = nullptr;
+  Matrix* grad = nullptr;  // null: nothing before it learns
+  bool is_claimed = false;
+
+  /// Claim a part of the gradient; in the order of the way back, all but the first add to it.
+  bool claim() { return std::exchange(is_claimed, true); }
+};
+
+/// Some neighboring samples of a piece.
+struct Block {
+  std::size_t first, count;
+};
+
+/// A layer and the wire that it takes.
+struct TakingLayer {
+  Dense* layer;
+  Wire* in;
+  bool adds;  // to the gradient of the wire
+
+  TakingLayer(Dense& dense, Wire& wire);
+
+  void forward(Block block) const { layer->forward(block.first, block.count, in->value->view(block.first)); }
+  void backward(Block block) const {
+    if (in->grad != nullptr) layer->backward(block.first, block.count, *in->grad, adds);
+  }
+};
+
+/// Linear layers, each followed by the activation.
+class Mlp {
+ public:
+  /// Layers are kept in `all`.
+  Mlp(const Kernels& kernels, Activation activation, const MlpPlan& plan, const TensorReader& tensors, Wire& in,
+      std::deque<Dense>& all);
+
+  Wire& out() { return layers_.empty() ? *in_ : out_; }
+  void reserve(std::size_t rows);
+  void forward(Block block);
+  void backward(Block block);
+
+  const std::vector<TakingLayer>& layers() const { return layers_; }
+
+ private:
+  const Kernels& kernels_;
+  Activation activation_;
+  Wire* in_;
+  std::deque<Wire> between_;
+  std::vector<TakingLayer> layers_;
+  std::vector<Matrix> before_;  // what activations were given, where their slope does not show in what they gave
+  Wire out_;
+};
+
+/// Wires side by side.
+class Concat {
+ public:
+  Concat(const Kernels& kernels, std::vector<Wire*> parts);
+
+  Wire& out() { return parts_.size() == 1 ? *parts_[0] : out_; }
+  void reserve(std::size_t rows);
+  void forward(Block block);
+  void backward(Block block);
+
+ private:
+  std::vector<Wire*> parts_;
+  std::vector<bool> adds_;
+  Matrix value_, grad_;
+  Wire out_;
+};
+
+/// Layers of recurrent cells over packed sequences.
+class Cells {
+ public:
+  Cells(const Kernels& kernels, const Memory& memory, Wire& in, std::deque<Dense>& all);
+
+  Wire& out() { return layers_.empty() ? *in_ : out_; }
+  std::size_t num_layers() const { return layers_.size(); }
+  std::size_t num_parts() const;
+  std::size_t hidden() const;
+  void reserve(std::size_t rows, std::size_t sequences);
+
+  /// A part of the state that each sequence begins with, one row [H] a sequence.
+  float* before(std::size_t layer, std::size_t part) { return layers_[layer].before[part].floats.data(); }
+  /// The same after each step, one row a sample.
+  const float* states(std::size_t layer, std::size_t part) const { return layers_[layer].states[part].floats.data(); }
+
+  void take_inputs(std::size_t layer, Block block) const { layers_[layer].input.forward(block); }
+  void forward(std::size_t layer, const PackedSteps& steps, Sequences some);
+  void backward(std::size_t layer, const PackedSteps& steps, Sequences some);
+  /// To the gradient of what the layer took from below.
+  void pass_back(std::size_t layer, Block block) const { layers_[layer].input.backward(block); }
+
+  struct Layer {
+    CellLayer plan;
+    TakingLayer input;
+    Dense* past;
+    std::vector<Matrix> before, states, grad_before;
+    Matrix kept, past_states, grad_states, scratch;
+    Wire out;
+  };
+  const std::deque<Layer>& layers() const { return layers_; }
+
+ private:
+  CellPass pass(Layer& layer) const;
+
+  const Kernels& kernels_;
+  const Memory& memory_;
+  Wire* in_;
+  std::deque<Layer> layers_;
+  Wire out_;
+};
+
+}  // namespace surefoot
