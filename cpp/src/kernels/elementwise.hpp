@@ -45,21 +45,23 @@ void map_pairs(const float* a, const float* b, float* out, std::size_t count) {
   if (rest > 0) scatter(out + i, 1, rest, Function(gather(a + i, 1, rest, 0.0f), gather(b + i, 1, rest, 0.0f)));
 }
 
-void differentiate(Activation activation, const float* y, const float* gradient, float* out, std::size_t count) {
+/// `shown` is y or x, whichever tells the slope; see Kernels.
+void differentiate(Activation activation, const float* shown, const float* gradient, float* out, std::size_t count) {
   switch (activation) {
     case Activation::kTanh:
-      return map_pairs<through_tanh>(gradient, y, out, count);
+      return map_pairs<through_tanh>(gradient, shown, out, count);
     case Activation::kRelu:
-      return map_pairs<through_relu>(gradient, y, out, count);
+      return map_pairs<through_relu>(gradient, shown, out, count);
     case Activation::kElu:
-      return map_pairs<through_elu>(gradient, y, out, count);
+      return map_pairs<through_elu>(gradient, shown, out, count);
     case Activation::kLeakyRelu:
-      return map_pairs<through_leaky_relu>(gradient, y, out, count);
+      return map_pairs<through_leaky_relu>(gradient, shown, out, count);
+    case Activation::kSilu:
+      return map_pairs<through_silu>(gradient, shown, out, count);
+    case Activation::kGelu:
+      return map_pairs<through_gelu>(gradient, shown, out, count);
     case Activation::kIdentity:
       std::copy_n(gradient, count, out);
-      return;
-    case Activation::kSilu:
-    case Activation::kGelu:
       return;
   }
 }

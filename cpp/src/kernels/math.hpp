@@ -149,5 +149,17 @@ SUREFOOT_INLINE Vector silu(Vector x) { return x / (exp(-x) + 1.0f); }
 
 SUREFOOT_INLINE Vector gelu(Vector x) { return x * 0.5f * (erf(x * 0.707106781186548f) + 1.0f); }
 
+/// dL/dx of silu and gelu from x: y alone does not tell their slopes, because both turn around below 0.
+SUREFOOT_INLINE Vector through_silu(Vector gradient, Vector x) {
+  const Vector share = sigmoid(x);
+  return gradient * (share * fma(x, 1.0f - share, all(1.0f)));
+}
+
+SUREFOOT_INLINE Vector through_gelu(Vector gradient, Vector x) {
+  const Vector below = fma(erf(x * 0.707106781186548f), all(0.5f), all(0.5f));
+  const Vector density = exp(x * x * -0.5f) * 0.398942280401433f;
+  return gradient * fma(x, density, below);
+}
+
 }  // namespace
 }  // namespace surefoot
