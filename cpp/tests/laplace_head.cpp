@@ -41,7 +41,34 @@ class LaplaceHead final : public Head {
     }
   }
 
+  std::vector<Learned> layers() const override { return {{layer_, size_}}; }
+
+  void evaluate(const LearnedRows& rows, const Done& done, float* log_prob, float* entropy) const override {
+    const float log_width = std::log(2 * scale_);
+    for (std::size_t row = 0; row < rows.count; ++row) {
+      float distance = 0;
+      for (std::size_t j = 0; j < size_; ++j) distance += std::abs(from_location(rows, done, row, j)) / scale_;
+      log_prob[row] = -distance - static_cast<float>(size_) * log_width;
+      entropy[row] = static_cast<float>(size_) * (1 + log_width);
+    }
+  }
+
+  void gradient(const LearnedRows& rows, const Done& done, const float* by_log_prob, const float*,
+                const GivenGradient& out) const override {
+    for (std::size_t row = 0; row < rows.count; ++row) {
+      for (std::size_t j = 0; j < size_; ++j) {
+        const float distance = from_location(rows, done, row, j);
+        const float sign = distance > 0 ? 1.0f : distance < 0 ? -1.0f : distance;  // a NaN stays one
+        out.given[0][row * rows.given[0].stride + j] = by_log_prob[row] * sign / scale_;
+      }
+    }
+  }
+
  private:
+  float from_location(const LearnedRows& rows, const Done& done, std::size_t row, std::size_t j) const {
+    return done.action[row * size_ + j] - rows.given[0].data[row * rows.given[0].stride + j];
+  }
+
   void shape_noise(std::size_t rows, float* uniforms) const override {
     for (std::size_t i = 0; i < rows * size_; ++i) {
       const double centered = static_cast<double>(uniforms[i]) - 0.5;

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "surefoot/activation.hpp"
+#include "surefoot/head_steps.hpp"
+#include "surefoot/matrix_view.hpp"
 #include "surefoot/recurrence_steps.hpp"
 
 namespace surefoot {
@@ -18,12 +20,6 @@ struct PackedLayer {
   std::size_t out;
   const float* weight;
   const float* bias;  // padded like the columns
-};
-
-/// A block of rows: row r begins at data + r * stride.
-struct MatrixView {
-  const float* data;
-  std::size_t stride;
 };
 
 /// What a Gaussian head samples from and where to; `std` has stride 0 if it is the same for all rows.
@@ -93,8 +89,9 @@ struct Kernels {
   /// The same for layers of few outputs, packed by rows; writes nothing but the outputs.
   void (*linear_narrow)(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out, std::size_t out_stride);
   void (*activate)(Activation activation, float* values, std::size_t count);
-  /// dL/dx of y = activation(x) from dL/dy; only for activations whose slope can be told from y.
-  void (*differentiate)(Activation activation, const float* y, const float* gradient, float* out, std::size_t count);
+  /// dL/dx of y = activation(x) from dL/dy; `shown` is y where `slope_shows`, and x for the others.
+  void (*differentiate)(Activation activation, const float* shown, const float* gradient, float* out,
+                        std::size_t count);
   void (*normalize)(const Normalization& by, std::size_t rows, std::size_t size, const float* in, float* out);
   void (*uniforms)(const UniformBlock& block, float* out);
 
@@ -104,6 +101,13 @@ struct Kernels {
   void (*gaussian)(const GaussianBlock& block);
   void (*categorical)(const ChoiceBlock& block);
   void (*bernoulli)(const ChoiceBlock& block);
+
+  void (*evaluate_gaussian)(const GaussianEvaluation& step);
+  void (*gaussian_gradient)(const GaussianGradient& step);
+  void (*evaluate_categorical)(const ChoiceEvaluation& step);
+  void (*categorical_gradient)(const ChoiceGradient& step);
+  void (*evaluate_bernoulli)(const ChoiceEvaluation& step);
+  void (*bernoulli_gradient)(const ChoiceGradient& step);
 
   void (*lstm_step)(const LstmStep& step);
   void (*lstm_gradient)(const LstmGradient& step);

@@ -1,11 +1,10 @@
 // Independent Betas on the action's bounds, sampled by rejection from counted noise.
-#include <math.h>  // lgamma_r: std::lgamma writes a global
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "bounds.hpp"
+#include "gammas.hpp"
 #include "surefoot/box_muller.hpp"
 #include "surefoot/parts/head.hpp"
 #include "surefoot/philox.hpp"
@@ -22,11 +21,6 @@ constexpr std::size_t kNoise = 2 * 2 * kAttempts;
 constexpr float kEdge = 1e-6f;
 constexpr float kOtherEdge = static_cast<float>(1 - 1e-6);
 constexpr double kTiny = 1e-12;
-
-double log_gamma(double x) {
-  int sign;
-  return lgamma_r(x, &sign);
-}
 
 /// The noise of one row, drawn four words at a time and only as far as attempts fail.
 class RowNoise {
@@ -72,10 +66,24 @@ double sample_gamma(double shape, const RowNoise& noise, std::size_t word) {
   return proposal;
 }
 
-double beta_log_prob(double alpha, double beta, double value) {
-  const double density = (alpha - 1) * std::log(value) + (beta - 1) * std::log1p(-value);
-  return density - (log_gamma(alpha) + log_gamma(beta) - log_gamma(alpha + beta));
-}
+/// One element: log-probability of a value, entropy, and their derivatives by both concentrations.
+struct BetaElement {
+  double log_prob, entropy;
+  double log_prob_by_alpha, log_prob_by_beta;
+  double entropy_by_alpha, entropy_by_beta;
+
+  BetaElement(double alpha, double beta, double value) {
+    const double total = alpha + beta, log_value = std::log(value), log_rest = std::log1p(-value);
+    const Gammas a = gammas(alpha), b = gammas(beta), both = gammas(total);
+    const double log_normalizer = a.log_gamma + b.log_gamma - both.log_gamma;
+    log_prob = (alpha - 1) * log_value + (beta - 1) * log_rest - log_normalizer;
+    entropy = log_normalizer - (alpha - 1) * a.digamma - (beta - 1) * b.digamma + (total - 2) * both.digamma;
+    log_prob_by_alpha = log_value - a.digamma + both.digamma;
+    log_prob_by_beta = log_rest - b.digamma + both.digamma;
+    entropy_by_alpha = (total - 2) * both.trigamma - (alpha - 1) * a.trigamma;
+    entropy_by_beta = (total - 2) * both.trigamma - (beta - 1) * b.trigamma;
+  }
+};
 
 class BetaHead final : public Head {
  public:
@@ -93,8 +101,7 @@ class BetaHead final : public Head {
     const MatrixView raw = linear(concentrations_, rows, 0);
     const std::size_t count = rows.count * raw.stride;
     float* const concentrations = rows.scratch.floats(0, count);
-    kernels_.softplus(raw.data, concentrations, count);
-    for (std::size_t i = 0; i < count; ++i) concentrations[i] += 1;
+    to_concentrations(raw.data, concentrations, count);
     for (std::size_t row = 0; row < rows.count; ++row) {
       sample_row(concentrations + row * raw.stride, RowNoise(key, key.first_row + row),
                  out.action + row * action_size(), out.log_prob + row);
@@ -109,7 +116,62 @@ class BetaHead final : public Head {
     }
   }
 
+  std::vector<Learned> layers() const override { return {{layer_, 2 * action_size()}}; }
+
+  void evaluate(const LearnedRows& rows, const Done& done, float* log_prob, float* entropy) const override {
+    const std::size_t size = action_size();
+    float* const alphas = rows.scratch.floats(kConcentrations, 2 * size);
+    const float* const betas = alphas + size;
+    for (std::size_t row = 0; row < rows.count; ++row) {
+      const float* const raw = rows.given[0].data + row * rows.given[0].stride;
+      float* const log_prob_slopes = slopes(rows, kLogProbSlopes, row);
+      float* const entropy_slopes = slopes(rows, kEntropySlopes, row);
+      to_concentrations(raw, alphas, 2 * size);
+      double log_prob_sum = 0, entropy_sum = 0;
+      for (std::size_t j = 0; j < size; ++j) {
+        const BetaElement element(alphas[j], betas[j], std::clamp(done.action[row * size + j], kEdge, kOtherEdge));
+        log_prob_sum += element.log_prob;
+        entropy_sum += element.entropy;
+        const double alpha_slope = sigmoid(raw[j]), beta_slope = sigmoid(raw[size + j]);
+        log_prob_slopes[j] = static_cast<float>(element.log_prob_by_alpha * alpha_slope);
+        log_prob_slopes[size + j] = static_cast<float>(element.log_prob_by_beta * beta_slope);
+        entropy_slopes[j] = static_cast<float>(element.entropy_by_alpha * alpha_slope);
+        entropy_slopes[size + j] = static_cast<float>(element.entropy_by_beta * beta_slope);
+      }
+      log_prob[row] = static_cast<float>(log_prob_sum);
+      entropy[row] = static_cast<float>(entropy_sum);
+    }
+  }
+
+  void gradient(const LearnedRows& rows, const Done&, const float* by_log_prob, const float* by_entropy,
+                const GivenGradient& out) const override {
+    for (std::size_t row = 0; row < rows.count; ++row) {
+      const float* const log_prob_slopes = slopes(rows, kLogProbSlopes, row);
+      const float* const entropy_slopes = slopes(rows, kEntropySlopes, row);
+      float* const to = out.given[0] + row * rows.given[0].stride;
+      for (std::size_t j = 0; j < 2 * action_size(); ++j) {
+        to[j] = by_log_prob[row] * log_prob_slopes[j] + by_entropy[row] * entropy_slopes[j];
+      }
+    }
+  }
+
  private:
+  enum LearningSlot : std::size_t { kConcentrations, kLogProbSlopes, kEntropySlopes };
+
+  static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+  /// 1 + softplus; may be in place.
+  void to_concentrations(const float* raw, float* concentrations, std::size_t count) const {
+    kernels_.softplus(raw, concentrations, count);
+    for (std::size_t i = 0; i < count; ++i) concentrations[i] += 1;
+  }
+
+  /// What is kept of a row: how a number changes with what the layer gave.
+  float* slopes(const LearnedRows& rows, std::size_t slot, std::size_t row) const {
+    const std::size_t size = 2 * action_size();
+    return rows.scratch.floats(slot, rows.count * size) + row * size;
+  }
+
   /// Eight for normals, then eight that stay uniform, and so on.
   void shape_noise(std::size_t rows, float* uniforms) const override {
     for (std::size_t i = 0; i < rows * noise_size(); i += 2 * kAttempts) box_muller(uniforms + i, kAttempts);
@@ -122,7 +184,7 @@ class BetaHead final : public Head {
       const double first = sample_gamma(alphas[j], noise, j * kNoise);
       const double second = sample_gamma(betas[j], noise, j * kNoise + kNoise / 2);
       action[j] = std::clamp(static_cast<float>(first / (first + second)), kEdge, kOtherEdge);
-      sum += beta_log_prob(alphas[j], betas[j], action[j]);
+      sum += BetaElement(alphas[j], betas[j], action[j]).log_prob;
     }
     *log_prob = static_cast<float>(sum);
   }

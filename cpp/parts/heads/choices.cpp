@@ -7,6 +7,7 @@ namespace surefoot {
 namespace {
 
 enum Slot : std::size_t { kLogits, kNoise, kScratch };
+enum LearningSlot : std::size_t { kLogProbs, kProbs, kEntropies };
 
 std::vector<std::int64_t> sizes_of(const PartPlan& plan) {
   std::vector<std::int64_t> sizes = plan.integers("sizes");
@@ -22,16 +23,16 @@ std::size_t sum_of(const std::vector<std::int64_t>& sizes) {
 }  // namespace
 
 ChoiceHead::ChoiceHead(const PartPlan& plan, const Kernels& kernels, std::vector<std::int64_t> sizes,
-                       std::size_t num_logits, void (*sample_choices)(const ChoiceBlock& block))
+                       std::size_t num_logits, const ChoiceKernels& choices)
     : Head(kernels),
       sizes_(std::move(sizes)),
       layer_(plan.text("layer")),
       num_logits_(num_logits),
       most_(*std::max_element(sizes_.begin(), sizes_.end())),
-      sample_choices_(sample_choices) {}
+      choices_(choices) {}
 
 void ChoiceHead::sample(const PartRows& rows, const bool* mask, const NoiseKey& key, const Sampled& out) const {
-  sample_choices_({.rows = rows.count,
+  choices_.sample({.rows = rows.count,
                    .count = sizes_.size(),
                    .sizes = sizes_.data(),
                    .logits = linear(logits_, rows, kLogits),
@@ -42,8 +43,35 @@ void ChoiceHead::sample(const PartRows& rows, const bool* mask, const NoiseKey& 
                    .log_prob = out.log_prob});
 }
 
+ChoiceEvaluation ChoiceHead::evaluation(const LearnedRows& rows, const Done& done, float* log_prob,
+                                        float* entropy) const {
+  const std::size_t in_lanes = rounded_up(rows.count, kernels_.lanes);
+  return {.rows = rows.count,
+          .count = sizes_.size(),
+          .sizes = sizes_.data(),
+          .num_logits = num_logits_,
+          .logits = rows.given[0],
+          .mask = done.mask,
+          .choice = done.choice,
+          .log_probs = rows.scratch.floats(kLogProbs, in_lanes * num_logits_),
+          .probs = rows.scratch.floats(kProbs, in_lanes * num_logits_),
+          .entropies = rows.scratch.floats(kEntropies, in_lanes * sizes_.size()),
+          .log_prob = log_prob,
+          .entropy = entropy};
+}
+
+void ChoiceHead::evaluate(const LearnedRows& rows, const Done& done, float* log_prob, float* entropy) const {
+  choices_.evaluate(evaluation(rows, done, log_prob, entropy));
+}
+
+void ChoiceHead::gradient(const LearnedRows& rows, const Done& done, const float* by_log_prob, const float* by_entropy,
+                          const GivenGradient& out) const {
+  choices_.gradient({evaluation(rows, done, nullptr, nullptr), by_log_prob, by_entropy, out.given[0]});
+}
+
 CategoricalHead::CategoricalHead(const PartPlan& plan, const Kernels& kernels)
-    : ChoiceHead(plan, kernels, sizes_of(plan), sum_of(sizes_of(plan)), kernels.categorical),
+    : ChoiceHead(plan, kernels, sizes_of(plan), sum_of(sizes_of(plan)),
+                 {kernels.categorical, kernels.evaluate_categorical, kernels.categorical_gradient}),
       start_(plan.integers("start")) {
   if (start_.size() != sizes_.size()) plan.refuse("start", "must have as many numbers as sizes");
 }

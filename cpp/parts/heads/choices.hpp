@@ -5,6 +5,13 @@
 
 namespace surefoot {
 
+/// What a kind of choices runs.
+struct ChoiceKernels {
+  void (*sample)(const ChoiceBlock& block);
+  void (*evaluate)(const ChoiceEvaluation& step);
+  void (*gradient)(const ChoiceGradient& step);
+};
+
 class ChoiceHead : public Head {
  public:
   bool is_discrete() const override { return true; }
@@ -15,18 +22,26 @@ class ChoiceHead : public Head {
   void pack(const TensorReader& tensors) override { logits_.pack(kernels_, tensors, layer_); }
   void sample(const PartRows& rows, const bool* mask, const NoiseKey& key, const Sampled& out) const override;
 
+  std::vector<Learned> layers() const override { return {{layer_, num_logits_}}; }
+  void evaluate(const LearnedRows& rows, const Done& done, float* log_prob, float* entropy) const override;
+  void gradient(const LearnedRows& rows, const Done& done, const float* by_log_prob, const float* by_entropy,
+                const GivenGradient& out) const override;
+
  protected:
-  /// `sizes` counts the choices of each element; `sample_choices` is the kernel.
+  /// `sizes` counts the choices of each element.
   ChoiceHead(const PartPlan& plan, const Kernels& kernels, std::vector<std::int64_t> sizes, std::size_t num_logits,
-             void (*sample_choices)(const ChoiceBlock& block));
+             const ChoiceKernels& choices);
 
   std::vector<std::int64_t> sizes_;
 
  private:
+  /// What the kernels are given; what they keep is where it was at the last call.
+  ChoiceEvaluation evaluation(const LearnedRows& rows, const Done& done, float* log_prob, float* entropy) const;
+
   std::string layer_;
   std::size_t num_logits_;
   std::int64_t most_;
-  void (*sample_choices_)(const ChoiceBlock& block);
+  ChoiceKernels choices_;
   Layer logits_;
 };
 

@@ -7,7 +7,7 @@ namespace surefoot {
 
 class GaussianHead : public Head {
  public:
-  GaussianHead(const PartPlan& plan, const Kernels& kernels) : GaussianHead(plan, kernels, false) {}
+  GaussianHead(const PartPlan& plan, const Kernels& kernels) : GaussianHead(plan, kernels, nullptr) {}
 
   std::size_t action_size() const override { return low_.size(); }
   std::size_t noise_size() const override { return action_size() + action_size() % 2; }
@@ -16,23 +16,39 @@ class GaussianHead : public Head {
   void sample(const PartRows& rows, const bool* mask, const NoiseKey& key, const Sampled& out) const override;
   void to_env(std::size_t rows, const float* action, float* env_action) const override;
 
+  std::vector<Learned> layers() const override;
+  std::vector<Learned> vectors() const override { return {{log_std_name_, action_size()}}; }
+  void evaluate(const LearnedRows& rows, const Done& done, float* log_prob, float* entropy) const override;
+  void gradient(const LearnedRows& rows, const Done& done, const float* by_log_prob, const float* by_entropy,
+                const GivenGradient& out) const override;
+
  protected:
-  /// With `squash`, log-probabilities are those of tanh of the sample.
-  GaussianHead(const PartPlan& plan, const Kernels& kernels, bool squash);
+  /// With `squash`, log-probabilities are those of tanh of the sample, and its nodes are those of the entropy.
+  GaussianHead(const PartPlan& plan, const Kernels& kernels, const Quadrature* squash);
 
   void shape_noise(std::size_t rows, float* uniforms) const override;
 
   std::vector<float> low_, high_;
 
  private:
+  /// std = floor + grown, and what else is kept for the gradient.
+  struct Kept {
+    std::size_t count;   // elements of the first three: of one row if they are the same for all
+    std::size_t stride;  // then 0
+    float *grown, *std, *log_std;
+    float *distance, *mean_slope, *std_slope;
+  };
+
+  bool depends_on_state() const { return !std_layer_.empty(); }
   MatrixView state_std(const PartRows& rows) const;
+  Kept kept(const LearnedRows& rows) const;
 
   std::string mean_layer_;
   std::string std_layer_;  // empty: the standard deviation does not depend on the state
   std::string log_std_name_;
   float std_floor_;
   bool rescale_;  // [-1, 1] to the bounds before clipping
-  bool squash_;
+  const Quadrature* squash_;
   Layer mean_, std_head_;
   AlignedFloats log_std_;
   AlignedFloats std_;  // where it does not depend on the state

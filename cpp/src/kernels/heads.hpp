@@ -42,7 +42,7 @@ void gaussian(const GaussianBlock& block) {
       const Vector std = rows.gather(block.std, j, 1.0f);
       const Vector action = mean + std * rows.gather(block.noise, j, 0.0f);
       const Vector distance = (action - mean) / std;
-      squares += distance * distance;
+      squares = fma(distance, distance, squares);  // as evaluate_gaussian has it: the first ratios are 1
       log_scale += log(std) + kHalfLogTwoPi;
       if (block.squash) log_det += log_det_tanh(action);
       scatter(block.action + rows.first * block.size + j, block.size, rows.count, action);
@@ -51,19 +51,25 @@ void gaussian(const GaussianBlock& block) {
   });
 }
 
-/// Logits of one element's choices, choice i at scratch + i * kLanes, and the largest of each row.
-SUREFOOT_INLINE Vector take_logits(const ChoiceBlock& block, LaneRows rows, std::size_t offset, std::size_t choices,
-                                   std::size_t mask_size) {
+/// `values` of one logit, and `forbidden` in the rows whose mask forbids it; the mask is [rows, mask_size] or null.
+SUREFOOT_INLINE Vector masked(Vector values, float forbidden, const bool* mask, std::size_t mask_size, LaneRows rows,
+                              std::size_t column) {
+  if (!mask) return values;
+  const bool* const allowed = mask + rows.first * mask_size + column;
+  for (std::size_t lane = 0; lane < rows.count; ++lane) {
+    if (!allowed[lane * mask_size]) values[lane] = forbidden;
+  }
+  return values;
+}
+
+/// Logits of one element's choices, choice i at `to` + i * kLanes, and the largest of each row.
+SUREFOOT_INLINE Vector take_logits(MatrixView logits, const bool* mask, std::size_t mask_size, LaneRows rows,
+                                   std::size_t offset, std::size_t choices, float* to) {
   Vector largest = all(-kInfinity);
   for (std::size_t i = 0; i < choices; ++i) {
-    Vector logit = rows.gather(block.logits, offset + i, 0.0f);
-    if (block.mask) {
-      const bool* const allowed = block.mask + rows.first * mask_size + offset + i;
-      for (std::size_t lane = 0; lane < rows.count; ++lane) {
-        if (!allowed[lane * mask_size]) logit[lane] = kForbidden;
-      }
-    }
-    store(block.scratch + i * kLanes, logit);
+    const Vector given = rows.gather(logits, offset + i, 0.0f);
+    const Vector logit = masked(given, kForbidden, mask, mask_size, rows, offset + i);
+    store(to + i * kLanes, logit);
     largest = at_least(logit, largest);
   }
   return largest;
@@ -116,7 +122,7 @@ void categorical(const ChoiceBlock& block) {
     std::size_t offset = 0;
     for (std::size_t element = 0; element < block.count; ++element) {
       const std::size_t choices = static_cast<std::size_t>(block.sizes[element]);
-      const Vector largest = take_logits(block, rows, offset, choices, mask_size);
+      const Vector largest = take_logits(block.logits, block.mask, mask_size, rows, offset, choices, block.scratch);
       const Vector total = log_softmax(block.scratch, choices, largest);
       const Vector threshold = rows.gather(block.noise, element, 0.0f) * total;
       const Choice chosen = inverse_cdf(block.scratch, choices, threshold);
@@ -132,13 +138,8 @@ void bernoulli(const ChoiceBlock& block) {
   for_lanes(block.rows, [&](LaneRows rows) {
     Vector log_prob = all(0.0f);
     for (std::size_t element = 0; element < block.count; ++element) {
-      Vector logit = rows.gather(block.logits, element, 0.0f);
-      if (block.mask) {
-        const bool* const allowed = block.mask + rows.first * block.count + element;
-        for (std::size_t lane = 0; lane < rows.count; ++lane) {
-          if (!allowed[lane * block.count]) logit[lane] = kNever;
-        }
-      }
+      const Vector given = rows.gather(block.logits, element, 0.0f);
+      const Vector logit = masked(given, kNever, block.mask, block.count, rows, element);
       const IntVector yes = rows.gather(block.noise, element, 0.0f) < sigmoid(logit);
       write_choice(block, rows, element, select(yes, all(1.0f), all(0.0f)));
       log_prob -= softplus(select(yes, -logit, logit));  // log sigmoid(x) = -softplus(-x)

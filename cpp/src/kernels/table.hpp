@@ -3,6 +3,7 @@
 
 #include "cells.hpp"
 #include "elementwise.hpp"
+#include "head_steps.hpp"
 #include "heads.hpp"
 #include "linear.hpp"
 #include "recurrence.hpp"
@@ -27,6 +28,12 @@ constexpr Kernels table(const char* name) {
           .gaussian = gaussian,
           .categorical = categorical,
           .bernoulli = bernoulli,
+          .evaluate_gaussian = evaluate_gaussian,
+          .gaussian_gradient = gaussian_gradient,
+          .evaluate_categorical = evaluate_categorical,
+          .categorical_gradient = categorical_gradient,
+          .evaluate_bernoulli = evaluate_bernoulli,
+          .bernoulli_gradient = bernoulli_gradient,
           .lstm_step = lstm_step,
           .lstm_gradient = lstm_gradient,
           .gru_step = gru_step,

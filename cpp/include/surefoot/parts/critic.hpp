@@ -5,6 +5,13 @@
 
 namespace surefoot {
 
+/// What a critic learns from: raw returns, and the raw values that the rollout stored.
+struct ValueTargets {
+  const float* returns;    // [count]
+  const float* old_value;  // [count]
+  float clip;              // around the old values; infinity: none
+};
+
 class Critic : public Part {
  public:
   using Part::Part;
@@ -15,6 +22,14 @@ class Critic : public Part {
   virtual MatrixView predict(const PartRows& rows) const = 0;
   /// Expected returns of predictions, in raw units.
   virtual void value(std::size_t rows, MatrixView prediction, float* value) const = 0;
+
+  /// Linear layers of the features, in the order in which `given` has them.
+  virtual std::vector<Learned> layers() const = 0;
+  /// Other tensors that it computes from; statistics of returns among them, which change between rollout and learning.
+  virtual std::vector<Learned> vectors() const { return {}; }
+  /// The loss of each row, and its gradient.
+  virtual void loss(const LearnedRows& rows, const ValueTargets& targets, float* loss,
+                    const GivenGradient& out) const = 0;
 };
 
 }  // namespace surefoot

@@ -23,6 +23,13 @@ struct Sampled {
   float* log_prob;       // [rows]
 };
 
+/// Actions to learn from; of `action` and `choice` only the head's own kind.
+struct Done {
+  const float* action;         // [count, action_size] raw
+  const std::int64_t* choice;  // [count, action_size] raw
+  const bool* mask;            // [count, mask_size] or null
+};
+
 /// What it gives for a row depends on nothing but that row. Python's head of the same kind is its reference.
 class Head : public Part {
  public:
@@ -48,6 +55,16 @@ class Head : public Part {
   virtual void choices_to_env(std::size_t rows, const std::int64_t* choice, std::int64_t* env_choice) const {
     if (choice != env_choice) std::copy_n(choice, rows * action_size(), env_choice);
   }
+
+  /// Linear layers of the features, in the order in which `given` has them.
+  virtual std::vector<Learned> layers() const = 0;
+  /// Other tensors that it computes from.
+  virtual std::vector<Learned> vectors() const { return {}; }
+  /// Log-probabilities of what was done, and entropies: [count] each.
+  virtual void evaluate(const LearnedRows& rows, const Done& done, float* log_prob, float* entropy) const = 0;
+  /// The gradient of sum(by_log_prob * log_prob + by_entropy * entropy) of rows that were just evaluated.
+  virtual void gradient(const LearnedRows& rows, const Done& done, const float* by_log_prob, const float* by_entropy,
+                        const GivenGradient& out) const = 0;
 
  protected:
   /// Uniforms [rows, noise_size] to the distribution's own noise, in place.

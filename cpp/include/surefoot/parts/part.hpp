@@ -4,7 +4,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "surefoot/kernels.hpp"
 #include "surefoot/layer.hpp"
@@ -19,6 +21,29 @@ struct PartRows {
   std::size_t count;
   MatrixView in;
   Scratch scratch;
+};
+
+/// A tensor that a part computes from, by name: a linear layer by the prefix of `.weight` and `.bias`, or a vector,
+/// which may also be one that is not learned.
+struct Learned {
+  std::string name;
+  std::size_t size;  // outputs of the layer, or elements of the vector
+};
+
+/// Some rows of a minibatch, as a part that learns is given them. The learner runs the part's layers before and after:
+/// the part computes from what they gave, and says how its losses change with it.
+struct LearnedRows {
+  std::size_t count;
+  std::span<const MatrixView> given;      // what each of the part's layers gave: [count, size]
+  std::span<const float* const> vectors;  // the part's vectors as they are now
+  Scratch scratch;  // what is kept there stands until the gradients of the same rows are asked for
+};
+
+/// Where a part writes how a number changes with what its layers gave, row by row. Every element is written, but
+/// columns between the size of a layer and its stride are left as they are.
+struct GivenGradient {
+  std::span<float* const> given;    // [count, stride of the layer's rows]
+  std::span<float* const> vectors;  // [count, size]: the part of each row; null for a vector that is not learned
 };
 
 /// A part is made from its plan, then given weights as often as they change. Const functions may run side by side.
