@@ -81,7 +81,7 @@ def test_the_metrics_of_a_term_and_its_weight_are_in_learned():
 def test_a_penalty_does_what_it_says():
     penalty = {"kind": f"{HERE}:Smooth", "distance": 0.5}
     bound, unused = (small(lr=0.01, **{"ppo.terms": {"penalty": penalty | {"weight": w}}}) for w in (100.0, 0.0))
-    free = small(lr=0.01)
+    free = small(lr=0.01, **{"train.learner": "torch"})  # as with a term of one's own
     learned = [learned_of(agent, 20)[-1] for agent in (bound, unused)]
     assert learned[0].metrics["penalty/apart"] < 0.5 * learned[1].metrics["penalty/apart"]
     learned_of(free, 20)

@@ -23,6 +23,11 @@ struct PartRows {
   Scratch scratch;
 };
 
+/// A linear layer by the names of its tensors.
+struct LayerNames {
+  std::string weight, bias;
+};
+
 /// A tensor that a part computes from, by name: a linear layer by the prefix of `.weight` and `.bias`, or a vector,
 /// which may also be one that is not learned.
 struct Learned {
