@@ -60,6 +60,7 @@ void TransposedLayer::pack(const Kernels& kernels, std::size_t in, std::size_t o
   in_ = in;
   out_ = out;
   panel_ = kernels.panel;
+  copy_panel_ = kernels.copy_panel;
   stride_ = rounded_up(in, panel_);
   weight_.resize(out * stride_);
   no_bias_.resize(stride_);
@@ -70,9 +71,7 @@ void TransposedLayer::pack_outputs(std::size_t first, std::size_t count, const f
   for (std::size_t column = 0; column < in_; column += panel_) {
     const std::size_t columns = std::min(panel_, in_ - column);
     float* const panel = weight_.data() + column * out_;
-    for (std::size_t k = first; k < first + count; ++k) {
-      std::copy_n(weight + k * in_ + column, columns, panel + k * panel_);
-    }
+    copy_panel_(count, columns, {weight + first * in_ + column, in_}, panel + first * panel_);
   }
 }
 

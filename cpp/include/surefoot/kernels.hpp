@@ -105,7 +105,7 @@ struct Kernels {
   std::size_t lanes;  // floats in a vector
   std::size_t panel;  // columns that a packed layer's panels have
 
-  /// Out = in * weight + bias; writes whole panels, so `out_stride` is at least the columns rounded up to `panel`.
+  /// Out = in * weight + bias; writes whole vectors, so `out_stride` is at least the columns rounded up to `panel`.
   /// Without a bias the product is added to what is in `out`.
   void (*linear)(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out, std::size_t out_stride);
   /// The same of the transpose of `in`, whose column r is row r of the result.
@@ -141,7 +141,9 @@ struct Kernels {
 
   /// Sums over rows, in float64.
   void (*column_sums)(std::size_t rows, std::size_t columns, MatrixView in, double* sums);
-  double (*sum_squares)(const float* values, std::size_t count);
+  double (*sum_squares)(std::size_t rows, std::size_t columns, MatrixView in);
+  /// Some columns of rows as a panel: [rows][panel], padded with zeros.
+  void (*copy_panel)(std::size_t rows, std::size_t columns, MatrixView in, float* out);
   void (*surrogate)(const SurrogateBlock& block);
   void (*adam)(const AdamStep& by, std::size_t count, const float* gradient, float* value, float* mean, float* square);
 

@@ -78,6 +78,7 @@ class TransposedLayer {
 
  private:
   std::size_t in_ = 0, out_ = 0, stride_ = 0, panel_ = 1;
+  void (*copy_panel_)(std::size_t rows, std::size_t columns, MatrixView in, float* out) = nullptr;
   AlignedFloats weight_;
   AlignedFloats no_bias_;
 };

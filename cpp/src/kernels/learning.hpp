@@ -11,41 +11,75 @@ namespace {
 
 /// Samples that are added in float32 before float64 takes over: a million would cost half of the digits.
 constexpr std::size_t kFloatSamples = 64;
-constexpr std::size_t kSumLanes = 16;
+/// Vectors of columns that are summed side by side, so that no sum waits for the one before.
+constexpr std::size_t kColumnVectors = 4;
+
+typedef double Doubles __attribute__((vector_size(64)));
+typedef float Halves __attribute__((vector_size(32), aligned(4), may_alias));
+constexpr std::size_t kDoubles = 8;
+
+template <std::size_t Vectors>
+SUREFOOT_INLINE void add_columns(std::size_t rows, const float* in, std::size_t stride, double* sums) {
+  Vector sum[Vectors] = {};
+  for (std::size_t row = 0; row < rows; ++row) {
+#pragma GCC unroll 4
+    for (std::size_t c = 0; c < Vectors; ++c) sum[c] += load(in + row * stride + c * kLanes);
+  }
+  alignas(Vector) float lanes[Vectors * kLanes];
+  for (std::size_t c = 0; c < Vectors; ++c) store(lanes + c * kLanes, sum[c]);
+  for (std::size_t i = 0; i < Vectors * kLanes; ++i) sums[i] += static_cast<double>(lanes[i]);
+}
 
 void column_sums(std::size_t rows, std::size_t columns, MatrixView in, double* sums) {
   for (std::size_t column = 0; column < columns; ++column) sums[column] = 0;
   for (std::size_t first = 0; first < rows; first += kFloatSamples) {
-    const std::size_t end = first + kFloatSamples < rows ? first + kFloatSamples : rows;
-    for (std::size_t column = 0; column < columns; column += kLanes) {
-      const std::size_t count = columns - column < kLanes ? columns - column : kLanes;
-      Vector sum = all(0.0f);
-      for (std::size_t row = first; row < end; ++row) {
-        const float* const from = in.data + row * in.stride + column;
-        sum += count == kLanes ? load(from) : gather(from, 1, count, 0.0f);
-      }
-      for (std::size_t i = 0; i < count; ++i) sums[column + i] += static_cast<double>(sum[i]);
+    const std::size_t count = rows - first < kFloatSamples ? rows - first : kFloatSamples;
+    const float* const from = in.data + first * in.stride;
+    std::size_t column = 0;
+    for (; column + kColumnVectors * kLanes <= columns; column += kColumnVectors * kLanes) {
+      add_columns<kColumnVectors>(count, from + column, in.stride, sums + column);
+    }
+    for (; column + kLanes <= columns; column += kLanes) {
+      add_columns<1>(count, from + column, in.stride, sums + column);
+    }
+    for (; column < columns; ++column) {
+      float sum = 0;
+      for (std::size_t row = 0; row < count; ++row) sum += from[row * in.stride + column];
+      sums[column] += static_cast<double>(sum);
     }
   }
 }
 
-/// The sum of squares, each lane of sixteen by itself, then all lanes in order.
-double sum_squares(const float* values, std::size_t count) {
-  typedef double Doubles __attribute__((vector_size(8 * kSumLanes)));
-  Doubles sums{};
-  std::size_t i = 0;
-  for (; i + kSumLanes <= count; i += kSumLanes) {
-    Doubles wide;
-#pragma GCC unroll 16
-    for (std::size_t lane = 0; lane < kSumLanes; ++lane) wide[lane] = static_cast<double>(values[i + lane]);
-    sums += wide * wide;
+/// Each row over eight lanes, then all lanes in order.
+double sum_squares(std::size_t rows, std::size_t columns, MatrixView in) {
+  Doubles sums{}, more{};
+  double rest = 0;
+  for (std::size_t row = 0; row < rows; ++row) {
+    const float* const from = in.data + row * in.stride;
+    std::size_t i = 0;
+    for (; i + 2 * kDoubles <= columns; i += 2 * kDoubles) {
+      const Doubles a = __builtin_convertvector(*reinterpret_cast<const Halves*>(from + i), Doubles);
+      const Doubles b = __builtin_convertvector(*reinterpret_cast<const Halves*>(from + i + kDoubles), Doubles);
+      sums += a * a;
+      more += b * b;
+    }
+    for (; i < columns; ++i) rest += static_cast<double>(from[i]) * static_cast<double>(from[i]);
   }
-  for (std::size_t lane = 0; i < count; ++i, ++lane) {
-    sums[lane] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+  sums += more;
+  for (std::size_t lane = 0; lane < kDoubles; ++lane) rest += sums[lane];
+  return rest;
+}
+
+void copy_panel(std::size_t rows, std::size_t columns, MatrixView in, float* out) {
+  for (std::size_t row = 0; row < rows; ++row, out += kPanel) {
+    const float* const from = in.data + row * in.stride;
+    if (columns == kPanel) {
+#pragma GCC unroll 4
+      for (std::size_t c = 0; c < kPanelVectors; ++c) store(out + c * kLanes, load(from + c * kLanes));
+    } else {
+      for (std::size_t i = 0; i < kPanel; ++i) out[i] = i < columns ? from[i] : 0.0f;
+    }
   }
-  double sum = 0;
-  for (std::size_t lane = 0; lane < kSumLanes; ++lane) sum += sums[lane];
-  return sum;
 }
 
 SUREFOOT_INLINE Vector expm1(Vector x) {

@@ -38,10 +38,11 @@ SUREFOOT_INLINE float at(const float* in, std::size_t in_stride, std::size_t row
   return InOrder == Order::kRows ? in[row * in_stride + column] : in[column * in_stride + row];
 }
 
-template <std::size_t R, std::size_t Panels, Order InOrder>
+/// `Vectors` of columns: those of one panel or of several, or the first of a panel that has no more outputs.
+template <std::size_t R, std::size_t Vectors, Order InOrder>
 SUREFOOT_INLINE void tile(const Stretch& stretch, const float* in, std::size_t in_stride, float* out,
                           std::size_t out_stride) {
-  constexpr std::size_t kColumns = Panels * kPanelVectors;
+  constexpr std::size_t kColumns = Vectors;
   Vector sums[R][kColumns];
 #pragma GCC unroll 16
   for (std::size_t r = 0; r < R; ++r) {
@@ -75,13 +76,13 @@ SUREFOOT_INLINE void tile(const Stretch& stretch, const float* in, std::size_t i
   }
 }
 
-template <std::size_t Panels, Order InOrder>
+template <std::size_t Vectors, Order InOrder>
 __attribute__((noinline)) void block(std::size_t rows, const Stretch& stretch, const float* in, std::size_t in_stride,
                                      float* out, std::size_t out_stride) {
   switch (rows) {
 #define SUREFOOT_TILE(R)                                               \
   case R:                                                              \
-    tile<R, Panels, InOrder>(stretch, in, in_stride, out, out_stride); \
+    tile<R, Vectors, InOrder>(stretch, in, in_stride, out, out_stride); \
     return;
     SUREFOOT_TILE(1)
     SUREFOOT_TILE(2)
@@ -89,7 +90,7 @@ __attribute__((noinline)) void block(std::size_t rows, const Stretch& stretch, c
     default:
       break;
   }
-  if constexpr (Panels == 1) {
+  if constexpr (Vectors <= kPanelVectors) {
     switch (rows) {
       SUREFOOT_TILE(4)
       SUREFOOT_TILE(5)
@@ -110,7 +111,7 @@ __attribute__((noinline)) void block(std::size_t rows, const Stretch& stretch, c
 }
 
 /// Blocks of nearly equal size: 8 rows are 4 and 4, because 6 and 2 would leave most of the second's time unused.
-template <std::size_t Panels, Order InOrder>
+template <std::size_t Vectors, Order InOrder>
 SUREFOOT_INLINE void all_rows(std::size_t rows, const Stretch& stretch, MatrixView in, float* out,
                               std::size_t out_stride) {
   const std::size_t blocks = (rows + kBlockRows - 1) / kBlockRows;
@@ -120,7 +121,7 @@ SUREFOOT_INLINE void all_rows(std::size_t rows, const Stretch& stretch, MatrixVi
   for (std::size_t i = 0; i < blocks; ++i) {
     const std::size_t size = smaller + (i < larger_blocks ? 1 : 0);
     const float* const from = in.data + (InOrder == Order::kRows ? row * in.stride : row);
-    block<Panels, InOrder>(size, stretch, from, in.stride, out + row * out_stride, out_stride);
+    block<Vectors, InOrder>(size, stretch, from, in.stride, out + row * out_stride, out_stride);
     row += size;
   }
 }
@@ -134,13 +135,17 @@ void product(const PackedLayer& layer, std::size_t rows, MatrixView in, float* o
     const bool two = rows <= kFewRows && panel + 2 <= panels;
     for (std::size_t k = 0; k < layer.in || k == 0; k += kBlockInputs) {
       const std::size_t left = layer.in - k;
-      const Stretch stretch{layer.weight + panel * panel_floats + k * kPanel, panel_floats,
-                            k == 0 && layer.bias ? layer.bias + panel * kPanel : nullptr, left < kBlockInputs ? left : kBlockInputs};
+      const float* const bias = k == 0 && layer.bias ? layer.bias + panel * kPanel : nullptr;
+      const Stretch stretch{layer.weight + panel * panel_floats + k * kPanel, panel_floats, bias,
+                            left < kBlockInputs ? left : kBlockInputs};
       const MatrixView part{in.data + (InOrder == Order::kRows ? k : k * in.stride), in.stride};
+      float* const to = out + panel * kPanel;
       if (two) {
-        all_rows<2, InOrder>(rows, stretch, part, out + panel * kPanel, out_stride);
+        all_rows<2 * kPanelVectors, InOrder>(rows, stretch, part, to, out_stride);
+      } else if (layer.out - panel * kPanel <= kLanes) {
+        all_rows<1, InOrder>(rows, stretch, part, to, out_stride);
       } else {
-        all_rows<1, InOrder>(rows, stretch, part, out + panel * kPanel, out_stride);
+        all_rows<kPanelVectors, InOrder>(rows, stretch, part, to, out_stride);
       }
     }
     panel += two ? 2 : 1;

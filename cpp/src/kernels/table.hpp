@@ -41,6 +41,7 @@ constexpr Kernels table(const char* name) {
           .gru_gradient = gru_gradient,
           .column_sums = column_sums,
           .sum_squares = sum_squares,
+          .copy_panel = copy_panel,
           .surrogate = surrogate,
           .adam = adam,
           .tanh = map<tanh>,

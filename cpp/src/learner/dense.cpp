@@ -8,14 +8,14 @@ namespace surefoot {
 
 namespace {
 
-enum Slot : std::size_t { kInputs, kGradient, kZeros };
+enum Slot : std::size_t { kInputs, kGradient };
 
 /// Sums [count] to the gradient at `to`; gives the sum of its squares.
 double write_sums(const Kernels& kernels, std::size_t rows, std::size_t count, MatrixView grad, bool adds, float* to) {
   std::vector<double> sums(count);
   kernels.column_sums(rows, count, grad, sums.data());
   for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<float>(adds ? to[i] + sums[i] : sums[i]);
-  return kernels.sum_squares(to, count);
+  return kernels.sum_squares(1, count, {to, count});
 }
 
 }  // namespace
@@ -39,7 +39,9 @@ Dense::Dense(const Kernels& kernels, LayerNames names, std::size_t in, std::size
       kernels_(kernels),
       in_(in),
       weight_{std::move(names.weight), in * size},
-      bias_{std::move(names.bias), size} {}
+      bias_{std::move(names.bias), size} {
+  zeros_.resize(kernels.panel);
+}
 
 void Dense::bind(const TensorReader& tensors, const FlatMemory& memory) {
   weight_.bind(tensors, memory);
@@ -63,24 +65,21 @@ double Dense::sum(std::size_t task, std::size_t rows, MatrixView in, MatrixView 
   if (!weight_.learns) return 0;
   const std::size_t first = task * panel, columns = std::min(panel, in_ - first);
   float* const inputs = workspace.floats(kInputs, rows * panel);
-  for (std::size_t row = 0; row < rows; ++row) {
-    float* const to = inputs + row * panel;
-    std::copy_n(in.data + row * in.stride + first, columns, to);
-    std::fill_n(to + columns, panel - columns, 0.0f);
-  }
-  float* const zeros = workspace.floats(kZeros, panel);
-  std::fill_n(zeros, panel, 0.0f);
-  float* const sums = workspace.floats(kGradient, size * panel);
-  kernels_.linear_transposed({rows, columns, inputs, zeros}, size, gradient, sums, panel);
+  kernels_.copy_panel(rows, columns, {in.data + first, in.stride}, inputs);
   float* const to = memory.gradient + weight_.offset + first;
-  for (std::size_t output = 0; output < size; ++output) {
-    float* const from = sums + output * panel;
-    if (adds) {
-      for (std::size_t i = 0; i < columns; ++i) from[i] += to[output * in_ + i];
-    }
-    std::copy_n(from, columns, to + output * in_);
+  if (columns == panel) {  // whole panels go where they belong
+    kernels_.linear_transposed({rows, columns, inputs, adds ? nullptr : zeros_.data()}, size, gradient, to, in_);
+    return kernels_.sum_squares(size, columns, {to, in_});
   }
-  return kernels_.sum_squares(sums, size * panel);
+  float* const sums = workspace.floats(kGradient, size * panel);
+  kernels_.linear_transposed({rows, columns, inputs, zeros_.data()}, size, gradient, sums, panel);
+  for (std::size_t output = 0; output < size; ++output) {
+    for (std::size_t i = 0; i < columns; ++i) {
+      float& weight = to[output * in_ + i];
+      weight = sums[output * panel + i] + (adds ? weight : 0.0f);
+    }
+  }
+  return kernels_.sum_squares(size, columns, {to, in_});
 }
 
 void Dense::step(std::size_t task, const AdamStep& by, const FlatMemory& memory) {

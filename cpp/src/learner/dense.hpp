@@ -88,6 +88,7 @@ class Dense {
   Parameter weight_, bias_;
   Layer packed_;
   TransposedLayer transposed_;
+  AlignedFloats zeros_;  // as many as a panel is wide
 };
 
 /// A vector that learns without a layer: its gradient is the sum of the rows of `grad`.

@@ -287,7 +287,8 @@ void Learner::Work::step(Crew& crew, Bench& bench, const Minibatch& minibatch, s
     crew.once([&] { squares_.assign((memory_.size + kMeasured - 1) / kMeasured, 0.0); });
     crew.each(squares_.size(), [&](std::size_t task) {
       const std::size_t first = task * kMeasured;
-      squares_[task] = kernels_.sum_squares(memory_.gradient + first, std::min(kMeasured, memory_.size - first));
+      const std::size_t count = std::min(kMeasured, memory_.size - first);
+      squares_[task] = kernels_.sum_squares(1, count, {memory_.gradient + first, count});
     });
   }
   const double norm = this->norm();
