@@ -1,7 +1,10 @@
 // The learner's passes, with sizes that fit no vector and numbers that are not finite.
 #include <algorithm>
+#include <cmath>
+#include <memory>
 
 #include "chance.hpp"
+#include "surefoot/parts/head.hpp"
 #include "surefoot/perceptron.hpp"
 #include "surefoot/recurrence.hpp"
 
@@ -81,12 +84,81 @@ void recurrence(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
   copy_last(steps, hidden, h.data(), h_last.data());
 }
 
+PartPlan head_plan(Chance& chance) {
+  constexpr const char* kKinds[] = {"gaussian", "tanh_gaussian", "beta", "multi_discrete", "bernoulli"};
+  const std::string kind = chance.one_of(kKinds);
+  const std::size_t size = chance.between(1, 20);
+  if (kind == "bernoulli") return {kind, {{"layer", "logits"}, {"size", static_cast<double>(size)}}};
+  std::vector<double> sizes(size), low(size, -1.0), high(size, 1.0);
+  for (double& choices : sizes) choices = static_cast<double>(chance.between(1, 9));
+  if (kind == "multi_discrete") {
+    return {kind, {{"layer", "logits"}, {"sizes", sizes}, {"start", std::vector<double>(size)}}};
+  }
+  if (kind == "beta") return {kind, {{"layer", "both"}, {"low", low}, {"high", high}}};
+  return {kind,
+          {{"layer", "mean"},
+           {"std_layer", chance.once_in(2) ? "std" : ""},
+           {"log_std", "log_std"},
+           {"std_floor", 1e-3},
+           {"low", low},
+           {"high", high},
+           {"rescale", false}}};
+}
+
+void head(Chance& chance, const Kernels& kernels) {
+  const auto head = make_part<Head>(head_plan(chance), kernels);
+  const std::size_t rows = chance.between(1, 70), elements = rows * head->action_size();
+  std::vector<Floats> given, vectors, by_given, by_vectors;
+  std::vector<MatrixView> views;
+  std::vector<const float*> vector_pointers;
+  std::vector<float*> given_pointers, by_vector_pointers;
+  for (const Learned& layer : head->layers()) {
+    const std::size_t stride = layer.size + chance.between(0, 20);
+    given.push_back(numbers(rows * stride, chance));
+    by_given.emplace_back(rows * stride);
+    views.push_back({given.back().data(), stride});
+    given_pointers.push_back(by_given.back().data());
+  }
+  for (const Learned& vector : head->vectors()) {
+    vectors.push_back(numbers(vector.size, chance));
+    by_vectors.emplace_back(rows * vector.size);
+    vector_pointers.push_back(vectors.back().data());
+    by_vector_pointers.push_back(chance.once_in(2) ? by_vectors.back().data() : nullptr);
+  }
+  const Floats action = numbers(elements, chance);
+  const std::vector<std::int64_t> choice(elements);  // the first is always there
+  const auto mask = std::make_unique<bool[]>(rows * head->mask_size());
+  for (std::size_t i = 0; i < rows * head->mask_size(); ++i) mask[i] = chance.once_in(2);
+  const bool is_masked = chance.once_in(2);
+  const Floats by_log_prob = numbers(rows, chance), by_entropy = numbers(rows, chance);
+  Floats log_prob(rows), entropy(rows);
+  Workspace workspace;
+  const LearnedRows learned{rows, views, vector_pointers, {workspace, 0}};
+  const Done done{action.data(), choice.data(), is_masked ? mask.get() : nullptr};
+  head->evaluate(learned, done, log_prob.data(), entropy.data());
+  head->gradient(learned, done, by_log_prob.data(), by_entropy.data(), {given_pointers, by_vector_pointers});
+  if (is_masked) return;  // what is forbidden may be anything
+  const std::size_t size = head->layers()[0].size, stride = views[0].stride;
+  for (std::size_t i = 0; i < rows * stride; ++i) {
+    if (i % stride >= size || !std::isnan(given[0][i])) continue;
+    require(std::isnan(log_prob[i / stride]), "a head hides a NaN in its log-probability");
+    require(std::isnan(by_given[0][i]), "a head hides a NaN in its gradient");
+  }
+}
+
 }  // namespace
 
 void fuzz_learning(Chance& chance) {
   ThreadPool pool(chance.between(1, 4));
   const Kernels& kernels = *chance.one_of(available_kernels());
-  chance.once_in(2) ? perceptron(chance, pool, kernels) : recurrence(chance, pool, kernels);
+  switch (chance.between(0, 2)) {
+    case 0:
+      return perceptron(chance, pool, kernels);
+    case 1:
+      return recurrence(chance, pool, kernels);
+    default:
+      return head(chance, kernels);
+  }
 }
 
 }  // namespace surefoot::fuzz

@@ -65,7 +65,7 @@ class ScalarCritic final : public Critic {
   };
 
   /// max((v - R)^2, (v_clipped - R)^2), v_clipped within `clip` of the old value; slopes where it bends are torch's. No
-  /// comparison is true of a NaN, which so reaches both results.
+  /// comparison is true of a NaN, so that it reaches both results.
   static Loss clipped_loss(float prediction, float old, float target, float clip) {
     const float error = prediction - target, square = error * error;
     if (clip == std::numeric_limits<float>::infinity()) return {square, 2 * error};
