@@ -24,7 +24,7 @@ void Layer::pack(const Kernels& kernels, std::size_t in, std::size_t out, const 
   bias_.resize(stride_);
   std::copy_n(bias, out, bias_.data());
   if (is_narrow_) {
-    const std::size_t row = rounded_up(in, kernels.lanes);
+    const std::size_t row = rounded_up(in, kNarrowLanes);
     weight_.resize(out * row);
     for (std::size_t i = 0; i < out; ++i) std::copy_n(weight + i * in, in, weight_.data() + i * row);
   } else {

@@ -40,9 +40,9 @@ void gaussian(const GaussianBlock& block) {
     for (std::size_t j = 0; j < block.size; ++j) {
       const Vector mean = rows.gather(block.mean, j, 0.0f);
       const Vector std = rows.gather(block.std, j, 1.0f);
-      const Vector action = mean + std * rows.gather(block.noise, j, 0.0f);
+      const Vector action = fma(std, rows.gather(block.noise, j, 0.0f), mean);
       const Vector distance = (action - mean) / std;
-      squares += distance * distance;
+      squares = fma(distance, distance, squares);
       log_scale += log(std) + kHalfLogTwoPi;
       if (block.squash) log_det += log_det_tanh(action);
       scatter(block.action + rows.first * block.size + j, block.size, rows.count, action);
