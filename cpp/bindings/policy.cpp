@@ -232,6 +232,9 @@ void bind_policy(nanobind::module_& module) {
                    "Numbers per row of each part of the recurrent state; empty without memory.")
       .def_prop_ro("instructions", [](const Policy& policy) { return policy.kernels().name; });
   module.def("part_kinds", &part_kinds, "The kinds of distributions, memories, critics and terms that the core supports.");
+  module.def(
+      "instructions", [] { return kernels().name; },
+      "The instruction set of this process; SUREFOOT_INSTRUCTIONS selects another one than the best.");
   module.def("instruction_sets", &instruction_sets, "Instruction sets that this machine supports, the best last.");
   module.def(
       "uniforms",

@@ -1,6 +1,10 @@
 // Which kernels this machine can run.
 #include "surefoot/kernels.hpp"
 
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
 namespace surefoot {
 
 extern const Kernels kGenericKernels;
@@ -25,6 +29,17 @@ std::vector<const Kernels*> runnable() {
   return found;
 }
 
+const Kernels& chosen() {
+  const char* const asked = std::getenv("SUREFOOT_INSTRUCTIONS");
+  if (asked == nullptr || *asked == '\0') return *available_kernels().back();
+  if (const Kernels* found = find_kernels(asked)) return *found;
+  std::string choices;
+  for (const Kernels* available : available_kernels())
+    choices += (choices.empty() ? "" : ", ") + std::string(available->name);
+  throw std::invalid_argument("SUREFOOT_INSTRUCTIONS is '" + std::string(asked) + "', but this machine supports " +
+                              choices + "; choose one of them or unset the variable");
+}
+
 }  // namespace
 
 const std::vector<const Kernels*>& available_kernels() {
@@ -32,7 +47,10 @@ const std::vector<const Kernels*>& available_kernels() {
   return available;
 }
 
-const Kernels& kernels() { return *available_kernels().back(); }
+const Kernels& kernels() {
+  static const Kernels& once = chosen();
+  return once;
+}
 
 const Kernels* find_kernels(std::string_view name) {
   for (const Kernels* candidate : available_kernels()) {

@@ -22,7 +22,7 @@ void Layer::pack(const Kernels& kernels, std::size_t in, std::size_t out, const 
   is_narrow_ = out <= kNarrowOutputs;
   panel_ = kernels.panel;
   stride_ = is_narrow_ ? out : rounded_up(out, panel_);
-  narrow_row_ = rounded_up(in, kernels.lanes);
+  narrow_row_ = rounded_up(in, kNarrowLanes);
   bias_.resize(stride_);
   weight_.resize(is_narrow_ ? out * narrow_row_ : in * stride_);
   for (std::size_t panel = 0; panel < panels(); ++panel) pack_panel(panel, weight, bias);

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "check.hpp"
+#include "same_bits.hpp"
 #include "surefoot/perceptron.hpp"
 
 namespace surefoot {
@@ -175,6 +176,22 @@ TEST(threads_do_not_change_perceptrons) {
   const Inputs given(3000, {20, 64, 80}, Activation::kTanh);  // enough work for several
   const Outputs alone = run(given, kernels(), 1);
   for (const std::size_t threads : {2, 3, 7}) CHECK(run(given, kernels(), threads) == alone);
+}
+
+TEST(instructions_agree_on_perceptrons) {
+  for (const Activation activation : kKnown) {
+    for (const std::vector<std::size_t>& sizes : {std::vector<std::size_t>{4, 64, 64}, {17, 33, 5, 2}, {300, 70, 1}}) {
+      const Inputs given(131, sizes, activation);
+      check_same_bits([&](const Kernels& set) {
+        Outputs made = run(given, set, 2);
+        Floats all = made.grad_inputs;
+        for (const auto* arrays : {&made.outputs, &made.grad_weights, &made.grad_biases}) {
+          for (const Floats& array : *arrays) all.insert(all.end(), array.begin(), array.end());
+        }
+        return all;
+      });
+    }
+  }
 }
 
 TEST(perceptrons_need_not_differentiate_their_inputs) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "check.hpp"
+#include "same_bits.hpp"
 #include "surefoot/recurrence.hpp"
 
 namespace surefoot {
@@ -251,6 +252,19 @@ TEST(packed_steps_are_shared_by_samples) {
   CHECK_EQUAL(steps.shares(1), (std::vector<std::size_t>{0, 6}));
   CHECK_EQUAL(steps.shares(2), (std::vector<std::size_t>{0, 2, 6}));
   CHECK_EQUAL(PackedSteps({2}).shares(5), (std::vector<std::size_t>{0, 1, 2}));
+}
+
+TEST(instructions_agree_on_recurrent_layers) {
+  for (const std::size_t gates : {3, 4}) {
+    for (const std::size_t hidden : {1, 9, 32, 65}) {
+      const Inputs given({5, 5, 4, 2, 1}, hidden, gates);
+      check_same_bits([&](const Kernels& set) {
+        Floats all;
+        for (const auto& [name, values] : run(given, set)) all.insert(all.end(), values.begin(), values.end());
+        return all;
+      });
+    }
+  }
 }
 
 }  // namespace

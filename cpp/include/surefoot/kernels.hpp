@@ -14,7 +14,7 @@
 namespace surefoot {
 
 /// A linear layer as the kernels read it: panels of `panel` columns, each [in][panel], padded with zeros.
-/// Layers of few outputs hold their rows instead, each padded to whole vectors: [out][in rounded up].
+/// Layers of few outputs hold their rows instead, each padded with zeros: [out][in rounded up to `kNarrowLanes`].
 struct PackedLayer {
   std::size_t in;
   std::size_t out;
@@ -99,7 +99,8 @@ struct AdamStep {
   float epsilon;
 };
 
-/// One instruction set's functions. What they give for a row depends on nothing but that row.
+/// One instruction set's functions. What they give for a row depends on nothing but that row. AVX2 and AVX-512 give the
+/// same bits; the generic functions do not fuse multiplications with additions and round differently.
 struct Kernels {
   const char* name;
   std::size_t lanes;  // floats in a vector
@@ -156,7 +157,11 @@ struct Kernels {
 /// Outputs up to this many are computed as dot products along the inputs.
 inline constexpr std::size_t kNarrowOutputs = 4;
 
-/// The best that this machine can run.
+/// Chains of such a dot product: input i belongs to chain i % kNarrowLanes.
+inline constexpr std::size_t kNarrowLanes = 16;
+
+/// Those that SUREFOOT_INSTRUCTIONS names, or the best that this machine can run. The variable is read once; a name
+/// that this machine does not have is a std::invalid_argument.
 const Kernels& kernels();
 
 /// All that this machine can run, the plainest first.

@@ -40,7 +40,7 @@ void gaussian(const GaussianBlock& block) {
     for (std::size_t j = 0; j < block.size; ++j) {
       const Vector mean = rows.gather(block.mean, j, 0.0f);
       const Vector std = rows.gather(block.std, j, 1.0f);
-      const Vector action = mean + std * rows.gather(block.noise, j, 0.0f);
+      const Vector action = fma(std, rows.gather(block.noise, j, 0.0f), mean);
       const Vector distance = (action - mean) / std;
       squares = fma(distance, distance, squares);  // as evaluate_gaussian has it: the first ratios are 1
       log_scale += log(std) + kHalfLogTwoPi;

@@ -2,6 +2,7 @@
 //
 // Every output is a chain of fused multiply-adds over the inputs in order (a few chains, added in order, where there
 // are many inputs), whatever the block of rows it is computed in: a row's result does not depend on its neighbors.
+// Narrow layers have `kNarrowLanes` chains, added as a tree. None of it depends on the width of vectors.
 #pragma once
 
 #include "surefoot/kernels.hpp"
@@ -160,57 +161,96 @@ void linear_transposed(const PackedLayer& layer, std::size_t rows, MatrixView in
   product<Order::kColumns>(layer, rows, in, out, out_stride);
 }
 
-/// The first `count` floats, then zeros.
+/// The first `count` floats, then zeros; nothing behind them is read.
 SUREFOOT_INLINE Vector load_part(const float* from, std::size_t count) {
-  alignas(Vector) float lanes[kLanes];
-  for (std::size_t i = 0; i < kLanes; ++i) lanes[i] = i < count ? from[i] : 0.0f;
-  return load(lanes);
+#if defined(__AVX512F__)
+  return _mm512_maskz_loadu_ps(static_cast<__mmask16>(count < kLanes ? (1u << count) - 1 : 0xFFFFu), from);
+#elif defined(__AVX2__)
+  const IntVector lane{0, 1, 2, 3, 4, 5, 6, 7};
+  return _mm256_maskload_ps(from, (__m256i)(lane < all_int(static_cast<std::int32_t>(count))));
+#else
+  if (count >= kLanes) return load(from);
+  Vector part{};
+  for (std::size_t i = 0; i < count; ++i) part[i] = from[i];
+  return part;
+#endif
 }
 
-/// The sum of a vector's lanes, always as the same tree.
-SUREFOOT_INLINE float lane_sum(Vector vector) {
-  alignas(Vector) float lanes[kLanes];
-  store(lanes, vector);
-#pragma GCC unroll 4
-  for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
-#pragma GCC unroll 8
-    for (std::size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+/// Vectors that hold the chains of one narrow output: as many chains for every instruction set.
+constexpr std::size_t kNarrowVectors = kNarrowLanes / kLanes;
+static_assert(kNarrowVectors == 1 || kNarrowVectors == 2 || kNarrowVectors == 4);
+
+typedef float Quad __attribute__((vector_size(16)));
+
+/// The sums of lanes i, i + 4, ...: halves are added until four lanes are left.
+SUREFOOT_INLINE Quad quad_sum(Vector vector) {
+#if defined(__AVX512F__)
+  // With a mask of all lanes: GCC 12 warns of the plain forms' own header.
+  const __m256 half = _mm512_maskz_extractf32x8_ps(0xFF, vector, 0) + _mm512_maskz_extractf32x8_ps(0xFF, vector, 1);
+  return _mm256_castps256_ps128(half) + _mm256_extractf128_ps(half, 1);
+#elif defined(__AVX2__)
+  return _mm256_castps256_ps128(vector) + _mm256_extractf128_ps(vector, 1);
+#else
+  return vector;
+#endif
+}
+
+/// The sum of an output's chains, always as the same tree.
+SUREFOOT_INLINE float chain_sum(Vector (&sums)[kNarrowVectors]) {
+  if constexpr (kNarrowVectors == 4) {
+    sums[0] += sums[2];
+    sums[1] += sums[3];
   }
-  return lanes[0];
+  if constexpr (kNarrowVectors > 1) sums[0] += sums[1];
+  const Quad quad = quad_sum(sums[0]);
+  return (quad[0] + quad[2]) + (quad[1] + quad[3]);
 }
 
 template <std::size_t R, std::size_t Outputs>
 SUREFOOT_INLINE void narrow_tile(const PackedLayer& layer, const float* in, std::size_t in_stride, float* out,
                                  std::size_t out_stride) {
-  const std::size_t weight_stride = (layer.in + kLanes - 1) / kLanes * kLanes;
-  const std::size_t whole = layer.in / kLanes * kLanes;
-  Vector sums[R][Outputs] = {};
-  for (std::size_t k = 0; k < whole; k += kLanes) {
+  const std::size_t weight_stride = (layer.in + kNarrowLanes - 1) / kNarrowLanes * kNarrowLanes;
+  const std::size_t whole = layer.in / kNarrowLanes * kNarrowLanes;
+  Vector sums[R][Outputs][kNarrowVectors] = {};
+  for (std::size_t k = 0; k < whole; k += kNarrowLanes) {
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < kNarrowVectors; ++v) {
 #pragma GCC unroll 8
-    for (std::size_t r = 0; r < R; ++r) {
-      const Vector values = load(in + r * in_stride + k);
+      for (std::size_t r = 0; r < R; ++r) {
+        const Vector values = load(in + r * in_stride + k + v * kLanes);
 #pragma GCC unroll 8
-      for (std::size_t c = 0; c < Outputs; ++c) {
-        sums[r][c] = fma(values, load(layer.weight + c * weight_stride + k), sums[r][c]);
+        for (std::size_t c = 0; c < Outputs; ++c) {
+          sums[r][c][v] = fma(values, load(layer.weight + c * weight_stride + k + v * kLanes), sums[r][c][v]);
+        }
       }
     }
   }
-  const std::size_t rest = layer.in - whole;
+  if (whole < layer.in) {
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < kNarrowVectors; ++v) {
+      const std::size_t k = whole + v * kLanes;
+      const std::size_t rest = k < layer.in ? layer.in - k : 0;
+#pragma GCC unroll 8
+      for (std::size_t r = 0; r < R; ++r) {
+        const Vector values = load_part(in + r * in_stride + k, rest);
+#pragma GCC unroll 8
+        for (std::size_t c = 0; c < Outputs; ++c) {
+          sums[r][c][v] = fma(values, load(layer.weight + c * weight_stride + k), sums[r][c][v]);
+        }
+      }
+    }
+  }
 #pragma GCC unroll 8
   for (std::size_t r = 0; r < R; ++r) {
-    const Vector values = load_part(in + r * in_stride + whole, rest);
 #pragma GCC unroll 8
-    for (std::size_t c = 0; c < Outputs; ++c) {
-      Vector sum = sums[r][c];
-      if (rest > 0) sum = fma(values, load(layer.weight + c * weight_stride + whole), sum);
-      out[r * out_stride + c] = lane_sum(sum) + layer.bias[c];
-    }
+    for (std::size_t c = 0; c < Outputs; ++c) out[r * out_stride + c] = chain_sum(sums[r][c]) + layer.bias[c];
   }
 }
 
 template <std::size_t Outputs>
 void narrow(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out, std::size_t out_stride) {
-  constexpr std::size_t kTile = Outputs == 1 ? 8 : 4;
+  constexpr std::size_t kMost = (Outputs == 1 ? 8 : 4) / kNarrowVectors;  // what the registers can hold
+  constexpr std::size_t kTile = kMost > 1 ? kMost : 1;
   std::size_t row = 0;
   for (; row + kTile <= rows; row += kTile) {
     narrow_tile<kTile, Outputs>(layer, in.data + row * in.stride, in.stride, out + row * out_stride, out_stride);

@@ -47,7 +47,8 @@ SUREFOOT_INLINE IntVector as_bits(Vector vector) { return (IntVector)vector; }
 
 SUREFOOT_INLINE Vector to_floats(IntVector whole) { return __builtin_convertvector(whole, Vector); }
 
-/// a * b + c, always in the same way: fused where the instruction set can.
+/// a * b + c, fused where the instruction set can. The compiler fuses nothing by itself (CMakeLists.txt): AVX2 and
+/// AVX-512 must round alike.
 SUREFOOT_INLINE Vector fma(Vector a, Vector b, Vector c) {
 #if defined(__AVX512F__)
   return _mm512_fmadd_ps(a, b, c);

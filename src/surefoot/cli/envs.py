@@ -65,10 +65,12 @@ def _built_here() -> list[str]:
 
 def _native_ids() -> set[str]:
     """Ids with a native implementation; empty if the core is missing, because other engines still work."""
-    from surefoot.core.errors import NativeError
+    from surefoot.core.errors import InstructionsError, NativeError
     from surefoot.envs.native import native_ids
 
     try:
         return set(native_ids())
+    except InstructionsError:
+        raise
     except NativeError:
         return set()

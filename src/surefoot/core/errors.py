@@ -59,5 +59,9 @@ class NativeError(SurefootError):
     """The compiled core is missing, does not match the package, or does not support a request."""
 
 
+class InstructionsError(NativeError):
+    """SUREFOOT_INSTRUCTIONS names none that this machine supports; never a reason to run without the core."""
+
+
 class ExportError(SurefootError):
     """A policy cannot be exported: a package is missing, or its graph computes different outputs."""

@@ -8,7 +8,7 @@ import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
 from surefoot.core.config import EnvConfig, RolloutConfig
-from surefoot.core.errors import ConfigError, EnvError, NativeError
+from surefoot.core.errors import ConfigError, EnvError, InstructionsError, NativeError
 from surefoot.core.ram import free_ram, readable
 from surefoot.core.registry import AUTO, search_current_folder
 from surefoot.envs.adapters.envpool_batch import EnvPoolEnvs
@@ -78,8 +78,8 @@ def _engine(blueprint: Blueprint, rollout: RolloutConfig) -> Engine:
     try:
         return engines["native"](blueprint, rollout)
     except NativeError as error:
-        if isinstance(blueprint.factories[0], LibraryFactory):
-            raise  # somebody's C++: its Python twin, if any, is not what was asked for
+        if isinstance(error, InstructionsError) or isinstance(blueprint.factories[0], LibraryFactory):
+            raise  # asked for by name; of somebody's C++, its Python twin, if any, is not what was asked for
         reason = str(error)
     # Outside the except block: inside, Python raises KeyError instead of TypeError for a duplicate argument.
     check_number(blueprint.num_envs, _LEAST_BYTES_IN_PYTHON)

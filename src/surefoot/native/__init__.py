@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.core.errors import NativeError
+from surefoot.core.errors import InstructionsError, NativeError
 
 if TYPE_CHECKING:
     from surefoot.native import _core
@@ -45,6 +45,7 @@ class Core(Protocol):
         self, env_id: str, options: Mapping[str, bool | float | str | Sequence[float]], library: str = ""
     ) -> tuple[int, int]: ...
     def mujoco_versions(self) -> tuple[int, int]: ...
+    def instructions(self) -> str: ...
     def instruction_sets(self) -> Sequence[str]: ...
     def part_kinds(self) -> dict[str, list[str]]: ...
     @property
@@ -89,6 +90,7 @@ def core() -> Core:
             " rollout.engine to local"
         ) from error
     _check_mujoco(module)
+    _check_instructions(module)
     return module
 
 
@@ -120,6 +122,13 @@ def _check_mujoco(module: Core) -> None:
             f"the native core was built with MuJoCo {built} and cannot run with {loaded}; reinstall Surefoot with the"
             " MuJoCo version it requires, or set rollout.engine to local"
         )
+
+
+def _check_instructions(module: Core) -> None:
+    try:
+        module.instructions()
+    except ValueError as error:
+        raise InstructionsError(str(error)) from error
 
 
 def _load_from(folder: Path) -> Core:

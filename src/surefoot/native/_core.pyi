@@ -80,6 +80,9 @@ class Policy:
 def part_kinds() -> dict:
     """The kinds of distributions, memories and critics that the core supports."""
 
+def instructions() -> str:
+    """The instruction set of this process; SUREFOOT_INSTRUCTIONS selects another one than the best."""
+
 def instruction_sets() -> list:
     """Instruction sets that this machine supports, the best last."""
 

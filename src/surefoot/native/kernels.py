@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
-from surefoot.core.errors import NativeError
+from surefoot.core.errors import InstructionsError, NativeError
 from surefoot.native import Core, core
 
 if TYPE_CHECKING:
@@ -59,5 +59,7 @@ def core_or_none() -> Core | None:
     """The core, if it is available."""
     try:
         return core()
+    except InstructionsError:
+        raise
     except NativeError:
         return None
