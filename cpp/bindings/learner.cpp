@@ -10,6 +10,7 @@
 #include "arrays.hpp"
 #include "named_tensors.hpp"
 #include "policy_plan.hpp"
+#include "surefoot/returns.hpp"
 #include "threads.hpp"
 
 namespace surefoot {
@@ -188,6 +189,42 @@ nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settin
   return done;
 }
 
+/// The number of steps and rows of an array [T, N].
+Shape table(const nb::dict& arrays, const char* name) {
+  nb::ndarray<const float, nb::ndim<2>> array;
+  if (!arrays.contains(name) || !nb::try_cast(arrays[name], array, false)) {
+    throw nb::type_error((std::string(name) + " must be a float32 array of shape [steps, rows]").c_str());
+  }
+  return {array.shape(0), array.shape(1)};
+}
+
+void gae_of(const nb::dict& arrays, double gamma, double lambda) {
+  const Shape shape = table(arrays, "reward");
+  const GaeRollout rollout{.steps = shape[0],
+                           .rows = shape[1],
+                           .reward = entry<const float>(arrays, "reward", shape),
+                           .value = entry<const float>(arrays, "value", shape),
+                           .last_value = entry<const float>(arrays, "last_value", {shape[1]}),
+                           .final_value = entry<const float>(arrays, "final_value", shape),
+                           .terminated = entry<const bool>(arrays, "terminated", shape),
+                           .truncated = entry<const bool>(arrays, "truncated", shape),
+                           .valid = entry<const bool>(arrays, "valid", shape)};
+  float* const advantage = entry<float>(arrays, "advantage", shape);
+  float* const returns = entry<float>(arrays, "returns", shape);
+  const nb::gil_scoped_release released;
+  gae(rollout, gamma, lambda, advantage, returns);
+}
+
+void discounted_sums_of(const nb::dict& arrays, float gamma) {
+  const Shape shape = table(arrays, "reward");
+  const float* const reward = entry<const float>(arrays, "reward", shape);
+  const bool* const ended = entry<const bool>(arrays, "ended", shape);
+  const float* const carried = entry<const float>(arrays, "carried", {shape[1]});
+  float* const sums = entry<float>(arrays, "sums", shape);
+  const nb::gil_scoped_release released;
+  discounted_sums(shape[0], shape[1], reward, ended, gamma, carried, sums);
+}
+
 }  // namespace
 }  // namespace surefoot
 
@@ -211,4 +248,8 @@ void bind_learner(nanobind::module_& module) {
            "on_gradient"_a = nb::none(),
            "Run all epochs of an update; weights, gradient and moments change in place. `on_gradient` is called before "
            "every step.");
+  module.def("gae", &gae_of, "arrays"_a, "gamma"_a, "gae_lambda"_a,
+             "Generalized advantage estimation; writes `advantage` and `returns`.");
+  module.def("discounted_sums", &discounted_sums_of, "arrays"_a, "gamma"_a,
+             "Discounted sums of past rewards; writes `sums`.");
 }

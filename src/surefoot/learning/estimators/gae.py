@@ -7,6 +7,8 @@ from surefoot.core.config import PPOConfig
 from surefoot.core.parts import PartSettings
 from surefoot.core.records import Rollout, Targets
 from surefoot.learning.estimators import Estimator, estimators
+from surefoot.native.kernels import kernels
+from surefoot.native.returns import gae_in_core
 from surefoot.policies.critics import Critic
 
 
@@ -52,7 +54,8 @@ class GAE(Estimator):
     def estimate(self, rollout: Rollout, critic: Critic) -> Targets:
         endings = (rollout.terminated, rollout.truncated, rollout.final_value)
         values = (rollout.reward, rollout.value, rollout.last_value)
-        return Targets(*gae(*values, *endings, *self._discounts, rollout.valid))
+        estimate = gae if kernels() is None else gae_in_core  # the same bits
+        return Targets(*estimate(*values, *endings, *self._discounts, rollout.valid))
 
 
 # tour: end
