@@ -39,7 +39,7 @@ def gae(
     advantages = torch.empty_like(delta)
     carried = torch.zeros_like(last_values)
     for t in reversed(range(len(rewards))):
-        carried = torch.addcmul(delta[t], trace[t], carried, out=advantages[t])
+        carried = torch.add(delta[t], trace[t] * carried, out=advantages[t])
     return advantages, advantages + values
 
 
