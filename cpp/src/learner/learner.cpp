@@ -112,6 +112,7 @@ class Learner::Work {
   // The update that runs.
   const Update* update_ = nullptr;
   FlatMemory memory_{};
+  std::size_t num_learned_ = 0;                 // samples of an epoch: those of the sequences, if there are any
   std::vector<AlignedFloats> normalized_;       // observations of all samples
   std::vector<Normalization> shifts_;           // of observations; a null shift: as they come
   std::vector<const float*> prepared_;          // the same, or as they came
@@ -210,7 +211,10 @@ void Learner::Work::prepare(const Update& update, std::span<const NamedTensor> t
   net_.bind(reader, memory);
   orders_.assign(update.epochs, std::vector<std::int64_t>(update.units));
   std::size_t rows = std::min(most_rows(update), update.samples.count), sequences = 0;
+  num_learned_ = update.samples.count;
   if (const SequenceSamples* given = update.samples.sequences) {
+    num_learned_ = 0;
+    for (const Run& run : given->runs) num_learned_ += run.length;
     sequences = std::min(rows, given->runs.size());
     carried_.clear();
     for (const SequenceSamples::Carry& carry : given->carries) {
@@ -311,7 +315,7 @@ void Learner::Work::step(Crew& crew, Bench& bench, const Minibatch& minibatch, s
     for (const double sum : sums_) record_.measures.push_back(sum / static_cast<double>(minibatch.count));
     record_.measures.push_back(norm);
     record_.measures.push_back(is_finite ? 0 : 1);
-    record_.shares.push_back(static_cast<double>(minibatch.count) / static_cast<double>(update_->samples.count));
+    record_.shares.push_back(static_cast<double>(minibatch.count) / static_cast<double>(num_learned_));
     record_.steps = steps;
   });
 }

@@ -52,10 +52,10 @@ class Execution:
             set_kernel_threads(before)
 
 
-def execution_of(config: Config, policy: Policy, keeps_cores_busy: bool) -> Execution:
+def execution_of(config: Config, policy: Policy, keeps_cores_busy: bool, learns_in_core: bool = False) -> Execution:
     """The configured number of threads, or one per core, limited by the amount of work."""
     most = config.train.threads or available_cores()
-    learning = learning_threads(policy, config.ppo, most)
+    learning = 1 if learns_in_core else learning_threads(policy, config.ppo, most)
     return Execution(most, learning, 1 if keeps_cores_busy else learning)
 
 

@@ -31,8 +31,13 @@ class Learner:
         why_not_native: str = "",
     ) -> None:
         self.policy, self.objective, self.gradient, self.update = policy, objective, gradient, 0
-        self.why_not_native = why_not_native
+        self._why_not_native = why_not_native
         self._ppo, self._return_stats, self._seed = ppo, normalize.return_stats, seed
+
+    @property
+    def description(self) -> str:
+        """Where it learns, and the reason if that is not the core."""
+        return "PyTorch" + f" ({self._why_not_native})" * bool(self._why_not_native)
 
     # tour: learn
     def learn(self, rollout: Rollout, targets: Targets, knobs: Knobs) -> Learned:

@@ -74,6 +74,11 @@ class NativeLearner(Learner):
         terms = (measure.partition(".") for measure in self._core.measures[:-2])
         self._names = [*(f"{names[int(term)]}/{name}" for term, _, name in terms), GRAD_NORM, SKIPPED]
 
+    @property
+    def description(self) -> str:
+        """Where it learns."""
+        return f"native, {core().instructions()}"
+
     def _run_epochs(self, samples: Samples, knobs: Knobs) -> Watch:
         if plan_learner(self.policy, self.objective) != self._plan:
             raise PolicyError("the policy was changed during a run with the native learner; set train.learner to torch")

@@ -67,9 +67,7 @@ def require_plain_modules(policy: nn.Module) -> None:
         if module._forward_hooks or module._forward_pre_hooks:
             raise UnknownToCoreError(f"the native core does not support the forward hooks of {prefix or 'the policy'}")
         for name, tensor in module._parameters.items():
-            if tensor is not None and not (
-                tensor.dtype == torch.float32 and tensor.is_cpu and tensor.is_contiguous()
-            ):
+            if tensor is not None and not (tensor.dtype == torch.float32 and tensor.is_cpu and tensor.is_contiguous()):
                 raise UnknownToCoreError(
                     f"the native core supports only contiguous float32 tensors on the CPU, not {prefix}.{name}"
                 )

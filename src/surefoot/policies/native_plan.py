@@ -32,7 +32,9 @@ def native_tensors(policy: ActorCritic) -> dict[str, NDArray[np.float32]]:
     """The tensors of a planned policy by name: views of the learner's tensors."""
     tensors = {}
     for prefix, module in policy.named_modules():  # once: with small networks, walks over modules take long
-        named = dict(module._parameters) | {name: getattr(module, name) for name in getattr(module, "native_buffers", ())}
+        named = dict(module._parameters) | {
+            name: getattr(module, name) for name in getattr(module, "native_buffers", ())
+        }
         tensors |= {f"{prefix}.{name}": tensor.detach().numpy() for name, tensor in named.items() if tensor is not None}
     return tensors
 
