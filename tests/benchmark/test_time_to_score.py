@@ -1,0 +1,84 @@
+"""What `benchmarks.time_to_score` times, and `benchmarks.published` beside it."""
+
+import numpy as np
+import pytest
+
+from benchmarks import published, time_to_score
+from benchmarks.time_to_score import EVERY, Stopwatch, evaluate, run_surefoot, summary, table
+from surefoot.core.layers import build_config
+from surefoot.presets import load_preset
+
+
+def balance(obs):
+    """A hand-written controller that keeps the pole up."""
+    return (obs @ np.array([0.1, 0.5, 10.0, 2.0]) > 0).astype(np.int64)
+
+
+def test_an_evaluation_plays_every_episode_once() -> None:
+    assert evaluate(balance) > 400
+    assert evaluate(lambda obs: np.zeros(len(obs), dtype=np.int64)) == pytest.approx(9.4, abs=0.5)
+
+
+def test_evaluations_are_due_every_so_often_and_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time_to_score.time, "perf_counter", lambda: now[0])
+    scores = iter([100.0, 480.0])
+
+    def slow(act):
+        now[0] += 50
+        return next(scores)
+
+    monkeypatch.setattr(time_to_score, "evaluate", slow)
+    watch = Stopwatch()
+    watch.begin()
+    now[0] += 1
+    assert not watch.is_reached(EVERY - 1, balance)
+    assert watch.curve == []
+    assert not watch.is_reached(EVERY, balance)
+    now[0] += 2
+    assert not watch.is_reached(2 * EVERY - 1, balance)
+    assert watch.is_reached(2 * EVERY + 5, balance)
+    assert watch.result() == {
+        "seconds": 3.0,
+        "steps": 2 * EVERY + 5,
+        "curve": [[EVERY, 100.0, 1.0], [2 * EVERY + 5, 480.0, 3.0]],
+    }
+
+
+def test_a_run_of_the_preset() -> None:
+    result = run_surefoot(0, 1, {"train.steps": 2048, "ppo.epochs": 1})
+    assert [point[0] for point in result["curve"]] == [1024, 2048]
+    assert result["seconds"] is None
+    assert result["config"]["env"]["id"] == "CartPole-v1"
+
+
+def test_stable_baselines3_is_evaluated_after_its_updates() -> None:
+    pytest.importorskip("stable_baselines3")
+    result = time_to_score.run_sb3(0, 1, {**time_to_score.zoo(), "n_epochs": 1}, 8, 2048)
+    assert [point[0] for point in result["curve"]] == [1024, 2048]
+
+
+def test_the_table_names_runs_that_failed() -> None:
+    runs = [
+        {"side": "surefoot", "seed": 0, "seconds": 1.0, "steps": 10_000},
+        {"side": "surefoot", "seed": 1, "seconds": 3.0, "steps": 12_000},
+        {"side": "sb3-zoo", "seed": 0, "seconds": None, "steps": None},
+    ]
+    found = summary(runs)
+    assert found["surefoot"]["seconds"] == [2.0, 1.0, 3.0]
+    facts = {"processor": "p", "cores": 2, "memory_gb": 1, "python": "3", "versions": {}}
+    text = table({"command": "c", "machine": facts, "load": "quiet", "summary": found, "runs": runs})
+    assert "| 2 of 2 | 2.00 (1.00 to 3.00) | 11,000 (10,000 to 12,000) | 1.00, 3.00 |" in text
+    assert "| 0 of 1 | - | - | not reached |" in text
+
+
+@pytest.mark.parametrize("task", published.TASKS, ids=lambda task: task.name)
+def test_stable_baselines3_gets_the_values_of_the_preset(task) -> None:
+    config = build_config(load_preset(task.name))
+    assert config.normalize.obs  # as VecNormalize does
+    assert config.normalize.reward
+    assert not config.schedules  # which would have to be translated, too
+    settings = published.sb3_settings(config)
+    assert settings["n_steps"] == config.rollout.num_steps
+    assert settings["policy_kwargs"]["log_std_init"] == (0.0 if task.name == "Walker2d-v5" else -2.0)
+    assert task.steps == config.train.steps
