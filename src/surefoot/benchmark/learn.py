@@ -182,11 +182,14 @@ def _measure(network: Network, batch: int, course: Course) -> Cell:
 
 
 def _updates(subject: Learning, seconds: float) -> int:
-    """Updates per window; the first update is not representative."""
-    subject.run(1)
-    began = time.perf_counter()
-    subject.run(1)
-    return math.ceil(seconds / (time.perf_counter() - began))
+    """Updates per window; the first one is not representative, but long ones need no second try."""
+    for _ in range(2):
+        began = time.perf_counter()
+        subject.run(1)
+        taken_s = time.perf_counter() - began
+        if taken_s > 10 * seconds:
+            break
+    return math.ceil(seconds / taken_s)
 
 
 def _table(name: str, cells: Sequence[Cell]) -> Table:
