@@ -183,7 +183,6 @@ TITLES = {
 
 def run_apart(side: str, seed: int, threads: int, settings: Sequence[str]) -> dict[str, Any]:
     """One run in a process of its own."""
-    clock = OthersClock([])
     command = [sys.executable, "-m", __spec__.name, "--run", side, "--seed", str(seed), "--threads", str(threads)]
     done = subprocess.run([*command, "--set", *settings], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -191,7 +190,7 @@ def run_apart(side: str, seed: int, threads: int, settings: Sequence[str]) -> di
     result: dict[str, Any] = {"side": side, "seed": seed, **json.loads(done.stdout.splitlines()[-1])}
     told = "not reached" if result["seconds"] is None else f"{result['seconds']:.2f} s, {result['steps']:,} steps"
     print(f"{side} seed {seed}: {told}", flush=True)
-    return {**result, "others_share": round(clock.share(), 3)}
+    return result
 
 
 def summary(runs: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -249,7 +248,9 @@ def main() -> None:
     arguments = parser.parse_args()
     settings = dict(pair.split("=", 1) for pair in arguments.set)
     if arguments.run:
-        print(json.dumps(SIDES[arguments.run](arguments.seed, arguments.threads, settings)))
+        clock = OthersClock([])  # here, because the CPU time of a process that has ended would count as that of others
+        result = SIDES[arguments.run](arguments.seed, arguments.threads, settings)
+        print(json.dumps({**result, "others_share": round(clock.share(), 3)}))
         return
     before, runs = loadavg(), []
     arguments.output.mkdir(parents=True, exist_ok=True)

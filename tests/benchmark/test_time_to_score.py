@@ -1,5 +1,8 @@
 """What `benchmarks.time_to_score` times, and `benchmarks.published` beside it."""
 
+import json
+import sys
+
 import numpy as np
 import pytest
 
@@ -64,6 +67,16 @@ def test_stable_baselines3_is_evaluated_after_its_updates() -> None:
     pytest.importorskip("stable_baselines3")
     result = time_to_score.run_sb3(0, 1, {**time_to_score.zoo(), "n_epochs": 1}, 8, 2048)
     assert [point[0] for point in result["curve"]] == [1024, 2048]
+
+
+def test_the_load_of_a_run_is_measured_where_it_runs(monkeypatch, capsys) -> None:
+    """The process that started it would take its CPU time for that of others, because it has ended by then."""
+    monkeypatch.setitem(time_to_score.SIDES, "surefoot", lambda seed, threads, settings: {"seconds": seed, **settings})
+    monkeypatch.setattr(sys, "argv", ["time_to_score", "--run", "surefoot", "--seed", "3", "--set", "ppo.epochs=1"])
+    time_to_score.main()
+    result = json.loads(capsys.readouterr().out)
+    assert 0 <= result.pop("others_share") <= 1
+    assert result == {"seconds": 3, "ppo.epochs": "1"}
 
 
 def test_the_table_names_runs_that_failed() -> None:
