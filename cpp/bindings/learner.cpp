@@ -144,8 +144,8 @@ OptimizerSettings optimizer_of(const nb::dict& dict) {
           .max_norm = setting<double>(dict, "max_norm")};
 }
 
-nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settings,
-               const nb::dict& tensors, const nb::dict& memory, Threads& threads, nb::object on_gradient) {
+nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settings, const nb::dict& tensors,
+               const nb::dict& memory, Threads& threads, nb::object on_gradient) {
   Update update{};
   update.samples = samples_of(learner.policy(), samples);
   SequenceSamples sequences;
@@ -238,7 +238,8 @@ void bind_learner(nanobind::module_& module) {
           [](Learner* learner, const nb::dict& plan, const std::vector<nb::dict>& terms, const nb::dict& tensors,
              const std::string& instructions) {
             std::vector<PartPlan> plans;
-            for (const nb::dict& term : terms) plans.push_back(part_plan(term, "terms[" + std::to_string(plans.size()) + "]"));
+            for (const nb::dict& term : terms)
+              plans.push_back(part_plan(term, "terms[" + std::to_string(plans.size()) + "]"));
             new (learner) Learner(policy_plan(plan), plans, named_tensors(tensors), kernels_of(instructions));
           },
           "plan"_a, "terms"_a, "tensors"_a, "instructions"_a = "",

@@ -241,8 +241,7 @@ class Run:
         _log.info("a rollout of %d steps with %d rows takes %s of memory", num_steps, rows.env.num_rows, needed)
         if (threads := self.trainer.execution.torch_threads) > 1:
             _log.info(
-                "PyTorch learns on %d threads, because the core does not know all layers of the policy; the last bits"
-                " of the results depend on their number (train.threads)",
+                "PyTorch learns on %d threads; the last bits of the results depend on their number (train.threads)",
                 threads,
             )
         if self.directory is not None and not rows.can_save_envs():

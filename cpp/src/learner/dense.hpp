@@ -39,7 +39,6 @@ struct Parameter {
             std::size_t count) const;
 };
 
-
 /// A layer between two matrices. Work on rows is done by whichever thread has them; sums over rows and steps of the
 /// optimizer are divided into tasks, each with outputs of its own: so no result depends on the number of threads.
 class Dense {
@@ -59,8 +58,8 @@ class Dense {
     transposed_.run(kernels_, count, grad.view(first), grad_in.row(first), grad_in.stride, adds);
   }
 
-  /// The gradient of the weights is a sum over rows of `grad` times `in`: one task for each panel of inputs, and one for
-  /// the bias. Gives the sum of the squares of what the task wrote.
+  /// The gradient of the weights is a sum over rows of `grad` times `in`: one task for each panel of inputs, and one
+  /// for the bias. Gives the sum of the squares of what the task wrote.
   std::size_t sum_tasks() const { return (in_ + kernels_.panel - 1) / kernels_.panel + 1; }
   double sum(std::size_t task, std::size_t rows, MatrixView in, MatrixView gradient, bool adds,
              const FlatMemory& memory, Workspace& workspace) const;

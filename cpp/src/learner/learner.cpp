@@ -112,16 +112,16 @@ class Learner::Work {
   // The update that runs.
   const Update* update_ = nullptr;
   FlatMemory memory_{};
-  std::size_t num_learned_ = 0;                 // samples of an epoch: those of the sequences, if there are any
-  std::vector<AlignedFloats> normalized_;       // observations of all samples
-  std::vector<Normalization> shifts_;           // of observations; a null shift: as they come
-  std::vector<const float*> prepared_;          // the same, or as they came
-  std::vector<std::vector<float>> states_;      // that sequences begin with, of each part [places, size]
+  std::size_t num_learned_ = 0;                    // samples of an epoch: those of the sequences, if there are any
+  std::vector<AlignedFloats> normalized_;          // observations of all samples
+  std::vector<Normalization> shifts_;              // of observations; a null shift: as they come
+  std::vector<const float*> prepared_;             // the same, or as they came
+  std::vector<std::vector<float>> states_;         // that sequences begin with, of each part [places, size]
   std::vector<std::vector<std::int64_t>> orders_;  // of each epoch
-  std::vector<Minibatch> minibatches_;          // of the epoch that runs
-  std::vector<Piece> carried_;                  // of each carry
-  std::vector<double> squares_;                 // of the gradient, one a task
-  std::vector<double> sums_;                    // of the measures, over the pieces of a minibatch
+  std::vector<Minibatch> minibatches_;             // of the epoch that runs
+  std::vector<Piece> carried_;                     // of each carry
+  std::vector<double> squares_;                    // of the gradient, one a task
+  std::vector<double> sums_;                       // of the measures, over the pieces of a minibatch
   UpdateRecord record_;
 
   // Samples of the piece that runs.
@@ -156,8 +156,7 @@ std::vector<std::string> Learner::Work::measures() const {
   return names;
 }
 
-void Learner::Work::add(Dense* layer, const Matrix* in, const Matrix* gradient, FreeVector* vector,
-                        std::size_t tasks) {
+void Learner::Work::add(Dense* layer, const Matrix* in, const Matrix* gradient, FreeVector* vector, std::size_t tasks) {
   for (std::size_t task = 0; task < (layer != nullptr ? layer->step_tasks() : 1); ++task) {
     step_tasks_.emplace_back(summands_.size(), task);
   }
@@ -198,7 +197,9 @@ std::size_t Learner::Work::threads_worth(const Update& update) const {
 }
 
 void Learner::Work::prepare(const Update& update, std::span<const NamedTensor> tensors, const FlatMemory& memory) {
-  const auto is_same = [](const NamedTensor& a, const NamedTensor& b) { return a.name == b.name && a.shape == b.shape; };
+  const auto is_same = [](const NamedTensor& a, const NamedTensor& b) {
+    return a.name == b.name && a.shape == b.shape;
+  };
   if (!std::equal(tensors.begin(), tensors.end(), expected_.begin(), expected_.end(), is_same)) {
     throw std::invalid_argument("the tensors are not those that the learner was made for");
   }
@@ -249,8 +250,8 @@ void Learner::Work::prepare(const Update& update, std::span<const NamedTensor> t
   }
 }
 
-UpdateRecord Learner::Work::learn(const Update& update, std::span<const NamedTensor> tensors,
-                                  const FlatMemory& memory, ThreadPool& pool) {
+UpdateRecord Learner::Work::learn(const Update& update, std::span<const NamedTensor> tensors, const FlatMemory& memory,
+                                  ThreadPool& pool) {
   prepare(update, tensors, memory);
   const std::size_t threads = std::min(pool.size(), threads_worth(update));
   Crew crew(threads);
@@ -355,9 +356,7 @@ struct Blocks {
 /// From samples to the gradient of every layer's output.
 void Learner::Work::propagate(Crew& crew, Bench& bench, const Minibatch& minibatch, const Piece& piece) {
   const Blocks blocks(piece.samples.size(), crew.size());
-  const auto over_blocks = [&](const auto& work) {
-    crew.each(blocks.count, [&](std::size_t i) { work(blocks[i]); });
-  };
+  const auto over_blocks = [&](const auto& work) { crew.each(blocks.count, [&](std::size_t i) { work(blocks[i]); }); };
   if (net_.remembering.empty()) {
     over_blocks([&](Block block) {
       gather(minibatch, piece, block);
@@ -382,9 +381,8 @@ void Learner::Work::propagate(Crew& crew, Bench& bench, const Minibatch& minibat
   const std::vector<std::size_t> begins = piece.steps.shares(crew.size());
   for (const LearningPolicy::Remembering& part : net_.remembering) {
     for (std::size_t layer = part.cells->num_layers(); layer-- > 0;) {
-      crew.each(begins.size() - 1, [&](std::size_t i) {
-        part.cells->backward(layer, piece.steps, {begins[i], begins[i + 1]});
-      });
+      crew.each(begins.size() - 1,
+                [&](std::size_t i) { part.cells->backward(layer, piece.steps, {begins[i], begins[i + 1]}); });
       over_blocks([&](Block block) { part.cells->pass_back(layer, block); });
     }
   }
@@ -399,9 +397,8 @@ void Learner::Work::remember(Crew& crew, const Piece& piece) {
   for (const LearningPolicy::Remembering& part : net_.remembering) {
     for (std::size_t layer = 0; layer < part.cells->num_layers(); ++layer) {
       crew.each(blocks.count, [&](std::size_t i) { part.cells->take_inputs(layer, blocks[i]); });
-      crew.each(begins.size() - 1, [&](std::size_t i) {
-        part.cells->forward(layer, piece.steps, {begins[i], begins[i + 1]});
-      });
+      crew.each(begins.size() - 1,
+                [&](std::size_t i) { part.cells->forward(layer, piece.steps, {begins[i], begins[i + 1]}); });
     }
   }
 }

@@ -72,8 +72,8 @@ void LearningPolicy::build_body(const BodyPlan& body_plan, const TensorReader& t
   std::vector<Wire*> parts;
   if (body_plan.takes_actor_memory) parts.push_back(actor_memory);
   for (const EncoderPlan& encoder : body_plan.encoders) {
-    Mlp& network = body.encoders.emplace_back(kernels, plan.activation, encoder.network, tensors,
-                                              obs_wires[encoder.obs], layers);
+    Mlp& network =
+        body.encoders.emplace_back(kernels, plan.activation, encoder.network, tensors, obs_wires[encoder.obs], layers);
     parts.push_back(&network.out());
   }
   body.features.emplace(kernels, std::move(parts));

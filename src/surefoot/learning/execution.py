@@ -11,10 +11,6 @@ from surefoot.core.cores import available_cores
 from surefoot.core.torch_threads import torch_threads
 from surefoot.learning.gradient import unchanged
 from surefoot.native.kernels import kernel_thread_count, set_kernel_threads
-from surefoot.policies.critics import Critic
-from surefoot.policies.distributions import DistributionHead
-from surefoot.policies.memory.recurrent import Recurrent
-from surefoot.policies.networks import MLP
 from surefoot.policies.policy import Policy
 
 SMALL_WORK = 10_000_000
@@ -60,13 +56,6 @@ def execution_of(config: Config, policy: Policy, keeps_cores_busy: bool, learns_
 
 
 def learning_threads(policy: Policy, ppo: PPOConfig, most: int) -> int:
-    """PyTorch threads: one, unless there is much work that the core cannot do.
-
-    The results of PyTorch depend on its number of threads, those of the core do not.
-    """
+    """PyTorch threads: one, unless there is much work. Its results depend on the number, those of the core do not."""
     samples = min(ppo.batch_size, ppo.micro_batch_size or ppo.batch_size)
-    in_core = [part for part in policy.modules() if isinstance(part, MLP | Recurrent) and part.learns_in_core()]
-    outputs = [part for part in policy.modules() if isinstance(part, DistributionHead | Critic)]  # a narrow layer each
-    known = {id(parameter) for part in (*in_core, *outputs) for parameter in part.parameters()}
-    others = sum(parameter.numel() for parameter in policy.parameters() if id(parameter) not in known)
-    return 1 if others * samples < SMALL_WORK else most
+    return 1 if samples * sum(parameter.numel() for parameter in policy.parameters()) < SMALL_WORK else most

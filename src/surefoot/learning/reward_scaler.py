@@ -8,8 +8,8 @@ from torch import Tensor
 from surefoot.core.moments import Moments
 from surefoot.core.records import Rollout
 from surefoot.core.saved import Saved
+from surefoot.learning.native_returns import discounted_sums_in_core
 from surefoot.native.kernels import kernels
-from surefoot.native.returns import discounted_sums_in_core
 
 _EPSILON = 1e-8
 

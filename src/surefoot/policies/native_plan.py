@@ -30,7 +30,7 @@ def plan_policy(policy: nn.Module) -> NativePlan | str:
 
 def native_tensors(policy: ActorCritic) -> dict[str, NDArray[np.float32]]:
     """The tensors of a planned policy by name: views of the learner's tensors."""
-    tensors = {}
+    tensors: dict[str, NDArray[np.float32]] = {}
     for prefix, module in policy.named_modules():  # once: with small networks, walks over modules take long
         named = dict(module._parameters) | {
             name: getattr(module, name) for name in getattr(module, "native_buffers", ())

@@ -9,7 +9,6 @@ from torch.nn import functional
 
 from surefoot.core.config import Activation
 from surefoot.policies.native_parts import PlanBuilder, UnknownToCoreError
-from surefoot.policies.perceptron import learns, learns_in_core, perceptron, suits_the_core
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
@@ -22,7 +21,7 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 
 class MLP(nn.Module):
-    """Linear layers, each followed by the activation; during learning, computed in one pass of the core."""
+    """Linear layers, each followed by the activation."""
 
     def __init__(self, input_size: int, hidden: Sequence[int], activation: Activation) -> None:
         super().__init__()
@@ -32,16 +31,9 @@ class MLP(nn.Module):
         self.output_size = sizes[-1]
 
     def forward(self, features: Tensor) -> Tensor:
-        parameters = self._weights_and_biases()
-        if learns(features, parameters) and suits_the_core(len(features), parameters, self._activation):
-            return perceptron(features, parameters, self._activation)
-        for weight, bias in zip(parameters[::2], parameters[1::2], strict=True):
-            features = ACTIVATIONS[self._activation](functional.linear(features, weight, bias))
+        for layer in self.layers:
+            features = ACTIVATIONS[self._activation](layer(features))
         return features
-
-    def learns_in_core(self) -> bool:
-        """Whether large minibatches run in the core, so that PyTorch's threads are not needed."""
-        return learns_in_core(self._weights_and_biases(), self._activation)
 
     def native(self, plan: PlanBuilder) -> list[str]:
         """The names of the layers."""
@@ -50,9 +42,6 @@ class MLP(nn.Module):
                 f"the native core supports one activation for all networks; {plan.name(self)} has another"
             )
         return [plan.linear(layer) for layer in self.layers]
-
-    def _weights_and_biases(self) -> list[Tensor]:
-        return [part for layer in self.layers for part in (layer.weight, layer.bias)]  # type: ignore[misc]
 
 
 def orthogonal_(module: nn.Module, gain: float = math.sqrt(2)) -> nn.Module:

@@ -7,8 +7,8 @@ from surefoot.core.config import PPOConfig
 from surefoot.core.parts import PartSettings
 from surefoot.core.records import Rollout, Targets
 from surefoot.learning.estimators import Estimator, estimators
+from surefoot.learning.native_returns import gae_in_core
 from surefoot.native.kernels import kernels
-from surefoot.native.returns import gae_in_core
 from surefoot.policies.critics import Critic
 
 

@@ -1,6 +1,9 @@
 """Sums along the steps of a rollout in the core, equal to their references in every bit."""
 
+from typing import Any
+
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from surefoot.native import core
@@ -33,5 +36,5 @@ def discounted_sums_in_core(rewards: Tensor, ended: Tensor, carried: Tensor, gam
     return sums
 
 
-def _arrays(tensors: dict[str, Tensor]) -> dict[str, object]:
+def _arrays(tensors: dict[str, Tensor]) -> dict[str, NDArray[Any]]:
     return {name: tensor.contiguous().numpy() for name, tensor in tensors.items()}

@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 
 from surefoot.learning.estimators.gae import gae
+from surefoot.learning.native_returns import discounted_sums_in_core, gae_in_core
 from surefoot.learning.reward_scaler import discounted_sums
-from surefoot.native.returns import discounted_sums_in_core, gae_in_core
 
 SHAPES = [(1, 1), (7, 3), (128, 8), (33, 65)]
 
@@ -19,7 +19,7 @@ def flags(share: float, *shape: int, seed: int = 0) -> Tensor:
     return torch.rand(shape, generator=torch.Generator().manual_seed(seed)) < share
 
 
-@pytest.mark.parametrize("steps, rows", SHAPES)
+@pytest.mark.parametrize(("steps", "rows"), SHAPES)
 @pytest.mark.parametrize("share_valid", [1.0, 0.8])
 def test_advantages_and_returns(steps: int, rows: int, share_valid: float):
     shape = (steps, rows)
@@ -37,7 +37,7 @@ def test_a_nan_is_not_hidden_by_an_ending():
     assert torch.equal(gae_in_core(*given)[0].isnan(), gae(*given)[0].isnan())
 
 
-@pytest.mark.parametrize("steps, rows", SHAPES)
+@pytest.mark.parametrize(("steps", "rows"), SHAPES)
 def test_discounted_sums(steps: int, rows: int):
     given = (numbers(steps, rows), flags(0.2, steps, rows), numbers(rows), 0.97)
     assert torch.equal(discounted_sums_in_core(*given), discounted_sums(*given))
