@@ -10,6 +10,7 @@
 #include "arrays.hpp"
 #include "named_tensors.hpp"
 #include "policy_plan.hpp"
+#include "surefoot/orthonormal.hpp"
 #include "surefoot/returns.hpp"
 #include "threads.hpp"
 
@@ -225,6 +226,12 @@ void discounted_sums_of(const nb::dict& arrays, float gamma) {
   discounted_sums(shape[0], shape[1], reward, ended, gamma, carried, sums);
 }
 
+void orthonormalize_array(nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu> vectors) {
+  if (vectors.shape(0) > vectors.shape(1)) throw nb::value_error("vectors must not be more than their size");
+  const nb::gil_scoped_release released;
+  orthonormalize(vectors.shape(0), vectors.shape(1), vectors.data());
+}
+
 }  // namespace
 }  // namespace surefoot
 
@@ -249,6 +256,7 @@ void bind_learner(nanobind::module_& module) {
            "on_gradient"_a = nb::none(),
            "Run all epochs of an update; weights, gradient and moments change in place. `on_gradient` is called before "
            "every step.");
+  module.def("orthonormalize", &orthonormalize_array, "vectors"_a, "Make the rows orthonormal, in place.");
   module.def("gae", &gae_of, "arrays"_a, "gamma"_a, "gae_lambda"_a,
              "Generalized advantage estimation; writes `advantage` and `returns`.");
   module.def("discounted_sums", &discounted_sums_of, "arrays"_a, "gamma"_a,

@@ -237,6 +237,11 @@ class Learner:
         Run all epochs of an update; weights, gradient and moments change in place. `on_gradient` is called before every step.
         """
 
+def orthonormalize(
+    vectors: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+) -> None:
+    """Make the rows orthonormal, in place."""
+
 def gae(arrays: dict, gamma: float, gae_lambda: float) -> None:
     """Generalized advantage estimation; writes `advantage` and `returns`."""
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from surefoot.core.config import Activation
+from surefoot.native.kernels import core_or_none
 from surefoot.policies.native_parts import PlanBuilder, UnknownToCoreError
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
@@ -48,7 +49,21 @@ def orthogonal_(module: nn.Module, gain: float = math.sqrt(2)) -> nn.Module:
     """Orthogonal weights with the given gain and zero biases, for every linear and conv layer inside."""
     for layer in module.modules():
         if isinstance(layer, nn.Linear | nn.Conv2d):
-            nn.init.orthogonal_(layer.weight, gain)
+            orthogonal_weight_(layer.weight, gain)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
     return module
+
+
+@torch.no_grad()
+def orthogonal_weight_(weight: Tensor, gain: float = 1.0) -> None:
+    """As `torch.nn.init.orthogonal_`, but computed in float64, and by the core in one order on every machine."""
+    normals = weight.new_empty(weight.shape).normal_().flatten(1).double()
+    is_wide = normals.shape[0] <= normals.shape[1]
+    vectors = (normals if is_wide else normals.T).contiguous()
+    if (core := core_or_none()) is not None:
+        core.orthonormalize(vectors.numpy())
+    else:
+        q, r = torch.linalg.qr(vectors.T)
+        vectors = (q * r.diagonal().sign()).T
+    weight.copy_(gain * (vectors if is_wide else vectors.T).reshape(weight.shape))

@@ -12,6 +12,7 @@ from surefoot.core.parts import PartSettings
 from surefoot.core.records import State
 from surefoot.policies.memory import Memory
 from surefoot.policies.native_parts import Plain, PlanBuilder, UnknownToCoreError
+from surefoot.policies.networks import orthogonal_weight_
 
 LONGEST = 100
 """Initial time constant of the slowest cells, in steps."""
@@ -79,7 +80,7 @@ class Recurrent(Memory):
             gates = parameter.detach().split(size)
             if name.startswith("weight"):
                 for gate in gates:
-                    nn.init.orthogonal_(gate)
+                    orthogonal_weight_(gate)
                 continue
             nn.init.zeros_(parameter)
             if name.startswith("bias_ih"):
