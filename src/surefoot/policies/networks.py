@@ -59,7 +59,7 @@ def orthogonal_(module: nn.Module, gain: float = math.sqrt(2)) -> nn.Module:
 def orthogonal_weight_(weight: Tensor, gain: float = 1.0) -> None:
     """As `torch.nn.init.orthogonal_`, but computed in float64, and by the core in one order on every machine."""
     normals = weight.new_empty(weight.shape).normal_().flatten(1).double()
-    is_wide = normals.shape[0] <= normals.shape[1]
+    is_wide = normals.shape[0] < normals.shape[1]
     vectors = (normals if is_wide else normals.T).contiguous()
     if (core := core_or_none()) is not None:
         core.orthonormalize(vectors.numpy())
