@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "surefoot/layer.hpp"
 #include "surefoot/learner.hpp"
@@ -39,7 +40,6 @@ struct Parameter {
             std::size_t count) const;
 };
 
-
 /// A layer between two matrices. Work on rows is done by whichever thread has them; sums over rows and steps of the
 /// optimizer are divided into tasks, each with outputs of its own: so no result depends on the number of threads.
 class Dense {
@@ -59,8 +59,8 @@ class Dense {
     transposed_.run(kernels_, count, grad.view(first), grad_in.row(first), grad_in.stride, adds);
   }
 
-  /// The gradient of the weights is a sum over rows of `grad` times `in`: one task for each panel of inputs, and one for
-  /// the bias. Gives the sum of the squares of what the task wrote.
+  /// The gradient of the weights is a sum over rows of `grad` times `in`: one task for each panel of inputs, and one
+  /// for the bias. Gives the sum of the squares of what the task wrote.
   std::size_t sum_tasks() const { return (in_ + kernels_.panel - 1) / kernels_.panel + 1; }
   double sum(std::size_t task, std::size_t rows, MatrixView in, MatrixView gradient, bool adds,
              const FlatMemory& memory, Workspace& workspace) const;
@@ -91,15 +91,21 @@ class Dense {
   AlignedFloats zeros_;  // as many as a panel is wide
 };
 
-/// A vector that learns without a layer: its gradient is the sum of the rows of `grad`.
+/// A tensor that learns without a layer: its gradient is the sum of the rows of `grad`.
 class FreeVector {
  public:
   FreeVector(std::string name, std::size_t size) : parameter{std::move(name), size}, grad(size, size) {}
+  /// `places` says which column of `grad` each element has.
+  FreeVector(std::string name, std::size_t columns, std::vector<std::uint32_t> places)
+      : parameter{std::move(name), places.size()}, grad(columns, columns), places_(std::move(places)) {}
 
   double sum(const Kernels& kernels, std::size_t rows, bool adds, const FlatMemory& memory) const;
 
   Parameter parameter;
   Matrix grad;
+
+ private:
+  std::vector<std::uint32_t> places_{};  // empty: in order
 };
 
 }  // namespace surefoot
