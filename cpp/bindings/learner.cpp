@@ -155,6 +155,8 @@ nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settin
     sequences = sequences_of(learner.policy(), setting<nb::dict>(samples, "sequences"), update.samples.count);
     update.samples.sequences = &sequences;
     update.units = sequences.runs.size();
+  } else if (!learner.policy().state_sizes().empty()) {
+    throw nb::value_error("sequences are missing, which a policy with memory learns from");
   }
   update.seed = setting<std::uint64_t>(settings, "seed");
   update.index = setting<std::uint64_t>(settings, "update");

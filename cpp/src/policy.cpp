@@ -1,5 +1,6 @@
 #include "surefoot/policy.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "policy_pass.hpp"
@@ -16,10 +17,22 @@ void require(bool holds, const char* problem) {
   if (!holds) throw std::invalid_argument(std::string("the plan of the policy: ") + problem);
 }
 
+void check_image(const ImagePlan& image, std::size_t obs_size) {
+  if (image.layers.empty()) return;
+  require(image.size.floats() == obs_size, "an image's size is not that of its observation");
+  ImageSize size = image.size;
+  for (const ConvolutionPlan& layer : image.layers) {
+    require(layer.kernel > 0 && layer.stride > 0, "a convolution's kernel or stride is 0");
+    require(layer.kernel <= std::min(size.height, size.width), "a convolution's kernel is larger than its image");
+    size = convolved(size, layer);
+  }
+}
+
 void check_body(const PolicyPlan& plan, const BodyPlan& body) {
   require(!body.encoders.empty() || body.takes_actor_memory, "a body needs an encoder");
   for (const EncoderPlan& encoder : body.encoders) {
     require(encoder.obs < plan.obs.size(), "an encoder's obs is past the end of the list");
+    check_image(encoder.image, plan.obs[encoder.obs].size);
   }
 }
 

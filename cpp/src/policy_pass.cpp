@@ -57,10 +57,39 @@ MatrixView Policy::Pass::features(const BodyPlan& plan, const Body& body, Matrix
     column += size;
   };
   if (plan.takes_actor_memory) append(before, weights_.actor.remembered_size);
-  for (const Encoder& encoder : body.encoders) {
-    append(network(encoder.network, prepared(encoder.obs)), encoder.output_size);
+  for (std::size_t i = 0; i < body.encoders.size(); ++i) {
+    const Encoder& encoder = body.encoders[i];
+    append(network(encoder.network, convolved(encoder, plan.encoders[i].image)), encoder.output_size);
   }
   return {all, body.feature_size};
+}
+
+MatrixView Policy::Pass::convolved(const Encoder& encoder, const ImagePlan& image) const {
+  const MatrixView in = prepared(encoder.obs);
+  if (encoder.convolutions.empty()) return in;
+  std::size_t planes_floats = 0, out_floats = 0;
+  for (const PackedConvolution& layer : encoder.convolutions) {
+    planes_floats = std::max(planes_floats, layer.shape.planes_floats());
+    out_floats = std::max(out_floats, layer.shape.out_floats());
+  }
+  const ImageSize& size = encoder.convolutions.back().shape.out();
+  float* const planes = workspace_.floats(kPlanes, planes_floats);
+  float* const out = workspace_.floats(kImage, out_floats);
+  float* const flat = workspace_.floats(kFlat, rows_ * size.floats());
+  std::fill_n(planes, planes_floats, 0.0f);
+  for (std::size_t row = 0; row < rows_; ++row) {
+    const float* from = in.data + row * in.stride;
+    PixelStrides strides = image.strides();
+    for (const PackedConvolution& layer : encoder.convolutions) {
+      layer.shape.split(from, strides, planes);
+      layer.shape.forward(planes, layer.weight.data(), layer.bias.data(), out);
+      kernels_.activate(Activation::kRelu, out, layer.shape.out_floats());
+      from = out;
+      strides = layer.shape.out_strides();
+    }
+    copy_image(size, from, strides, flat + row * size.floats(), size.channels_first());
+  }
+  return {flat, size.floats()};
 }
 
 MatrixView Policy::Pass::network(const Network& network, MatrixView in) const {

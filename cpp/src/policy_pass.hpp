@@ -6,7 +6,7 @@
 namespace surefoot {
 
 /// Slots of the workspace; from kState on one for each part of the state, and after those the parts' own.
-enum Slot : std::size_t { kNormalized, kFeatures, kEven, kOdd, kState };
+enum Slot : std::size_t { kNormalized, kFeatures, kEven, kOdd, kPlanes, kImage, kFlat, kState };
 
 struct Policy::Pass {
   /// Normalizes the observations that want it.
@@ -33,6 +33,8 @@ struct Policy::Pass {
   MatrixView remember(const Body& body, MatrixView in, std::span<float* const> next) const;
   /// A part of the state as rows begin the step with it.
   float* carried(std::size_t part) const;
+  /// An observation through an encoder's convolutions, if it has any.
+  MatrixView convolved(const Encoder& encoder, const ImagePlan& image) const;
   MatrixView network(const Network& network, MatrixView in) const;
 
   const Policy& policy_;

@@ -12,6 +12,16 @@ std::size_t check_network(TensorReader& tensors, const MlpPlan& plan, std::size_
   return size;
 }
 
+/// Gives the size of an encoder's output.
+std::size_t check_encoder(TensorReader& tensors, const EncoderPlan& plan, std::size_t obs_size) {
+  if (plan.image.layers.empty()) return check_network(tensors, plan.network, obs_size);
+  ImageSize size = plan.image.size;
+  for (const ConvolutionPlan& layer : plan.image.layers) {
+    size = convolved(size, layer, tensors.check_convolution(layer.layer, size.channels, layer.kernel));
+  }
+  return check_network(tensors, plan.network, size.channels == kUnknownSize ? kUnknownSize : size.floats());
+}
+
 /// Sizes of what a body gives, as far as the tensors say.
 struct BodySizes {
   std::size_t remembered, latent;
@@ -21,7 +31,7 @@ BodySizes check_body(TensorReader& tensors, const PolicyPlan& plan, const BodyPl
                      std::size_t actor_remembered) {
   std::size_t features = body.takes_actor_memory ? actor_remembered : 0;
   for (const EncoderPlan& encoder : body.encoders) {
-    const std::size_t size = check_network(tensors, encoder.network, plan.obs[encoder.obs].size);
+    const std::size_t size = check_encoder(tensors, encoder, plan.obs[encoder.obs].size);
     features = features == kUnknownSize || size == kUnknownSize ? kUnknownSize : features + size;
   }
   memory.check(tensors, features);
@@ -45,6 +55,23 @@ std::size_t pack_network(const TensorReader& tensors, const Kernels& kernels, co
   return size;
 }
 
+/// Gives the size of what the convolutions give for an observation of `size`.
+std::size_t pack_convolutions(const TensorReader& tensors, const Kernels& kernels, const ImagePlan& plan,
+                              std::size_t size, Encoder& encoder) {
+  encoder.convolutions.clear();
+  ImageSize image = plan.size;
+  for (const ConvolutionPlan& layer : plan.layers) {
+    const NamedTensor& weight = tensors[layer.layer + ".weight"];
+    PackedConvolution& packed =
+        encoder.convolutions.emplace_back(Convolution(kernels, image, weight.shape[0], layer.kernel, layer.stride));
+    copy(weight, packed.shape.num_weights(), packed.weight);
+    copy(tensors[layer.layer + ".bias"], weight.shape[0], packed.bias);
+    image = packed.shape.out();
+    size = image.floats();
+  }
+  return size;
+}
+
 void pack_body(const TensorReader& tensors, const Kernels& kernels, const PolicyPlan& plan, const BodyPlan& body_plan,
                std::size_t actor_remembered, Body& body) {
   body.encoders.resize(body_plan.encoders.size());
@@ -53,11 +80,13 @@ void pack_body(const TensorReader& tensors, const Kernels& kernels, const Policy
     const EncoderPlan& encoder_plan = body_plan.encoders[i];
     Encoder& encoder = body.encoders[i];
     encoder.obs = encoder_plan.obs;
-    encoder.output_size =
-        pack_network(tensors, kernels, encoder_plan.network, plan.obs[encoder.obs].size, encoder.network);
+    const std::size_t size =
+        pack_convolutions(tensors, kernels, encoder_plan.image, plan.obs[encoder.obs].size, encoder);
+    encoder.output_size = pack_network(tensors, kernels, encoder_plan.network, size, encoder.network);
     body.feature_size += encoder.output_size;
   }
-  body.is_plain = !body_plan.takes_actor_memory && body.encoders.size() == 1 && body.encoders[0].network.layers.empty();
+  body.is_plain = !body_plan.takes_actor_memory && body.encoders.size() == 1 && body.encoders[0].convolutions.empty() &&
+                  body.encoders[0].network.layers.empty();
   body.memory->pack(tensors);
   body.remembered_size = body.memory->output_size(body.feature_size);
   pack_network(tensors, kernels, body_plan.trunk, body.remembered_size, body.trunk);

@@ -16,8 +16,14 @@ struct Network {
   std::vector<Layer> layers;
 };
 
+struct PackedConvolution {
+  Convolution shape;
+  AlignedFloats weight, bias;
+};
+
 struct Encoder {
   std::size_t obs;
+  std::vector<PackedConvolution> convolutions;
   Network network;
   std::size_t output_size;
 };

@@ -99,6 +99,28 @@ struct AdamStep {
   float epsilon;
 };
 
+/// Sums of weighted stretches of one array: out[r][i] = start[r] + sum over j of weight[r][j] * in[at[j] + i]. A
+/// convolution is one, and so is the gradient of its input.
+struct ShiftedSums {
+  std::size_t rows, terms;
+  std::size_t count;  // of i; whole panels are read and written
+  const float* weight;
+  std::size_t weight_stride;       // from row to row
+  const std::uint32_t* weight_at;  // [terms] of a row's weights
+  const float* in;
+  const std::uint32_t* at;  // [terms]
+  const float* start;       // [rows]
+};
+
+/// Products of stretches of one array with the columns of a matrix: out[j][c] = sum over i of in[at[j] + i] * by[i][c].
+struct ShiftedProducts {
+  std::size_t terms, count;
+  std::size_t columns;  // whole vectors are read and written
+  const float* in;
+  const std::uint32_t* at;  // [terms]
+  MatrixView by;
+};
+
 /// One instruction set's functions. What they give for a row depends on nothing but that row. AVX2 and AVX-512 give the
 /// same bits; the generic functions do not fuse multiplications with additions and round differently.
 struct Kernels {
@@ -114,6 +136,8 @@ struct Kernels {
                             std::size_t out_stride);
   /// The same for layers of few outputs, packed by rows; writes nothing but the outputs.
   void (*linear_narrow)(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out, std::size_t out_stride);
+  void (*shifted_sums)(const ShiftedSums& sums, float* out, std::size_t out_stride);
+  void (*shifted_products)(const ShiftedProducts& products, float* out, std::size_t out_stride);
   void (*activate)(Activation activation, float* values, std::size_t count);
   /// dL/dx of y = activation(x) from dL/dy; `shown` is y where `slope_shows`, and x for the others.
   void (*differentiate)(Activation activation, const float* shown, const float* gradient, float* out,

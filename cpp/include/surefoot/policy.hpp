@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "surefoot/activation.hpp"
+#include "surefoot/convolution.hpp"
 #include "surefoot/kernels.hpp"
 #include "surefoot/parts/head.hpp"
 #include "surefoot/parts/plan.hpp"
@@ -30,10 +31,31 @@ struct MlpPlan {
   std::vector<std::string> layers;
 };
 
+/// A convolution by the prefix of `.weight` and `.bias`, followed by ReLU.
+struct ConvolutionPlan {
+  std::string layer;
+  std::size_t kernel, stride;
+};
+
+/// The size of what a convolution gives; `outputs` is the number of its channels, if that matters.
+inline ImageSize convolved(ImageSize in, const ConvolutionPlan& by, std::size_t outputs = 1) {
+  return {outputs, (in.height - by.kernel) / by.stride + 1, (in.width - by.kernel) / by.stride + 1};
+}
+
+/// An observation as an image, and what it goes through. The result is flattened channel by channel.
+struct ImagePlan {
+  ImageSize size{};
+  bool is_channels_last = false;
+  std::vector<ConvolutionPlan> layers{};
+
+  PixelStrides strides() const { return is_channels_last ? size.channels_last() : size.channels_first(); }
+};
+
 /// What one part of the observation goes through before the trunk; no layers: as it is.
 struct EncoderPlan {
   std::size_t obs;  // index into PolicyPlan::obs
   MlpPlan network;
+  ImagePlan image{};  // before the network; no layers: not an image
 };
 
 /// Encoders side by side, concatenated, then the memory, then the trunk.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cells.hpp"
+#include "convolution.hpp"
 #include "elementwise.hpp"
 #include "head_steps.hpp"
 #include "heads.hpp"
@@ -20,6 +21,8 @@ constexpr Kernels table(const char* name) {
           .linear = linear,
           .linear_transposed = linear_transposed,
           .linear_narrow = linear_narrow,
+          .shifted_sums = shifted_sums,
+          .shifted_products = shifted_products,
           .activate = activate,
           .differentiate = differentiate,
           .normalize = normalize,

@@ -12,14 +12,11 @@ namespace surefoot {
 
 namespace {
 
-/// Samples whose activations still fit into the caches; sums over more are added up.
-constexpr std::size_t kMostRows = 512;
-
 constexpr int kDigitBits = 11;
 
-std::vector<Minibatch> flat_minibatches(const Update& update, const std::int64_t* order) {
+std::vector<Minibatch> flat_minibatches(const Update& update, const std::int64_t* order, std::size_t most_rows) {
   std::vector<Minibatch> minibatches;
-  const std::size_t micro = update.micro_batch_size == 0 ? kMostRows : std::min(update.micro_batch_size, kMostRows);
+  const std::size_t micro = update.micro_batch_size == 0 ? most_rows : std::min(update.micro_batch_size, most_rows);
   for (std::size_t begin = 0; begin < update.units; begin += update.batch_size) {
     Minibatch& minibatch = minibatches.emplace_back();
     minibatch.count = std::min(update.batch_size, update.units - begin);
@@ -123,15 +120,16 @@ void permute(const Update& update, std::size_t epoch, std::vector<std::int64_t>&
   for (std::size_t i = 0; i < keys.size(); ++i) order[i] = static_cast<std::int64_t>(keys[i] & 0xFFFFFFFF);
 }
 
-std::vector<Minibatch> minibatches_of(const Update& update, const std::vector<std::int64_t>& order) {
-  return update.samples.sequences == nullptr ? flat_minibatches(update, order.data())
+std::vector<Minibatch> minibatches_of(const Update& update, const std::vector<std::int64_t>& order,
+                                      std::size_t most_rows) {
+  return update.samples.sequences == nullptr ? flat_minibatches(update, order.data(), most_rows)
                                              : sequence_minibatches(update, order.data());
 }
 
-std::size_t most_rows(const Update& update) {
-  const std::size_t size =
-      std::min(update.batch_size, update.micro_batch_size == 0 ? update.batch_size : update.micro_batch_size);
-  if (update.samples.sequences == nullptr) return std::min(size, kMostRows);
+std::size_t piece_size(const Update& update, std::size_t most_rows) {
+  const std::size_t size = std::min(update.batch_size, update.micro_batch_size == 0 ? update.batch_size
+                                                                                    : update.micro_batch_size);
+  if (update.samples.sequences == nullptr) return std::min(size, most_rows);
   std::size_t longest = 0;  // sequences are not cut, so that a piece may have half of one more at either end
   for (const Run& run : update.samples.sequences->runs) longest = std::max(longest, run.length);
   return size + 2 * longest;

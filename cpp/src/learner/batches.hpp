@@ -28,11 +28,15 @@ Piece packed(const std::vector<Run>& runs, const std::vector<std::size_t>& place
 /// The order of samples or runs in an epoch, as `permutations` in core/philox.py gives it.
 void permute(const Update& update, std::size_t epoch, std::vector<std::int64_t>& order);
 
-/// The minibatches of one epoch.
-std::vector<Minibatch> minibatches_of(const Update& update, const std::vector<std::int64_t>& order);
+/// Samples whose activations still fit into the caches; sums over more are added up.
+inline constexpr std::size_t kMostRows = 512;
+
+/// The minibatches of one epoch, in pieces of at most `most_rows` samples; sequences are not cut.
+std::vector<Minibatch> minibatches_of(const Update& update, const std::vector<std::int64_t>& order,
+                                      std::size_t most_rows);
 
 /// The most samples that a piece of any minibatch may have.
-std::size_t most_rows(const Update& update);
+std::size_t piece_size(const Update& update, std::size_t most_rows);
 
 /// Mean and standard deviation of a minibatch's advantages, if they are to be normalized.
 void measure_advantages(const Update& update, Minibatch& minibatch);

@@ -93,6 +93,15 @@ void Dense::step(std::size_t task, const AdamStep& by, const FlatMemory& memory)
 
 double FreeVector::sum(const Kernels& kernels, std::size_t rows, bool adds, const FlatMemory& memory) const {
   if (!parameter.learns) return 0;
+  if (!places_.empty()) {
+    std::vector<double> sums(grad.size);
+    kernels.column_sums(rows, grad.size, grad.view(), sums.data());
+    float* const to = memory.gradient + parameter.offset;
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      to[i] = static_cast<float>(adds ? to[i] + sums[places_[i]] : sums[places_[i]]);
+    }
+    return kernels.sum_squares(1, parameter.size, {to, parameter.size});
+  }
   return write_sums(kernels, rows, parameter.size, grad.view(), adds, memory.gradient + parameter.offset);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "surefoot/layer.hpp"
 #include "surefoot/learner.hpp"
@@ -90,15 +91,21 @@ class Dense {
   AlignedFloats zeros_;  // as many as a panel is wide
 };
 
-/// A vector that learns without a layer: its gradient is the sum of the rows of `grad`.
+/// A tensor that learns without a layer: its gradient is the sum of the rows of `grad`.
 class FreeVector {
  public:
   FreeVector(std::string name, std::size_t size) : parameter{std::move(name), size}, grad(size, size) {}
+  /// `places` says which column of `grad` each element has.
+  FreeVector(std::string name, std::size_t columns, std::vector<std::uint32_t> places)
+      : parameter{std::move(name), places.size()}, grad(columns, columns), places_(std::move(places)) {}
 
   double sum(const Kernels& kernels, std::size_t rows, bool adds, const FlatMemory& memory) const;
 
   Parameter parameter;
   Matrix grad;
+
+ private:
+  std::vector<std::uint32_t> places_{};  // empty: in order
 };
 
 }  // namespace surefoot

@@ -22,7 +22,7 @@ constexpr std::size_t kThreadWork = 200'000;
 constexpr double kNormEpsilon = 1e-6;
 
 /// Slots of a thread's workspace; layers that sum up gradients have those before.
-enum Slot : std::size_t { kTermGradients = 8, kHead = 16, kCritic = 32 };
+enum Slot : std::size_t { kTermGradients = 8, kHead = 16, kCritic = 32, kImages = 48 };
 
 /// The sum of numbers, in the same order always.
 double sum_of(const float* numbers, std::size_t count) {
@@ -107,6 +107,7 @@ class Learner::Work {
   std::vector<std::string> measures_;
   std::vector<Summand> summands_;
   std::size_t sum_tasks_ = 0;
+  std::size_t most_rows_;  // that a piece has
   std::vector<std::pair<std::size_t, std::size_t>> step_tasks_;  // summand and task
 
   // The update that runs.
@@ -147,6 +148,7 @@ Learner::Work::Work(const PolicyPlan& plan, const std::vector<PartPlan>& terms, 
   }
   measured_.resize(measures_.size());
   sums_.resize(measures_.size());
+  most_rows_ = net_.piece_rows(kMostRows);
   add_summands();
 }
 
@@ -175,8 +177,9 @@ void Learner::Work::add_summands() {
   };
   for (LearningBody* body : {&net_.actor, &net_.other}) {
     if (!body->trunk) continue;
-    for (const Mlp& encoder : body->encoders) {
-      for (const TakingLayer& layer : encoder.layers()) add_layer(layer);
+    for (LearningEncoder& encoder : body->encoders) {
+      for (FreeVector& tensor : encoder.convolutions.tensors()) add(nullptr, nullptr, nullptr, &tensor, 1);
+      for (const TakingLayer& layer : encoder.network.layers()) add_layer(layer);
     }
     for (const Cells::Layer& layer : body->cells->layers()) {
       add_layer(layer.input);
@@ -193,6 +196,9 @@ void Learner::Work::add_summands() {
 std::size_t Learner::Work::threads_worth(const Update& update) const {
   std::size_t work = 0;
   for (const Dense& layer : net_.layers) work += layer.multiply_adds();
+  for (const LearningBody* body : {&net_.actor, &net_.other}) {
+    for (const LearningEncoder& encoder : body->encoders) work += encoder.convolutions.multiply_adds();
+  }
   return 1 + std::min(update.batch_size, update.samples.count) * work / kThreadWork;
 }
 
@@ -211,7 +217,7 @@ void Learner::Work::prepare(const Update& update, std::span<const NamedTensor> t
   const TensorReader reader(tensors);
   net_.bind(reader, memory);
   orders_.assign(update.epochs, std::vector<std::int64_t>(update.units));
-  std::size_t rows = std::min(most_rows(update), update.samples.count), sequences = 0;
+  std::size_t rows = std::min(piece_size(update, most_rows_), update.samples.count), sequences = 0;
   num_learned_ = update.samples.count;
   if (const SequenceSamples* given = update.samples.sequences) {
     num_learned_ = 0;
@@ -271,7 +277,7 @@ void Learner::Work::run(Crew& crew, Bench& bench) {
             [&](std::size_t task) { normalize_obs(task); });
   std::size_t steps = update.steps_before;
   for (std::size_t epoch = 0; epoch < update.epochs; ++epoch) {
-    crew.once([&] { minibatches_ = minibatches_of(update, orders_[epoch]); });
+    crew.once([&] { minibatches_ = minibatches_of(update, orders_[epoch], most_rows_); });
     crew.each(minibatches_.size(), [&](std::size_t i) { measure_advantages(update, minibatches_[i]); });
     if (update.samples.sequences != nullptr) carry_states(crew, bench);
     for (const Minibatch& minibatch : minibatches_) step(crew, bench, minibatch, steps);
@@ -364,7 +370,7 @@ void Learner::Work::propagate(Crew& crew, Bench& bench, const Minibatch& minibat
       net_.run_trunks(block);
       compute_losses(bench, minibatch, block);
       net_.back_through_trunks(block);
-      net_.back_through_encoders(block);
+      net_.back_through_encoders(block, {bench.workspace, kImages});
     });
     return;
   }
@@ -386,7 +392,7 @@ void Learner::Work::propagate(Crew& crew, Bench& bench, const Minibatch& minibat
       over_blocks([&](Block block) { part.cells->pass_back(layer, block); });
     }
   }
-  over_blocks([&](Block block) { net_.back_through_encoders(block); });
+  over_blocks([&](Block block) { net_.back_through_encoders(block, {bench.workspace, kImages}); });
 }
 
 /// All memories forward, layer by layer.

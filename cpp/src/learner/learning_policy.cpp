@@ -1,8 +1,17 @@
 #include "learning_policy.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace surefoot {
+
+namespace {
+
+/// What images and their gradients may take together, and the samples that are learned from together even so.
+constexpr std::size_t kPieceFloats = std::size_t{1} << 23;
+constexpr std::size_t kLeastRows = 32;
+
+}  // namespace
 
 void LearningPart::build(const Kernels& kernels, const std::vector<Learned>& layers,
                          const std::vector<Learned>& vectors, Wire& latent, std::deque<Dense>& all) {
@@ -72,9 +81,9 @@ void LearningPolicy::build_body(const BodyPlan& body_plan, const TensorReader& t
   std::vector<Wire*> parts;
   if (body_plan.takes_actor_memory) parts.push_back(actor_memory);
   for (const EncoderPlan& encoder : body_plan.encoders) {
-    Mlp& network =
-        body.encoders.emplace_back(kernels, plan.activation, encoder.network, tensors, obs_wires[encoder.obs], layers);
-    parts.push_back(&network.out());
+    LearningEncoder& made =
+        body.encoders.emplace_back(kernels, plan.activation, encoder, tensors, obs_wires[encoder.obs], layers);
+    parts.push_back(&made.network.out());
   }
   body.features.emplace(kernels, std::move(parts));
   body.memory = make_part<Memory>(body_plan.memory, kernels);
@@ -88,6 +97,9 @@ void LearningPolicy::build_body(const BodyPlan& body_plan, const TensorReader& t
 
 void LearningPolicy::bind(const TensorReader& tensors, const FlatMemory& memory) {
   for (Dense& layer : layers) layer.bind(tensors, memory);
+  for (LearningBody* body : {&actor, &other}) {
+    for (LearningEncoder& encoder : body->encoders) encoder.convolutions.bind(tensors, memory);
+  }
   head_part.bind(tensors, memory);
   critic_part.bind(tensors, memory);
   critic->pack(tensors);
@@ -98,7 +110,10 @@ void LearningPolicy::reserve(std::size_t rows, std::size_t sequences) {
   for (Dense& layer : layers) layer.reserve(rows);
   for (LearningBody* body : {&actor, &other}) {
     if (!body->trunk) continue;
-    for (Mlp& encoder : body->encoders) encoder.reserve(rows);
+    for (LearningEncoder& encoder : body->encoders) {
+      encoder.convolutions.reserve(rows);
+      encoder.network.reserve(rows);
+    }
     body->features->reserve(rows);
     body->cells->reserve(rows, sequences);
     body->trunk->reserve(rows);
@@ -110,7 +125,10 @@ void LearningPolicy::reserve(std::size_t rows, std::size_t sequences) {
 void LearningPolicy::encode(Block block) {
   for (LearningBody* body : {&actor, &other}) {
     if (!body->trunk) continue;
-    for (Mlp& encoder : body->encoders) encoder.forward(block);
+    for (LearningEncoder& encoder : body->encoders) {
+      encoder.convolutions.forward(block);
+      encoder.network.forward(block);
+    }
     const bool waits_for_memory = body == &other && plan.critic.takes_actor_memory;
     if (!waits_for_memory) body->features->forward(block);
   }
@@ -135,13 +153,24 @@ void LearningPolicy::back_through_trunks(Block block) {
   if (plan.critic.takes_actor_memory) other.features->backward(block);
 }
 
-void LearningPolicy::back_through_encoders(Block block) {
+void LearningPolicy::back_through_encoders(Block block, Scratch scratch) {
   for (LearningBody* body : {&actor, &other}) {
     if (!body->trunk) continue;
     const bool is_done = body == &other && plan.critic.takes_actor_memory;
     if (!is_done) body->features->backward(block);
-    for (Mlp& encoder : body->encoders) encoder.backward(block);
+    for (LearningEncoder& encoder : body->encoders) {
+      encoder.network.backward(block);
+      encoder.convolutions.backward(block, scratch);
+    }
   }
+}
+
+std::size_t LearningPolicy::piece_rows(std::size_t most) const {
+  std::size_t floats = 0;
+  for (const LearningBody* body : {&actor, &other}) {
+    for (const LearningEncoder& encoder : body->encoders) floats += encoder.convolutions.floats();
+  }
+  return floats == 0 ? most : std::clamp(kPieceFloats / floats, std::min(kLeastRows, most), most);
 }
 
 }  // namespace surefoot

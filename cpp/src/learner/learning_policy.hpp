@@ -7,13 +7,25 @@
 #include <vector>
 
 #include "batches.hpp"
+#include "convolutions.hpp"
 #include "network.hpp"
 
 namespace surefoot {
 
+/// Convolutions, if the observation is an image, then linear layers.
+struct LearningEncoder {
+  LearningEncoder(const Kernels& kernels, Activation activation, const EncoderPlan& plan, const TensorReader& tensors,
+                  Wire& in, std::deque<Dense>& all)
+      : convolutions(kernels, plan.image, tensors, in),
+        network(kernels, activation, plan.network, tensors, convolutions.out(), all) {}
+
+  Convolutions convolutions;
+  Mlp network;
+};
+
 /// Encoders, memory and trunk.
 struct LearningBody {
-  std::deque<Mlp> encoders;
+  std::deque<LearningEncoder> encoders;
   std::optional<Concat> features;
   std::unique_ptr<Memory> memory;
   std::optional<Cells> cells;
@@ -86,7 +98,10 @@ class LearningPolicy {
   void encode(Block block);
   void run_trunks(Block block);
   void back_through_trunks(Block block);
-  void back_through_encoders(Block block);
+  void back_through_encoders(Block block, Scratch scratch);
+
+  /// Samples that go through the networks together: images take much memory.
+  std::size_t piece_rows(std::size_t most) const;
 
   bool shares_trunk() const { return plan.shares_trunk; }
 

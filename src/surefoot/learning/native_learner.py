@@ -12,7 +12,6 @@ from torch import Tensor
 from surefoot.core.config import Config, OptimizerConfig
 from surefoot.core.errors import PolicyError
 from surefoot.core.records import Batch, Knobs
-from surefoot.core.tree import tree_items
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
 from surefoot.learning.terms import Objective
@@ -22,6 +21,7 @@ from surefoot.native.kernels import core_or_none, kernel_threads
 from surefoot.policies.native_parts import Plain, UnknownToCoreError, unknown
 from surefoot.policies.native_plan import native_tensors, plan_policy
 from surefoot.policies.policy import ActorCritic, Policy
+from surefoot.policies.preprocess import Preprocess
 from surefoot.rollout.samples import Samples
 from surefoot.rollout.sequences import Runs, SequenceSamples
 
@@ -36,7 +36,7 @@ class LearnerPlan:
 
 def plan_learner(policy: Policy, objective: Objective) -> LearnerPlan | str:
     """The plan for the core, or one line that explains why it cannot learn with this policy or objective."""
-    plan = plan_policy(policy)
+    plan = plan_policy(policy, learns=True)
     if isinstance(plan, str):
         return plan
     try:
@@ -84,7 +84,7 @@ class NativeLearner(Learner):
             raise PolicyError("the policy was changed during a run with the native learner; set train.learner to torch")
         transformed: list[Watched] = []
         done = self._core.learn(
-            native_samples(samples),
+            native_samples(samples, self._policy.preprocess),
             self._settings(knobs),
             self._tensors(),
             self.gradient.native_memory(),
@@ -100,9 +100,13 @@ class NativeLearner(Learner):
             rows = torch.cat((rows, others), dim=1)
         return Watch.of(names, rows * torch.tensor(done["shares"])[:, None], done["minibatches"])
 
-    def _tensors(self) -> dict[str, Any]:
+    @property
+    def _policy(self) -> ActorCritic:
         assert isinstance(self.policy, ActorCritic)  # only an ActorCritic has a plan
-        return native_tensors(self.policy)
+        return self.policy
+
+    def _tensors(self) -> dict[str, Any]:
+        return native_tensors(self._policy)
 
     def _settings(self, knobs: Knobs) -> dict[str, Any]:
         ppo = self._ppo
@@ -133,10 +137,10 @@ def optimizer_settings(config: OptimizerConfig, max_norm: float | None) -> dict[
     }
 
 
-def native_samples(samples: Samples) -> dict[str, Any]:
+def native_samples(samples: Samples, preprocess: Preprocess) -> dict[str, Any]:
     """Samples, and sequences if there are any, as arrays for the core."""
     if not isinstance(samples, SequenceSamples):
-        return _arrays(samples.batch)
+        return _arrays(samples.batch, preprocess)
     chunk, row = samples.place
     rows = samples.state[0].shape[1]
     carries = [
@@ -144,7 +148,7 @@ def native_samples(samples: Samples) -> dict[str, Any]:
         | {"from": (carry.source * rows + carry.rows).numpy(), "to": (carry.chunk * rows + carry.rows).numpy()}
         for carry in samples.carries
     ]
-    return _arrays(samples.steps) | {
+    return _arrays(samples.steps, preprocess) | {
         "sequences": _runs(samples.runs)
         | {
             "places": (chunk * rows + row).numpy(),
@@ -160,12 +164,12 @@ def _runs(runs: Runs) -> dict[str, Any]:
     return {"first": runs.first.numpy(), "length": runs.length.numpy()}
 
 
-def _arrays(batch: Batch) -> dict[str, Any]:
+def _arrays(batch: Batch, preprocess: Preprocess) -> dict[str, Any]:
     columns = {name: getattr(batch, name) for name in ("log_prob", "value", "advantage", "returns")}
     arrays: dict[str, Any] = {name: column.contiguous().numpy() for name, column in columns.items()}
     mask: Tensor | None = batch.action_mask
     return arrays | {
-        "obs": [leaf.flatten(1).contiguous().numpy() for _, leaf in tree_items(batch.obs)],
+        "obs": [leaf.contiguous().numpy() for leaf in preprocess.for_core(batch.obs)],
         "action": batch.action.reshape(len(batch), -1).contiguous().numpy(),
         "mask": None if mask is None else mask.flatten(1).contiguous().numpy(),
     }

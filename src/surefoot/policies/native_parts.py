@@ -23,8 +23,12 @@ class UnknownToCoreError(Exception):
 class PlanBuilder:
     """Helpers for parts that describe themselves."""
 
-    def __init__(self, policy: nn.Module, activation: Activation, kinds: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self, policy: nn.Module, activation: Activation, kinds: Mapping[str, Sequence[str]], learns: bool = False
+    ) -> None:
         self.activation = activation
+        self.learns = learns
+        """Whether the plan is for learning: PyTorch then prepares what the core cannot (`Preprocess.for_core`)."""
         self._names: dict[nn.Module, str] = {module: name for name, module in policy.named_modules()}
         self._kinds = kinds
 
@@ -54,6 +58,16 @@ class PlanBuilder:
         if layer.bias is None:
             raise UnknownToCoreError(f"the native core supports only layers with a bias; {name} has none")
         return name
+
+    def convolution(self, layer: nn.Module) -> Plain:
+        """The name of a convolution with a square kernel and nothing else, its kernel size and its stride."""
+        name = self.torch_module("layer", layer, nn.Conv2d)
+        assert isinstance(layer, nn.Conv2d)
+        kernel, stride = layer.kernel_size[0], layer.stride[0]
+        plain = nn.Conv2d(layer.in_channels, layer.out_channels, kernel, stride, device="meta")
+        if repr(plain) != repr(layer):  # padding, dilation, groups, no bias
+            raise UnknownToCoreError(f"the native core supports only plain convolutions; {name} is {layer}")
+        return {"layer": name, "kernel": kernel, "stride": stride}
 
 
 def unknown(role: str, module: object) -> UnknownToCoreError:

@@ -20,10 +20,10 @@ class NativePlan:
     """The argument of the core's `Policy`."""
 
 
-def plan_policy(policy: nn.Module) -> NativePlan | str:
-    """The plan of a policy, or one line that explains why the core cannot run it."""
+def plan_policy(policy: nn.Module, learns: bool = False) -> NativePlan | str:
+    """The plan of a policy to act or to learn with, or one line that explains why the core cannot run it."""
     try:
-        return NativePlan(_plan(policy))
+        return NativePlan(_plan(policy, learns))
     except UnknownToCoreError as reason:
         return str(reason)
 
@@ -46,7 +46,7 @@ def _known_kinds() -> dict[str, list[str]]:
     return {} if core is None else core.part_kinds()
 
 
-def _plan(policy: nn.Module) -> Plain:
+def _plan(policy: nn.Module, learns: bool) -> Plain:
     if type(policy) is not ActorCritic:
         raise unknown("policy", policy)
     config = policy._config
@@ -57,7 +57,7 @@ def _plan(policy: nn.Module) -> Plain:
         raise UnknownToCoreError(
             f"the native core does not store predictions of the critic {type(policy.critic).__name__}"
         )
-    builder = PlanBuilder(policy, config.activation, _known_kinds())
+    builder = PlanBuilder(policy, config.activation, _known_kinds(), learns)
     obs = builder.part("preprocessing", policy.preprocess)
     plan: Plain = {
         "obs": obs,
@@ -77,5 +77,5 @@ def _plan(policy: nn.Module) -> Plain:
 def _plan_body(body: nn.Module, obs: list[Plain], builder: PlanBuilder) -> Plain:
     plan: Plain = builder.part("body", body)
     keys = [part["key"] for part in obs]
-    encoders = [{"obs": keys.index(part["key"]), "layers": part["layers"]} for part in plan["encoders"]]
-    return plan | {"encoders": encoders}
+    encoders = [part | {"obs": keys.index(part["key"])} for part in plan["encoders"]]
+    return plan | {"encoders": [{name: part[name] for name in part if name != "key"} for part in encoders]}

@@ -74,14 +74,21 @@ class Preprocess(nn.Module):
         return [self._native_part(plan, key, part) for key, part in tree_items(self._raw_spec)]
 
     def _native_part(self, plan: PlanBuilder, key: str, spec: ArraySpec) -> Plain:
-        if spec.kind != "box" or spec.dtype != "float32":
+        if not plan.learns and (spec.kind != "box" or spec.dtype != "float32"):
             part = f"the observation '{key}'" if key else "the observation"
             raise UnknownToCoreError(
                 f"the native core supports only float32 boxes; {part} is {spec.kind} of {spec.dtype}"
             )
-        described: Plain = {"key": key, "size": spec.size, "normalizer": "", "clip": math.inf}
+        described: Plain = {"key": key, "size": prepared_spec(spec).size, "normalizer": "", "clip": math.inf}
         name = _module_name(key)
         return described | (plan.part("normalizer", self.normalizers[name]) if name in self.normalizers else {})
+
+    @torch.no_grad()
+    def for_core(self, obs: Obs) -> list[Tensor]:
+        """Observations `[B, size]` that the core learns from; it normalizes boxes itself."""
+        parts = [(key, spec, obs[key] if isinstance(obs, dict) else obs) for key, spec in tree_items(self._raw_spec)]
+        leaves = [leaf.float() if spec.kind == "box" else self._prepare(key, spec, leaf) for key, spec, leaf in parts]
+        return [leaf.reshape(len(leaf), -1) for leaf in leaves]
 
     def _prepare(self, key: str, spec: ArraySpec, leaf: Tensor) -> Tensor:
         if spec.kind == "discrete":

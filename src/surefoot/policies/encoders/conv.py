@@ -13,6 +13,7 @@ from surefoot.core.records import Obs
 from surefoot.core.specs import ObsSpec
 from surefoot.policies.encoders import Encoder, encoders
 from surefoot.policies.encoders.identity import single
+from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import MLP
 
 
@@ -44,6 +45,7 @@ class ConvEncoder(Encoder):
         # The shorter axis is the channel axis: 84x84x3 and 3x84x84 are both common.
         self._channels_last = len(shape) == 3 and shape[2] < shape[0]
         channels, *size = shape if len(shape) == 3 and not self._channels_last else _last_first(shape)
+        self._image = {"channels": channels, "height": size[0], "width": size[1]}
         layers: list[nn.Module] = []
         for width, kernel, stride in zip(settings.channels, settings.kernels, settings.strides, strict=True):
             layers += [nn.Conv2d(channels, width, kernel, stride), nn.ReLU()]
@@ -65,6 +67,15 @@ class ConvEncoder(Encoder):
             image = torch.movedim(image, -1, 1)
         features: Tensor = self.project(self.layers(image))
         return features
+
+    def native(self, plan: PlanBuilder) -> list[Plain]:
+        *layers, flatten = self.layers
+        plan.torch_module("layer", flatten, nn.Flatten)
+        for activation in layers[1::2]:
+            plan.torch_module("layer", activation, nn.ReLU)
+        convolutions = [plan.convolution(layer) for layer in layers[::2]]
+        image = self._image | {"channels_last": self._channels_last, "layers": convolutions}
+        return [{"key": "", "image": image, "layers": plan.part("network", self.project)}]
 
 
 def _last_first(shape: tuple[int, ...]) -> tuple[int, ...]:
