@@ -143,7 +143,9 @@ def build_learner(
     """The native learner if there is a plan for it, else the one in PyTorch."""
     if isinstance(plan, LearnerPlan):
         return NativeLearner(policy, objective, gradient, config, plan)
-    return Learner(policy, objective, gradient, config.ppo, config.normalize, config.train.seed, plan)
+    learner = Learner(policy, objective, gradient, config)
+    learner.description += f" ({plan})"
+    return learner
 
 
 def build_collector(config: Config, env: VecEnv, policy: Policy) -> Collector:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import torch
 
-from surefoot.core.config import NormalizeConfig, PPOConfig
+from surefoot.core.config import Config
 from surefoot.core.moments import normalized
 from surefoot.core.philox import permutations
 from surefoot.core.records import Batch, Knobs, Learned, Rollout, Targets
@@ -20,24 +20,12 @@ from surefoot.rollout.samples import Samples, pieces, samples_of
 class Learner:
     """Improves a policy from rollouts; `update` counts them and seeds the shuffles."""
 
-    def __init__(
-        self,
-        policy: Policy,
-        objective: Objective,
-        gradient: GradientStep,
-        ppo: PPOConfig,
-        normalize: NormalizeConfig,
-        seed: int,
-        why_not_native: str = "",
-    ) -> None:
-        self.policy, self.objective, self.gradient, self.update = policy, objective, gradient, 0
-        self._why_not_native = why_not_native
-        self._ppo, self._return_stats, self._seed = ppo, normalize.return_stats, seed
+    description = "PyTorch"
+    """Where it learns, for the log."""
 
-    @property
-    def description(self) -> str:
-        """Where it learns, and the reason if that is not the core."""
-        return "PyTorch" + f" ({self._why_not_native})" * bool(self._why_not_native)
+    def __init__(self, policy: Policy, objective: Objective, gradient: GradientStep, config: Config) -> None:
+        self.policy, self.objective, self.gradient, self.update = policy, objective, gradient, 0
+        self._ppo, self._return_stats, self._seed = config.ppo, config.normalize.return_stats, config.train.seed
 
     # tour: learn
     def learn(self, rollout: Rollout, targets: Targets, knobs: Knobs) -> Learned:

@@ -67,17 +67,13 @@ class NativeLearner(Learner):
     def __init__(
         self, policy: Policy, objective: Objective, gradient: GradientStep, config: Config, plan: LearnerPlan
     ) -> None:
-        super().__init__(policy, objective, gradient, config.ppo, config.normalize, config.train.seed)
+        super().__init__(policy, objective, gradient, config)
+        self.description = f"native, {core().instructions()}"
         self._plan, self._optimizer = plan, optimizer_settings(config.optimizer, config.ppo.max_grad_norm)
         self._core = core().Learner(plan.policy, plan.terms, self._tensors())
         names = list(objective.terms)
         terms = (measure.partition(".") for measure in self._core.measures[:-2])
         self._names = [*(f"{names[int(term)]}/{name}" for term, _, name in terms), GRAD_NORM, SKIPPED]
-
-    @property
-    def description(self) -> str:
-        """Where it learns."""
-        return f"native, {core().instructions()}"
 
     def _run_epochs(self, samples: Samples, knobs: Knobs) -> Watch:
         if plan_learner(self.policy, self.objective) != self._plan:

@@ -52,10 +52,9 @@ class GAE(Estimator):
         self._discounts = (ppo.gamma, ppo.gae_lambda)
 
     def estimate(self, rollout: Rollout, critic: Critic) -> Targets:
-        endings = (rollout.terminated, rollout.truncated, rollout.final_value)
-        values = (rollout.reward, rollout.value, rollout.last_value)
+        values, endings = (rollout.reward, rollout.value, rollout.last_value), (rollout.terminated, rollout.truncated)
         estimate = gae if kernels() is None else gae_in_core  # the same bits
-        return Targets(*estimate(*values, *endings, *self._discounts, rollout.valid))
+        return Targets(*estimate(*values, *endings, rollout.final_value, *self._discounts, rollout.valid))
 
 
 # tour: end
