@@ -20,8 +20,7 @@ from surefoot.rollout.samples import Samples, pieces, samples_of
 class Learner:
     """Improves a policy from rollouts; `update` counts them and seeds the shuffles."""
 
-    description = "PyTorch"
-    """Where it learns, for the log."""
+    description = "PyTorch"  # where it learns, for the log
 
     def __init__(self, policy: Policy, objective: Objective, gradient: GradientStep, config: Config) -> None:
         self.policy, self.objective, self.gradient, self.update = policy, objective, gradient, 0

@@ -75,6 +75,7 @@ class NativeLearner(Learner):
         terms = (measure.partition(".") for measure in self._core.measures[:-2])
         self._names = [*(f"{names[int(term)]}/{name}" for term, _, name in terms), GRAD_NORM, SKIPPED]
 
+    # tour: learn
     def _run_epochs(self, samples: Samples, knobs: Knobs) -> Watch:
         if plan_learner(self.policy, self.objective) != self._plan:
             raise PolicyError("the policy was changed during a run with the native learner; set train.learner to torch")
@@ -95,6 +96,8 @@ class NativeLearner(Learner):
             others = torch.stack([torch.stack(list(step.values())) for step in transformed if step])
             rows = torch.cat((rows, others), dim=1)
         return Watch.of(names, rows * torch.tensor(done["shares"])[:, None], done["minibatches"])
+
+    # tour: end
 
     @property
     def _policy(self) -> ActorCritic:

@@ -36,8 +36,7 @@ def gae(
     trace = torch.full_like(delta, gamma * gae_lambda).masked_fill(terminated | truncated, 0)
     if valid is not None:
         delta, trace = torch.where(valid.bool(), delta, 0), trace * valid.bool()
-    advantages = torch.empty_like(delta)
-    carried = torch.zeros_like(last_values)
+    advantages, carried = torch.empty_like(delta), torch.zeros_like(last_values)
     for t in reversed(range(len(rewards))):
         carried = torch.add(delta[t], trace[t] * carried, out=advantages[t])
     return advantages, advantages + values
