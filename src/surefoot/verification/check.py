@@ -20,15 +20,16 @@ from surefoot.policies.native_plan import NativePlan, plan_policy
 from surefoot.policies.policy import EncoderFactory, Policy
 from surefoot.presets import load_preset, preset_names
 from surefoot.verification.contract import compare_alone, compare_engines
+from surefoot.verification.gradients import compare_first_step
 from surefoot.verification.independence import compare_rows, compare_threads
 from surefoot.verification.legs import Traveler
 from surefoot.verification.outputs import compare_policy, compare_ratio, core_to_env, synced
 from surefoot.verification.protocol import check_protocol, maker
 from surefoot.verification.report import Findings, Report
-from surefoot.verification.resuming import compare_resume
+from surefoot.verification.resuming import compare_elsewhere, compare_resumed, interrupted, start_process
 from surefoot.verification.rollouts import compare_rollouts, endings
 from surefoot.verification.subject import TIME_LIMITS, Subject
-from surefoot.verification.updates import compare_updates
+from surefoot.verification.updates import compare_targets, compare_updates
 
 LEGS = 3
 """Number of rollouts compared, with an update after each, so that new weights and statistics must reach the core."""
@@ -68,26 +69,31 @@ def _verify_native(findings: Findings, subject: Subject, plan: NativePlan) -> No
         truncated = _compare_paths(findings, limited, plan)
         if truncated >= ENOUGH_TRUNCATIONS or limited.config.env.truncation_as_termination:
             break  # otherwise nearly all episodes ended before the limit
-    compare_engines(findings, limited, "native", "local")
-    compare_alone(findings, subject.config)
-    compare_threads(findings, limited)
-    compare_rows(findings, limited)
-    compare_resume(findings, limited, "native")
+    with interrupted(limited, "native") as run:
+        process = start_process(run)  # which runs while the rest is compared
+        compare_engines(findings, limited, "native", "local")
+        compare_alone(findings, subject.config)
+        compare_threads(findings, limited)
+        compare_rows(findings, limited)
+        compare_resumed(findings, run)
+        compare_elsewhere(findings, run, process)
 
 
 def _compare_paths(findings: Findings, subject: Subject, plan: NativePlan) -> int:
     """Compare both collectors and learners; returns the number of truncated episodes."""
     config, legs = subject.config, []
     with subject.opened("native") as fast_env, subject.opened("local") as slow_env:
-        fast = Traveler(config, fast_env, subject.new_policy(fast_env))
-        slow = Traveler(config, slow_env, subject.new_policy(slow_env), is_readable=True)
-        for _ in range(LEGS):
+        fast = Traveler(config, fast_env, subject.new_policy(fast_env), repeats=True)
+        slow = Traveler(config, slow_env, subject.new_policy(slow_env), is_readable=True, repeats=True)
+        for leg in range(LEGS):
             ours = fast.go()
             core_policy = synced(plan.plain, ours)
             reference = slow.follow(ours, core_to_env(core_policy, ours))
             compare_policy(findings, ours, core_policy, config.train.seed)
             compare_rollouts(findings, ours, reference)
-            compare_updates(findings, ours, reference, config.ppo)
+            compare_targets(findings, ours, reference)
+            compare_first_step(findings, reference, config, clips=leg > 0)
+            compare_updates(findings, ours, reference, config)
             compare_ratio(findings, ours, config.ppo)
             legs.append(ours)
     terminated, truncated = endings(legs)
