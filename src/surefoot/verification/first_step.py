@@ -21,7 +21,7 @@ from surefoot.verification.legs import Leg, path, readable
 from surefoot.verification.nudges import nudged_policy, nudged_targets
 from surefoot.verification.recording import by_name, recording
 
-CLIP_FRACTION = "clip_fraction"
+CLIP_FRACTION, GRAD_NORM = "clip_fraction", "grad_norm"
 _FAR = 2.0
 """How far old log-probs and values are moved, relative to the clip range: half of the samples are clipped."""
 
@@ -108,7 +108,7 @@ def losses_of(learned: Learned, ppo: PPOConfig) -> list[tuple[str, float]]:
         "entropy loss": -learned.entropy,
         "approx_kl": learned.approx_kl,
         CLIP_FRACTION: learned.clip_fraction,
-        "grad_norm": learned.grad_norm,
+        GRAD_NORM: learned.grad_norm,
     }
     own = {name: value for name, value in learned.metrics.items() if name.partition("/")[0] in ppo.terms}
     return list((named | own).items())

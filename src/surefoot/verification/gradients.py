@@ -8,18 +8,18 @@ from torch import Tensor
 
 from surefoot.core.config import Config
 from surefoot.native.kernels import readable_only
-from surefoot.verification.first_step import FirstStep, Given
+from surefoot.verification.first_step import GRAD_NORM, FirstStep, Given
 from surefoot.verification.kinks import at_a_kink, kink_distances
 from surefoot.verification.legs import Leg
 from surefoot.verification.nudges import TOLERANCE, sensitivity
 from surefoot.verification.report import Findings
-from surefoot.verification.rounding import ROUNDING
+from surefoot.verification.rounding import LEARNING, ROUNDING
 
 NUDGES = 6
 MOST_AT_A_KINK = 0.1
 """Share of the samples that may lie at a kink."""
-_SUMS = ROUNDING / TOLERANCE
-"""Least relative error of losses and norms, which are sums over all samples or weights."""
+_SUM, _NORM = ROUNDING / TOLERANCE, LEARNING / TOLERANCE
+"""Least relative error of losses, and of the norm, whose squares PyTorch adds in float32 over all weights."""
 GRADIENTS, LOSSES = "gradients", "losses"
 FIRST, CLIPPED = "first minibatch", "first minibatch, clipped"
 
@@ -42,11 +42,12 @@ def compare_first_step(findings: Findings, reference: Leg, config: Config, clips
     others = [first.take(given, kept, is_readable=True) for given in nudged]
     for name, loss in expected.losses.items():
         moves = torch.stack([other.losses[name] - loss for other in others])
-        apart = (ours.losses[name] - loss) / sensitivity(loss, moves, _SUMS * loss.abs().clamp(min=1))
+        least = (_NORM if name == GRAD_NORM else _SUM) * loss.abs().clamp(min=1)
+        apart = (ours.losses[name] - loss) / sensitivity(moves, least)
         findings.within(LOSSES, f"{name}, {what}", apart, torch.zeros_like(apart), TOLERANCE)
     for name, gradient in expected.gradient.items():
         moves = torch.stack([other.gradient[name] - gradient for other in others])
-        apart = (ours.gradient[name] - gradient) / sensitivity(gradient, moves, gradient.abs())
+        apart = (ours.gradient[name] - gradient) / sensitivity(moves, gradient.abs())
         findings.within(GRADIENTS, what, apart, torch.zeros_like(apart), TOLERANCE)
 
 

@@ -47,8 +47,8 @@ def rounded(values: Tensor, generator: torch.Generator) -> Tensor:
     return values * torch.where(is_up, 1 + NUDGE, 1 - NUDGE)
 
 
-def sensitivity(values: Tensor, moves: Tensor, least: Tensor) -> Tensor:
-    """How far each element moves per relative error, from how far it moved in each nudge; at least `least` a rounding.
+def sensitivity(moves: Tensor, least: Tensor) -> Tensor:
+    """How far each element moves per relative error, from how far it moved in each nudge; not less than `least`.
 
     Few nudges give a rough estimate for one element, so it is not taken to be less than its row and column suggest.
     """

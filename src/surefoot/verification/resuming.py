@@ -21,6 +21,7 @@ from surefoot.verification.legs import tensors_of
 from surefoot.verification.report import Findings
 from surefoot.verification.subject import Subject
 
+Process = subprocess.Popen[bytes]
 NAME, ROLLOUT, ELSEWHERE = "resume", "the next rollout", "the next update in a new process"
 PATIENCE_S = 120.0
 """Seconds to wait for the new process."""
@@ -84,19 +85,25 @@ def resumed(subject: Subject, engine: str, file: Path) -> tuple[bool, dict[str, 
         return trainer.collector.rows.is_exact, _iterated(trainer)
 
 
-def start_process(run: Interrupted) -> "subprocess.Popen[str] | str":
-    """Start a process that resumes from the checkpoint, or say why another process cannot."""
+@contextmanager
+def new_process(run: Interrupted) -> Iterator[Process | str]:
+    """A process that resumes from the checkpoint, or the reason why another process cannot."""
     subject = run.subject
     if subject.source is not None or subject.policy is not None or subject.encoder is not None:
-        return "another process cannot make an env, policy or encoder that was passed as an object"
+        yield "another process cannot make an env, policy or encoder that was passed as an object"
+        return
     (run.folder / _CONFIG).write_text(subject.config.model_dump_json())
     # The modules that this process finds must be found there too, such as those of custom parts.
     settings = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-m", "surefoot.verification.resumed", str(run.folder), run.engine]
-    return subprocess.Popen(command, env=settings, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    with subprocess.Popen(command, env=settings, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
-def compare_elsewhere(findings: Findings, run: Interrupted, process: "subprocess.Popen[str] | str") -> None:
+def compare_elsewhere(findings: Findings, run: Interrupted, process: Process | str) -> None:
     """Wait for the process, then compare its results."""
     if isinstance(process, str):
         findings.skip(NAME, ELSEWHERE, process)
@@ -106,11 +113,9 @@ def compare_elsewhere(findings: Findings, run: Interrupted, process: "subprocess
     except subprocess.TimeoutExpired:
         findings.broken(NAME, ELSEWHERE, f"the process did not end within {PATIENCE_S:.0f} seconds")
         return
-    finally:
-        process.kill()
-        process.wait()
     if process.returncode != 0:
-        findings.broken(NAME, ELSEWHERE, (errors.strip() or f"exit code {process.returncode}").splitlines()[-1])
+        told = errors.decode(errors="replace").strip() or f"exit code {process.returncode}"
+        findings.broken(NAME, ELSEWHERE, told.splitlines()[-1])
         return
     results = read_checkpoint(run.folder / _RESULT)
     for name, expected in run.results.items():

@@ -14,10 +14,8 @@ from surefoot.verification.legs import Leg, Update
 from surefoot.verification.nudges import ROUNDINGS, TOLERANCE
 from surefoot.verification.recording import by_name, flat_weights, learned_weights, statistics_of
 from surefoot.verification.report import Findings
-from surefoot.verification.rounding import ROUNDING, slack
+from surefoot.verification.rounding import LEARNING, ROUNDING, slack
 
-LEARNING = 1e-4
-"""Relative error that the rounding of a rollout causes in sums over time and samples."""
 KINKS = 2e-3
 """Allowed difference of weights, relative to how far they moved, and of the clip fraction, if rounding has less effect.
 
