@@ -1,6 +1,6 @@
 """Faults planted in the readable learner, as they would be written: verify names what differs from the native one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,7 +46,8 @@ def _less(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def found(settings: dict[str, Any]) -> Report:
     report = verify(build_config(settings))
-    assert report.path == "native"
+    (learner,) = (part.note for part in report.components if part.name == "learner")
+    assert (report.path, learner) == ("native", "native")
     return report
 
 
@@ -160,7 +161,7 @@ def test_gradient_clipped_before_the_sum_of_micro_batches(monkeypatch: pytest.Mo
 
 
 @pytest.fixture
-def late_resets(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, bool]]:
+def late_resets(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
     """Recurrent states that are reset one step late, in rollouts or in sequences."""
     forgotten, before, chosen = policies._forgotten, {}, {"learning": False}
 
@@ -174,7 +175,7 @@ def late_resets(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, bool]]:
         return forgotten(state, starts)
 
     monkeypatch.setattr(policies, "_forgotten", late)
-    yield chosen
+    return chosen
 
 
 def test_recurrent_state_reset_one_step_late(late_resets: dict[str, bool]) -> None:

@@ -20,7 +20,6 @@ from surefoot.policies.native_plan import NativePlan, plan_policy
 from surefoot.policies.policy import EncoderFactory, Policy
 from surefoot.presets import load_preset, preset_names
 from surefoot.verification.contract import compare_alone, compare_engines
-from surefoot.verification.gradients import compare_first_step
 from surefoot.verification.independence import compare_rows, compare_threads
 from surefoot.verification.legs import Traveler
 from surefoot.verification.outputs import compare_policy, compare_ratio, core_to_env, synced
@@ -29,12 +28,10 @@ from surefoot.verification.report import Findings, Report
 from surefoot.verification.resuming import compare_elsewhere, compare_resumed, interrupted, new_process
 from surefoot.verification.rollouts import compare_rollouts, endings
 from surefoot.verification.subject import TIME_LIMITS, Subject
-from surefoot.verification.updates import compare_targets, compare_updates
+from surefoot.verification.updates import compare_learners
 
 LEGS = 3
 """Number of rollouts compared, with an update after each, so that new weights and statistics must reach the core."""
-GRADIENTS = 2
-"""Number of legs whose gradients are compared: as they are, and with clipped samples."""
 ENOUGH_TRUNCATIONS = 8
 
 
@@ -94,10 +91,7 @@ def _compare_paths(findings: Findings, subject: Subject, plan: NativePlan) -> in
             reference = slow.follow(ours, core_to_env(core_policy, ours))
             compare_policy(findings, ours, core_policy, config.train.seed)
             compare_rollouts(findings, ours, reference)
-            compare_targets(findings, ours, reference)
-            if leg < GRADIENTS:
-                compare_first_step(findings, reference, config, clips=leg > 0)
-            compare_updates(findings, ours, reference, config)
+            compare_learners(findings, fast, ours, reference, config, leg)
             compare_ratio(findings, ours, config.ppo)
             legs.append(ours)
     terminated, truncated = endings(legs)

@@ -86,20 +86,30 @@ class Traveler:
         with path(self._is_readable):
             return self._go(RecordedPolicy(policy, leg.tensors["action"], to_env))
 
+    def learn_from(self, leg: Leg) -> Leg:
+        """The update of another traveler's leg, from the same weights and rollout."""
+        self.trainer.policy.load_state_dict(leg.policy.state_dict())
+        with path(self._is_readable):
+            return self._learn(leg.first_step, leg.tensors, leg.rollout)
+
     def _go(self, acting: Policy) -> Leg:
-        trainer, rows = self.trainer, self.trainer.collector.rows
-        acted, optimizer = deepcopy(trainer.policy), copied_state(trainer.learner.gradient.state())
-        knobs = trainer.schedules.at(trainer.progress)
-        rollout = copied(trainer.collector.collect(acting))
+        rows = self.trainer.collector.rows
+        rollout = copied(self.trainer.collector.collect(acting))
         tensors = tensors_of(rows.buffer) | {
             f"{STATE} {part}, carried": tensor.clone() for part, tensor in enumerate(rows.memory)
         }
+        return self._learn(rows.first_step, tensors, rollout)
+
+    def _learn(self, first_step: int, tensors: dict[str, Tensor], rollout: Rollout) -> Leg:
+        trainer = self.trainer
+        acted, optimizer = deepcopy(trainer.policy), copied_state(trainer.learner.gradient.state())
+        knobs = trainer.schedules.at(trainer.progress)
         targets = trainer.scorer.score(rollout, trainer.policy.critic)
         others = self._repeated(rollout, targets, knobs) if self._repeats else ()
         update = self._update(trainer.learner, rollout, targets, knobs, self._is_readable)
         trainer.schedules.observe(update.learned)
         trainer.progress = trainer.progress.advance(rollout.num_steps)
-        return Leg(rows.first_step, acted, tensors, rollout, targets, knobs, optimizer, update, others)
+        return Leg(first_step, acted, tensors, rollout, targets, knobs, optimizer, update, others)
 
     def _repeated(self, rollout: Rollout, targets: Targets, knobs: Knobs) -> tuple[Update, ...]:
         """Other updates from the same state, which is the state afterwards too."""

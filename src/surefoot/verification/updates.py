@@ -10,7 +10,8 @@ from surefoot.learning.gradient import GradientStep
 from surefoot.native.kernels import readable_only
 from surefoot.verification.differences import magnitude
 from surefoot.verification.first_step import CLIP_FRACTION, losses_of
-from surefoot.verification.legs import Leg, Update
+from surefoot.verification.gradients import compare_first_step
+from surefoot.verification.legs import Leg, Traveler, Update
 from surefoot.verification.nudges import ROUNDINGS, TOLERANCE
 from surefoot.verification.recording import by_name, flat_weights, learned_weights, statistics_of
 from surefoot.verification.report import Findings
@@ -23,27 +24,36 @@ Samples at a kink cannot be left out of an update. If one changes sides, a minib
 """
 MOMENTS = 1e-9
 """Relative error of float64 moments that are summed in a different order."""
+GRADIENTS = 2
+"""Number of legs whose gradients are compared: as they are, and with clipped samples."""
 LOSSES, WEIGHTS, OPTIMIZER, STATISTICS = "losses", "weights", "optimizer", "normalizer statistics"
 _STEP = 10.0
 """Rounding of a step, in roundings of the learning rate: several numbers are rounded before it is added to a weight."""
 _TINY = 1e-30
 
 
-def compare_targets(findings: Findings, ours: Leg, reference: Leg) -> None:
+def compare_learners(findings: Findings, fast: Traveler, ours: Leg, reference: Leg, config: Config, leg: int) -> None:
+    """Everything that a learner computes; `leg` is the number of the leg."""
+    why_not = fast.trainer.learner.why_not_native
+    findings.fine(
+        "learner", "against the readable", f"PyTorch, with kernels of the core: {why_not}" if why_not else "native"
+    )
+    _compare_targets(findings, ours, reference)
+    if leg < GRADIENTS:
+        compare_first_step(findings, reference, config, clips=leg > 0)
+    _compare_losses(findings, ours, reference, config.ppo)
+    _compare_optimizer(findings, ours, config)
+    _compare_weights(findings, ours, reference, config.ppo.epochs)
+    _compare_moments(findings, ours, reference)
+
+
+def _compare_targets(findings: Findings, ours: Leg, reference: Leg) -> None:
     """Advantages and returns."""
     for what, given, expected in (
         ("returns", ours.targets.returns, reference.targets.returns),
         ("advantages", ours.targets.advantage, reference.targets.advantage),
     ):
         findings.within("GAE", what, given, expected, LEARNING * slack(ours), magnitude(expected))
-
-
-def compare_updates(findings: Findings, ours: Leg, reference: Leg, config: Config) -> None:
-    """Losses, weights and statistics; each learner learned from its own rollout."""
-    _compare_losses(findings, ours, reference, config.ppo)
-    _compare_optimizer(findings, ours, config)
-    _compare_weights(findings, ours, reference, config.ppo.epochs)
-    _compare_moments(findings, ours, reference)
 
 
 def _compare_losses(findings: Findings, ours: Leg, reference: Leg, ppo: PPOConfig) -> None:
