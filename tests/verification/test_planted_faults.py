@@ -9,7 +9,6 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from surefoot.core.config import Config
 from surefoot.core.layers import build_config
 from surefoot.core.records import Rollout
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
@@ -27,8 +26,7 @@ from surefoot.rollout.native import NativeCollector
 from surefoot.rollout.open_ends import OpenEnds
 from surefoot.rollout.rows import Rows
 from surefoot.rollout.stepwise import StepwiseCollector
-from surefoot.verification import Report, check, resuming, verify
-from surefoot.verification.resuming import ELSEWHERE
+from surefoot.verification import Report, check, verify
 
 CARTPOLE = {"env.id": "CartPole-v1", "normalize.obs": True}
 PENDULUM = {"env.id": "Pendulum-v1"}
@@ -333,28 +331,3 @@ def test_norm_of_a_gradient_gone_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(NativeLearner, "_settings", wrong)
     assert ("weights", "after the update") in differences(found(TANH | {"ppo.max_grad_norm": 1e-3}))
-
-
-@pytest.mark.usefixtures("with_a_new_process")
-def test_resume_in_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    report = found(CARTPOLE)
-    assert report.ok, report.differing
-    assert {part.verdict for part in report.components if part.compared == ELSEWHERE} == {"ok"}
-
-    iterated = resuming._iterated
-    monkeypatch.setattr(
-        resuming,
-        "_iterated",
-        lambda trainer: {name: tensor.clone().fill_(1) for name, tensor in iterated(trainer).items()},
-    )
-    report = found(CARTPOLE)  # the run in this process only
-    assert differences(report) == {("resume", ELSEWHERE)}
-
-
-@pytest.mark.usefixtures("with_a_new_process")
-def test_new_process_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Config, "model_dump_json", lambda self: '{"env": {"id": "Nowhere-v0"}}')
-    report = found(CARTPOLE)
-    assert differences(report) == {("resume", ELSEWHERE)}
-    (note,) = (part.note for part in report.components if part.compared == ELSEWHERE)
-    assert "Nowhere" in note

@@ -25,6 +25,8 @@ Process = subprocess.Popen[bytes]
 NAME, ROLLOUT, ELSEWHERE = "resume", "the next rollout", "the next update in a new process"
 PATIENCE_S = 120.0
 """Seconds to wait for the new process."""
+_ROLLOUT = "rollout"
+"""Prefix of the names of its tensors."""
 _WEAKER = "these envs cannot save their state: a resumed run keeps its weights and statistics, but starts new episodes"
 _CONFIG, _CHECKPOINT, _RESULT = "config.json", "checkpoint.safetensors", "result.safetensors"
 
@@ -38,6 +40,7 @@ class Interrupted:
     folder: Path
     can_save: bool
     results: dict[str, Tensor]
+    """The next rollout, weights, statistics and optimizer state, by name."""
 
 
 @contextmanager
@@ -73,7 +76,7 @@ def compare_resumed(findings: Findings, run: Interrupted) -> None:
         findings.broken(NAME, ROLLOUT, "the envs saved their state but could not load it")
         return
     for name, expected in run.results.items():
-        what = ROLLOUT if name.startswith("rollout") else "weights and statistics"
+        what = ROLLOUT if name.startswith(_ROLLOUT) else "weights and statistics"
         findings.bits(NAME, what, torch.flatten(results[name]), torch.flatten(expected))
 
 
@@ -118,14 +121,14 @@ def compare_elsewhere(findings: Findings, run: Interrupted, process: Process | s
         findings.broken(NAME, ELSEWHERE, told.splitlines()[-1])
         return
     results = read_checkpoint(run.folder / _RESULT)
-    for name, expected in run.results.items():
+    for name, expected in _without_rollout(run.results).items():
         findings.bits(NAME, ELSEWHERE, torch.flatten(results[name]), torch.flatten(expected))
 
 
 def write_results(folder: Path, subject: Subject, engine: str) -> None:
     """What the new process does."""
     _, results = resumed(subject, engine, folder / _CHECKPOINT)
-    write_checkpoint(folder / _RESULT, results)
+    write_checkpoint(folder / _RESULT, _without_rollout(results))
 
 
 def read_config(folder: Path) -> str:
@@ -138,8 +141,12 @@ def _iterated(trainer: Trainer) -> dict[str, Tensor]:
     trainer.iterate()
     parts = trainer.parts()
     saved = copied({name: parts[name].state() for name in ("policy", "gradient")})
-    found = {f"rollout {name}": value for name, value in tensors_of(trainer.collector.rows.buffer).items()}
+    found = {f"{_ROLLOUT} {name}": value for name, value in tensors_of(trainer.collector.rows.buffer).items()}
     return found | dict(_tensors("", saved))
+
+
+def _without_rollout(results: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value for name, value in results.items() if not name.startswith(_ROLLOUT)}
 
 
 def _tensors(name: str, state: Any) -> Iterator[tuple[str, Tensor]]:
