@@ -27,6 +27,7 @@ SMALL = {"policy.hidden": [16, 16], "normalize.obs": True, "ppo.entropy_coef": 0
 PENDULUM = SMALL | {"env.id": "Pendulum-v1", "ppo.advantage_norm": "rollout"}
 TANH = PENDULUM | {"policy.distribution": "tanh_gaussian"}
 CLIPPED_VALUE = PENDULUM | {"ppo.clip_value": 0.2, "normalize.returns": True}
+LATER_STATISTICS = CLIPPED_VALUE | {"normalize.return_stats": "previous", "optimizer.algorithm": "adamw"}
 PIECES = PENDULUM | {"ppo.micro_batch_size": 16, "ppo.max_grad_norm": 0.1}
 MASKED = SMALL | {"env.id": "Probe-v0"}
 RECURRENT = SMALL | {"env.id": "CartPoleNoVel-v1", "policy.memory": "lstm", "rollout.sequence_length": 8}
@@ -61,7 +62,7 @@ def losses(report: Report, when: str) -> set[str]:
     return {row.removesuffix(f", {when}") for row in rows(report, "losses") if row.endswith(f", {when}")}
 
 
-@pytest.mark.parametrize("settings", [TANH, CLIPPED_VALUE, PIECES, MASKED, RECURRENT])
+@pytest.mark.parametrize("settings", [TANH, CLIPPED_VALUE, LATER_STATISTICS, PIECES, MASKED, RECURRENT])
 def test_without_a_fault_all_is_equal(settings: dict[str, Any]) -> None:
     report = found(settings)
     assert report.ok, [part for part in report.components if part.verdict == "DIFFERS"]

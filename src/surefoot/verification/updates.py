@@ -83,6 +83,8 @@ def _compare_optimizer(findings: Findings, ours: Leg, config: Config) -> None:
         with readable_only():
             gradient.add(torch.stack([(weights[name] * pieces[name]).sum() for name in weights]).sum())
             gradient.step(ours.knobs)
+        if count == len(recorded.steps) and config.normalize.return_stats == "previous":
+            policy.critic.absorb(ours.targets.returns[ours.rollout.valid])  # rescales weights of the critic
         if count in named:
             expected = flat_weights(policy)
             scale = start.abs() + expected.abs() + _STEP * count * ours.knobs.lr
