@@ -109,7 +109,7 @@ def test_only_the_fast_side_uses_the_core(memory: str, monkeypatch: pytest.Monke
     monkeypatch.setattr(scan, "_run", missing)
     subject = Subject(build_config({"env.id": "CartPole-v1", "policy.memory": memory})).sized()
     with subject.opened("local") as env:
-        slow = Traveler(subject.config, env, subject.new_policy(env), is_readable=True, repeats=True)
+        slow = Traveler(subject.config, env, subject.new_policy(env), is_readable=True)
         leg = slow.go()
         slow.follow(leg, leg.policy.head.to_env)
         first = FirstStep(leg, subject.config)

@@ -83,8 +83,8 @@ def _compare_paths(findings: Findings, subject: Subject, plan: NativePlan) -> in
     """Compare both collectors and learners; returns the number of truncated episodes."""
     config, legs = subject.config, []
     with subject.opened("native") as fast_env, subject.opened("local") as slow_env:
-        fast = Traveler(config, fast_env, subject.new_policy(fast_env), repeats=True)
-        slow = Traveler(config, slow_env, subject.new_policy(slow_env), is_readable=True, repeats=True)
+        fast = Traveler(config, fast_env, subject.new_policy(fast_env))
+        slow = Traveler(config, slow_env, subject.new_policy(slow_env), is_readable=True)
         for leg in range(LEGS):
             ours = fast.go()
             core_policy = synced(plan.plain, ours)

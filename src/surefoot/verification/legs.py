@@ -13,22 +13,20 @@ from surefoot.core.config import Config
 from surefoot.core.layers import build_config
 from surefoot.core.records import Knobs, Learned, Rollout, Targets
 from surefoot.core.state import copied as copied_state
-from surefoot.core.state import load_states, states
 from surefoot.core.tree import tree_items, tree_map
 from surefoot.envs.protocol import VecEnv
+from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
+from surefoot.learning.terms import Objective
 from surefoot.native.kernels import readable_only
 from surefoot.policies.policy import Policy
 from surefoot.rollout.buffer import RolloutBuffer
-from surefoot.training.parts import KEPT
 from surefoot.verification.nudges import nudge_weights, nudged_targets
 from surefoot.verification.recorded import RecordedPolicy, ToEnv
-from surefoot.verification.recording import Step, recording
+from surefoot.verification.recording import Step, flat_weights, recording
 
 STATE = "state"
 """Prefix of the names of recurrent state."""
-NUDGED_UPDATES = 1
-"""Number of nudged updates of the reference; one suffices, as only norms over all weights are compared."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +36,8 @@ class Update:
     learned: Learned
     after: dict[str, Tensor]
     """The policy's weights and statistics."""
+    weights: Tensor
+    """The weights that learn, afterwards, in the order of the steps'."""
     steps: list[Step]
     """Empty if nothing was recorded."""
 
@@ -53,26 +53,18 @@ class Leg:
     rollout: Rollout
     targets: Targets
     knobs: Knobs
-    optimizer: dict[str, Any]
-    """The state of the gradient step before the update."""
+    before: dict[str, Any]
+    """The states of the gradient step and the terms before the update, and its number."""
     update: Update
     """As training does it; recorded if the learner is the readable one."""
-    others: tuple[Update, ...]
-    """The same update again: recorded, or with nudged weights and targets if the learner is the readable one."""
 
 
 class Traveler:
-    """Collects, scores and learns, leg by leg; a readable one does all of it without the core.
+    """Collects, scores and learns, leg by leg; a readable one does all of it without the core."""
 
-    `repeats` says whether the updates are repeated for `Leg.others`.
-    """
-
-    def __init__(
-        self, config: Config, env: VecEnv, policy: Policy, is_readable: bool = False, repeats: bool = False
-    ) -> None:
-        self._is_readable, self._repeats = is_readable, repeats
-        self._config = readable(config) if is_readable else config
-        self.trainer = build_trainer(self._config, env, policy)
+    def __init__(self, config: Config, env: VecEnv, policy: Policy, is_readable: bool = False) -> None:
+        self._is_readable = is_readable
+        self.trainer = build_trainer(readable(config) if is_readable else config, env, policy)
 
     def go(self) -> Leg:
         """One leg with the current policy."""
@@ -101,38 +93,41 @@ class Traveler:
         return self._learn(rows.first_step, tensors, rollout)
 
     def _learn(self, first_step: int, tensors: dict[str, Tensor], rollout: Rollout) -> Leg:
-        trainer = self.trainer
-        acted, optimizer = deepcopy(trainer.policy), copied_state(trainer.learner.gradient.state())
+        trainer, learner = self.trainer, self.trainer.learner
+        acted, before = deepcopy(trainer.policy), copied_state(_learner_state(learner))
         knobs = trainer.schedules.at(trainer.progress)
         targets = trainer.scorer.score(rollout, trainer.policy.critic)
-        others = self._repeated(rollout, targets, knobs) if self._repeats else ()
-        update = self._update(trainer.learner, rollout, targets, knobs, self._is_readable)
+        update = _update(learner, rollout, targets, knobs, records=self._is_readable)
         trainer.schedules.observe(update.learned)
         trainer.progress = trainer.progress.advance(rollout.num_steps)
-        return Leg(first_step, acted, tensors, rollout, targets, knobs, optimizer, update, others)
+        return Leg(first_step, acted, tensors, rollout, targets, knobs, before, update)
 
-    def _repeated(self, rollout: Rollout, targets: Targets, knobs: Knobs) -> tuple[Update, ...]:
-        """Other updates from the same state, which is the state afterwards too."""
-        trainer = self.trainer
-        parts = {name: part for name, part in trainer.parts().items() if name in KEPT}
-        before, updates = copied_state(states(parts)), []
-        for seed in range(NUDGED_UPDATES if self._is_readable else 1):
-            # Another learner, so that recording leaves no trace in the one that is compared.
-            learner = build_learner(self._config, trainer.policy, trainer.learner.objective, trainer.learner.gradient)
-            learner.update = trainer.learner.update
-            if self._is_readable:
-                nudge_weights(trainer.policy, seed)
-            given = nudged_targets(targets, seed) if self._is_readable else targets
-            updates.append(self._update(learner, rollout, given, knobs, records=True))
-            load_states(parts, before)
-        return tuple(updates)
 
-    def _update(self, learner: Learner, rollout: Rollout, targets: Targets, knobs: Knobs, records: bool) -> Update:
-        recorder: AbstractContextManager[list[Step]] = recording(learner) if records else nullcontext([])
-        with recorder as steps:
-            learned = learner.learn(rollout, targets, knobs)
-        after = {name: value.clone() for name, value in learner.policy.state_dict().items()}
-        return Update(learned, after, steps)
+def repeated(leg: Leg, config: Config, is_readable: bool = False, nudge: int | None = None) -> Update:
+    """The update of a leg again, recorded, by a new learner; `nudge` is a seed to round weights and targets with."""
+    policy, targets = deepcopy(leg.policy), leg.targets
+    gradient = GradientStep(policy, config.optimizer, config.ppo.max_grad_norm)
+    with path(is_readable):
+        learner = build_learner(readable(config) if is_readable else config, policy, Objective.of(config.ppo), gradient)
+        learner.gradient.load_state(leg.before["gradient"])
+        learner.objective.load_state(leg.before["objective"])
+        learner.update = leg.before["update"]
+        if nudge is not None:
+            nudge_weights(policy, nudge)
+            targets = nudged_targets(targets, nudge)
+        return _update(learner, leg.rollout, targets, leg.knobs, records=True)
+
+
+def _learner_state(learner: Learner) -> dict[str, Any]:
+    return {"gradient": learner.gradient.state(), "objective": learner.objective.state(), "update": learner.update}
+
+
+def _update(learner: Learner, rollout: Rollout, targets: Targets, knobs: Knobs, records: bool) -> Update:
+    recorder: AbstractContextManager[list[Step]] = recording(learner) if records else nullcontext([])
+    with recorder as steps:
+        learned = learner.learn(rollout, targets, knobs)
+    after = {name: value.clone() for name, value in learner.policy.state_dict().items()}
+    return Update(learned, after, flat_weights(learner.policy), steps)
 
 
 def readable(config: Config) -> Config:

@@ -75,10 +75,10 @@ def _compare_learners(findings: Findings, subject: Subject, engine: str) -> None
     """Compare the native learner, if training uses it, with the readable one, which learns from the same rollouts."""
     config = subject.config
     with subject.opened(engine) as env:
-        fast = Traveler(config, env, subject.new_policy(env), repeats=True)
+        fast = Traveler(config, env, subject.new_policy(env))
         if not isinstance(fast.trainer.learner, NativeLearner):
             return
-        slow = Traveler(config, env, subject.new_policy(env), is_readable=True, repeats=True)
+        slow = Traveler(config, env, subject.new_policy(env), is_readable=True)
         for leg in range(LEGS):
             ours = fast.go()
             compare_learners(findings, fast, ours, slow.learn_from(ours), config, leg)
