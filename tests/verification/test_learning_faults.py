@@ -15,11 +15,13 @@ from surefoot.learning import adam
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
 from surefoot.learning.terms import surrogate
+from surefoot.native.kernels import kernels
 from surefoot.policies import policy as policies
 from surefoot.policies.critics import scalar
 from surefoot.policies.distributions.categorical import Categorical, CategoricalHead, masked_log_softmax
 from surefoot.policies.distributions.gaussian import Gaussian
 from surefoot.policies.distributions.tanh_gaussian import TanhGaussian
+from surefoot.rollout.minibatches import FlatSamples
 from surefoot.rollout.samples import samples_of
 from surefoot.verification import Report, check, contract, independence, subject, verify
 
@@ -209,6 +211,16 @@ def test_entropy_of_the_unmasked_distribution(monkeypatch: pytest.MonkeyPatch) -
     assert losses(report, FIRST) - {"grad_norm"} == {"entropy loss"}
     assert rows(report, "gradients") == {FIRST, CLIPPED}
     assert not {"log-probs", "policy outputs", "actions"} & set(report.differing)
+
+
+def test_minibatches_of_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    minibatches = FlatSamples.minibatches
+
+    def halves(self: FlatSamples, size: int, order: Tensor | None = None) -> Any:
+        return minibatches(self, size if kernels() is not None or len(self.batch) <= size else size // 2, order)
+
+    monkeypatch.setattr(FlatSamples, "minibatches", halves)
+    assert rows(found(PENDULUM), "weights") == {"number of steps"}
 
 
 def test_statistics_moved_before_the_update(monkeypatch: pytest.MonkeyPatch) -> None:
