@@ -121,4 +121,6 @@ def assert_alike(one: dict[str, Tensor], other: dict[str, Tensor], tolerance: fl
     """The same weights and statistics within rounding."""
     assert one.keys() == other.keys()
     for name in one:
-        torch.testing.assert_close(one[name], other[name], atol=tolerance, rtol=tolerance, msg=lambda m, n=name: f"{n}: {m}")
+        torch.testing.assert_close(
+            one[name], other[name], atol=tolerance, rtol=tolerance, msg=lambda m, n=name: f"{n}: {m}"
+        )

@@ -55,7 +55,9 @@ def test_images_beside_other_observations(memory: str) -> None:
     encoders = {"camera": SMALL, "depth": SMALL, "joints": {"kind": "mlp", "layers": [4]}}
     obs = {"camera": IMAGE, "joints": VECTOR, "place": PLACE, "depth": DEPTH}
     settings = {"activation": "elu", "memory": memory}
-    mixed = case(obs, {"micro_batch_size": 10, "sequence_state": "recomputed"}, {"obs": True}, encoders=encoders, **settings)
+    mixed = case(
+        obs, {"micro_batch_size": 10, "sequence_state": "recomputed"}, {"obs": True}, encoders=encoders, **settings
+    )
     assert_alike(mixed.learn("native", 2), mixed.learn("torch", 2))
 
 
