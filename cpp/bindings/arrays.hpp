@@ -31,6 +31,7 @@ Number* checked(nb::handle object, const std::string& name, const Shape& shape) 
                        : std::is_same_v<std::remove_const_t<Number>, double>       ? "float64"
                        : std::is_same_v<std::remove_const_t<Number>, bool>         ? "bool"
                        : std::is_same_v<std::remove_const_t<Number>, std::int64_t> ? "int64"
+                       : std::is_same_v<std::remove_const_t<Number>, std::uint8_t> ? "uint8"
                                                                                    : "uint64";
     throw nb::type_error((name + " must be a C-contiguous " + type + (std::is_const_v<Number> ? "" : " writable") +
                           " array of shape " + to_text(shape))

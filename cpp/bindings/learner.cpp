@@ -93,7 +93,11 @@ LearnerSamples samples_of(const Policy& policy, const nb::dict& dict) {
   if (samples.count == 0) throw nb::value_error("there are no samples");
   if (obs.size() != plan.size()) throw nb::value_error("obs must have one array per observation");
   for (std::size_t i = 0; i < obs.size(); ++i) {
-    samples.obs.push_back(checked<const float>(obs[i], "obs " + plan[i].key, {samples.count, plan[i].size}));
+    const std::string name = "obs " + plan[i].key;
+    const Shape shape{samples.count, plan[i].size};
+    const bool is_image = plan[i].normalizer.empty() && nb::isinstance<nb::ndarray<const std::uint8_t>>(obs[i]);
+    samples.images.push_back(is_image ? checked<const std::uint8_t>(obs[i], name, shape) : nullptr);
+    samples.obs.push_back(is_image ? nullptr : checked<const float>(obs[i], name, shape));
   }
   const Shape column{samples.count}, actions{samples.count, policy.action_size()};
   if (policy.is_discrete()) {

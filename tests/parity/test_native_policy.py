@@ -60,6 +60,44 @@ def test_odd_sizes(inputs: int, hidden: tuple[int, ...]) -> None:
         assert_same(policy, rows=13)
 
 
+@pytest.mark.parametrize("instructions", core().instruction_sets())
+@pytest.mark.parametrize(
+    ("shape", "layers"),
+    [
+        ((24, 32), ((16, 32), (4, 3), (2, 2))),
+        ((3, 14, 11), ((5, 33, 4), (3, 2, 2), (2, 1, 1))),
+        ((9, 8, 2), ((3,), (2,), (3,))),
+        ((1, 1), ((2,), (1,), (1,))),
+        ((5, 5), ((1, 3), (5, 1), (1, 2))),
+    ],
+    ids=str,
+)
+def test_convolutions(shape: tuple[int, ...], layers: tuple[tuple[int, ...], ...], instructions: str) -> None:
+    encoder = {"kind": "conv", **dict(zip(("channels", "kernels", "strides"), layers, strict=True)), "features": 9}
+    for normalize in (NormalizeConfig(), NORMALIZE):
+        lone = build(box(*shape), ACTIONS["gaussian"], normalize, encoder=encoder, hidden=(12,))
+        assert_same(lone, rows=51, copy=native(lone, instructions))
+        both = build(
+            {"depth": box(*shape), "joints": box(3)},
+            ACTIONS["categorical"],
+            normalize,
+            memory="none",
+            encoders={"depth": encoder},
+            share_trunk=True,
+        )
+        assert_same(both, rows=7, copy=native(both, instructions))
+
+
+def test_a_row_of_images_does_not_depend_on_its_neighbors() -> None:
+    policy = build(box(13, 9), ACTIONS["gaussian"], NORMALIZE, encoder="conv")
+    copy, images = native(policy), leaves_of(observations(policy, 60))[0]
+    images[7] = np.nan
+    values = copy.value([images])
+    alone = [copy.value([images[row : row + 1]])[0] for row in range(60)]
+    np.testing.assert_array_equal(values, alone)
+    assert np.isnan(values).nonzero()[0].tolist() == [7]
+
+
 def test_wide_layers_are_summed_in_parts() -> None:
     assert_same(build(box(600), ACTIONS["gaussian"], hidden=(512, 300)), rows=9)
 

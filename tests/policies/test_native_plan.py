@@ -17,6 +17,8 @@ from surefoot.policies.policy import ActorCritic
 
 VECTOR = ArraySpec("box", (3,), "float32")
 IMAGE = ArraySpec("image", (12, 12, 3), "uint8")
+DEPTH = ArraySpec("box", (12, 10), "float32")
+PLACE = ArraySpec("discrete", (), "int64", sizes=(4,), start=(0,))
 CHOICE = ArraySpec("discrete", (), "int64", sizes=(3,), start=(2,))
 MOVES = ArraySpec("box", (2,), "float32", low=-1.0, high=(1.0, 4.0))
 
@@ -60,6 +62,21 @@ def test_a_plan_without_normalization_or_own_critic_body() -> None:
         "trunk": [],
     }
     assert (plan["head"]["sizes"], plan["head"]["start"]) == ([3], [2])
+
+
+def test_a_plan_of_convolutions() -> None:
+    plan = planned(build({"depth": DEPTH}, encoders={"depth": {"kind": "conv", "features": 7}}))
+    name = "actor_body.encoder.parts.0"
+    layers = [{"layer": f"{name}.layers.{i}", "kernel": kernel, "stride": 2} for i, kernel in ((0, 4), (2, 3))]
+    image = {"channels": 1, "height": 12, "width": 10, "channels_last": False, "layers": layers}
+    assert plan["actor"]["encoders"] == [{"obs": 0, "image": image, "layers": [f"{name}.project.layers.0"]}]
+
+
+def test_a_plan_to_learn_takes_observations_that_a_plan_to_act_does_not() -> None:
+    policy = build({"camera": IMAGE, "place": PLACE, "joints": VECTOR})
+    assert isinstance(plan_policy(policy), str)
+    plan: Any = plan_policy(policy, learns=True)
+    assert [part["size"] for part in plan.plain["obs"]] == [12 * 12 * 3, 4, 3]
 
 
 def test_tensors_are_views_of_the_learners_own() -> None:
@@ -113,6 +130,14 @@ def with_another_activation() -> ActorCritic:
     return policy
 
 
+def with_another_convolution(layer: nn.Module) -> ActorCritic:
+    policy = build(DEPTH, encoder="conv")
+    layers = policy.actor_body.encoder.layers
+    assert isinstance(layers, nn.Sequential)
+    layers[0] = layer
+    return policy
+
+
 CONFIGS = PolicyConfig(), NormalizeConfig()
 
 
@@ -126,8 +151,9 @@ CONFIGS = PolicyConfig(), NormalizeConfig()
         (with_parts(critic=OwnCritic(64, *CONFIGS)), "critic OwnCritic"),
         (with_parts(critic=Remembered(64, *CONFIGS)), "does not store predictions of the critic Remembered"),
         (build({"camera": IMAGE, "joints": VECTOR}), "'camera' is image of uint8"),
-        (build({"depth": ArraySpec("box", (12, 12), "float32")}, encoders={"depth": "conv"}), "encoder ConvEncoder"),
-        (build(ArraySpec("discrete", (), "int64", sizes=(4,), start=(0,))), "the observation is discrete"),
+        (with_another_convolution(nn.Conv2d(1, 16, 4, 2, padding=1)), "only plain convolutions; actor_body.encoder"),
+        (with_another_convolution(nn.Linear(4, 4)), "layer Linear"),
+        (build(PLACE), "the observation is discrete"),
         (build(precision="bfloat16"), "bfloat16"),
         (build().double(), "float32"),
         (hooked(), "forward hooks of actor_body"),

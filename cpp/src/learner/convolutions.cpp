@@ -62,7 +62,8 @@ void Convolutions::reserve(std::size_t rows) {
 std::size_t Convolutions::floats() const {
   std::size_t floats = 0;
   for (const Layer& layer : layers_) {
-    floats += layer.planes.stride + layer.out.stride + layer.weight->grad.stride;
+    // Without the padding, which depends on the instruction set: samples must be divided alike everywhere.
+    floats += layer.shape.in().floats() + layer.shape.out().floats() + layer.shape.num_weights();
   }
   return floats;
 }

@@ -20,7 +20,7 @@ class Convolutions {
   void backward(Block block, Scratch scratch);
 
   std::deque<FreeVector>& tensors() { return tensors_; }
-  std::size_t floats() const;         // that a sample takes
+  std::size_t floats() const;         // that a sample takes, about
   std::size_t multiply_adds() const;  // of a sample
 
  private:

@@ -475,8 +475,15 @@ void Learner::Work::end_sequences(const Piece& piece, const SequenceSamples::Car
 void Learner::Work::gather_obs(const Piece& piece, Block block) {
   for (std::size_t part = 0; part < prepared_.size(); ++part) {
     Matrix& obs = net_.obs[part];
+    const std::uint8_t* const image = update_->samples.images[part];
     for (std::size_t row = block.first; row < block.first + block.count; ++row) {
-      std::copy_n(prepared_[part] + static_cast<std::size_t>(piece.samples[row]) * obs.size, obs.size, obs.row(row));
+      const std::size_t first = static_cast<std::size_t>(piece.samples[row]) * obs.size;
+      if (image == nullptr) {
+        std::copy_n(prepared_[part] + first, obs.size, obs.row(row));
+      } else {
+        float* const to = obs.row(row);
+        for (std::size_t i = 0; i < obs.size; ++i) to[i] = static_cast<float>(image[first + i]) / 255.0f;
+      }
     }
   }
 }

@@ -85,10 +85,14 @@ class Preprocess(nn.Module):
 
     @torch.no_grad()
     def for_core(self, obs: Obs) -> list[Tensor]:
-        """Observations `[B, size]` that the core learns from; it normalizes boxes itself."""
+        """Observations `[B, size]` that the core learns from; it normalizes boxes and scales images itself."""
         parts = [(key, spec, obs[key] if isinstance(obs, dict) else obs) for key, spec in tree_items(self._raw_spec)]
-        leaves = [leaf.float() if spec.kind == "box" else self._prepare(key, spec, leaf) for key, spec, leaf in parts]
-        return [leaf.reshape(len(leaf), -1) for leaf in leaves]
+        return [self._for_core(*part).reshape(len(part[-1]), -1) for part in parts]
+
+    def _for_core(self, key: str, spec: ArraySpec, leaf: Tensor) -> Tensor:
+        if spec.kind == "image":
+            return leaf
+        return leaf.float() if spec.kind == "box" else self._prepare(key, spec, leaf)
 
     def _prepare(self, key: str, spec: ArraySpec, leaf: Tensor) -> Tensor:
         if spec.kind == "discrete":
