@@ -1,26 +1,29 @@
-"""Native and reference engine learn alike: the same presets and seeds with both, and whether the final returns overlap.
+"""Two implementations learn alike: the same tasks and seeds with both, and whether the final returns overlap.
 
-    python -m benchmarks.learning_alike [PRESET ...]
+    python -m benchmarks.learning_alike [TASK ...]                      native and reference engine
+    python -m benchmarks.learning_alike --compare learner [TASK ...]    native and torch's learner
 
 Each run is `surefoot train` in a process of its own, then `surefoot evaluate` of the final policy. Results and curves
-go to benchmarks/results/learning_alike/.
+go to benchmarks/results/learning_alike/. Every finished run is kept there, and a later call continues with those that
+are missing; `--again` starts over.
 """
 
 import argparse
 import json
+import statistics
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.kept_runs import KeptRuns, Run
 from benchmarks.learning import curve_of, surefoot
 from surefoot.benchmark.machine import machine
 
 RESULTS = Path(__file__).parent / "results" / "learning_alike"
-ENGINES = ("native", "local")
 SEEDS = 5
 EPISODES = 20
 RESAMPLES = 10_000
@@ -28,29 +31,72 @@ RESAMPLES = 10_000
 
 @dataclass(frozen=True)
 class Task:
-    """A preset, how long, and what a policy that has not learned reaches at most."""
+    """A preset or env, how long, what a policy that has not learned reaches at most, and other settings."""
 
-    preset: str
+    name: str
     steps: int
     untrained: float
+    target: str = ""
+    """What is trained, if it is not called like the task."""
+    settings: tuple[str, ...] = ()
 
 
-TASKS = [
-    Task("CartPole-v1", 60_000, 60),
-    Task("Pendulum-v1", 100_000, -900),
-    Task("cheetah-minute", 300_000, 100),
-]
+@dataclass(frozen=True)
+class Comparison:
+    """Two values of a setting."""
+
+    name: str
+    setting: str
+    sides: tuple[str, str]
+    tasks: tuple[Task, ...]
+    folder: str = ""
 
 
-def run(task: Task, engine: str, seed: int, folder: Path) -> dict[str, Any]:
-    """Train one seed with one engine and evaluate its final policy."""
-    place = folder / f"{task.preset}-{engine}-{seed}"
+COMPARISONS = {
+    "engine": Comparison(
+        "engine",
+        "rollout.engine",
+        ("native", "local"),
+        (
+            Task("CartPole-v1", 60_000, 60),
+            Task("Pendulum-v1", 100_000, -900),
+            Task("cheetah-minute", 300_000, 100),
+        ),
+    ),
+    "learner": Comparison(
+        "learner",
+        "train.learner",
+        ("native", "torch"),
+        (
+            Task("CartPole-v1", 60_000, 60),
+            Task("Pendulum-v1", 100_000, -900),
+            Task("HalfCheetah-v5", 300_000, 100),
+            Task("cheetah-minute", 300_000, 100),
+            Task("CartPoleNoVel-v1-lstm", 50_000, 60, "CartPoleNoVel-v1"),
+            Task("CartPoleNoVel-v1-gru", 50_000, 60, "CartPoleNoVel-v1", ("--policy.memory", "gru")),
+            Task("Pendulum-v1-beta", 100_000, -900, "Pendulum-v1", ("--policy.distribution", "beta")),
+            Task("MaskedChoice-v0", 100_000, 30, "benchmarks.masked_choice:MaskedChoice-v0"),
+        ),
+        "learner",
+    ),
+}
+
+
+def run(comparison: Comparison, task: Task, side: str, seed: int) -> Run:
+    """Train one seed with one side and evaluate its final policy."""
     fixed = ["--log.console", "off", "--train.eval_episodes", "0", "--train.eval_every", "0", "--train.threads", "1"]
-    settings = ["--rollout.engine", engine, "--steps", str(task.steps), "--seed", str(seed), *fixed]
-    surefoot("train", task.preset, "--run-dir", str(place), *settings)
-    scored = json.loads(surefoot("evaluate", str(place), "--episodes", str(EPISODES), "--seed", "1000", "--json"))
-    print(f"{task.preset} {engine} seed {seed}: {scored['mean_reward']:.1f}", flush=True)
-    return {"engine": engine, "seed": seed, "mean_reward": scored["mean_reward"], "curve": curve_of(place)}
+    settings = [f"--{comparison.setting}", side, "--steps", str(task.steps), "--seed", str(seed), *fixed]
+    with tempfile.TemporaryDirectory() as folder:
+        surefoot("train", task.target or task.name, "--run-dir", folder, *settings, *task.settings)
+        scored = json.loads(surefoot("evaluate", folder, "--episodes", str(EPISODES), "--seed", "1000", "--json"))
+        curve = curve_of(Path(folder))
+    print(f"{task.name} {side} seed {seed}: {scored['mean_reward']:.1f}, {curve[-1][2]:.1f} s", flush=True)
+    return {
+        comparison.name: side,
+        "seed": seed,
+        "mean_reward": scored["mean_reward"],
+        "curve": curve,
+    }
 
 
 def interval(scores: Sequence[float]) -> tuple[float, float]:
@@ -61,50 +107,114 @@ def interval(scores: Sequence[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def judge(task: Task, runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the runs say: an interval an engine, whether they overlap, and whether both have learned at all."""
-    scores = {engine: [one["mean_reward"] for one in runs if one["engine"] == engine] for engine in ENGINES}
-    intervals = {engine: interval(values) for engine, values in scores.items()}
+def judge(comparison: Comparison, task: Task, runs: Sequence[Run]) -> dict[str, Any]:
+    """What the runs say: mean and interval per side, whether they overlap, and whether both have learned at all."""
+    by_side = {side: [one for one in runs if one[comparison.name] == side] for side in comparison.sides}
+    scores = {side: [one["mean_reward"] for one in own] for side, own in by_side.items() if own}
+    intervals = {side: interval(values) for side, values in scores.items()}
     overlap = max(low for low, _ in intervals.values()) <= min(high for _, high in intervals.values())
-    learned = all(np.median(values) > task.untrained for values in scores.values())
-    return {"scores": scores, "intervals": intervals, "overlap": overlap, "learned": learned}
+    return {
+        "scores": scores,
+        "means": {side: statistics.fmean(values) for side, values in scores.items()},
+        "intervals": intervals,
+        "overlap": overlap if len(scores) == len(comparison.sides) else None,
+        "learned": all(bool(np.median(values) > task.untrained) for values in scores.values()),
+        "seconds": {side: statistics.median(one["curve"][-1][2] for one in by_side[side]) for side in scores},
+    }
 
 
-def plot(task: Task, runs: list[dict[str, Any]]) -> None:
-    """All curves, one color an engine."""
+def plot(comparison: Comparison, task: Task, runs: Sequence[Run], file: Path) -> None:
+    """All curves, one color per side."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
-    for engine, color in zip(ENGINES, ("tab:blue", "tab:orange"), strict=True):
-        for number, one in enumerate(one for one in runs if one["engine"] == engine):
+    for side, color in zip(comparison.sides, ("tab:blue", "tab:orange"), strict=True):
+        for number, one in enumerate(one for one in runs if one[comparison.name] == side):
             steps, rewards = [point[0] for point in one["curve"]], [point[1] for point in one["curve"]]
-            axes.plot(steps, rewards, color=color, linewidth=1.2, alpha=0.8, label=engine if number == 0 else None)
-    axes.set(title=task.preset, xlabel="environment steps", ylabel="return, mean of 100 training episodes")
+            axes.plot(steps, rewards, color=color, linewidth=1.2, alpha=0.8, label=side if number == 0 else None)
+    axes.set(title=task.name, xlabel="environment steps", ylabel="return, mean of 100 training episodes")
     axes.legend()
     axes.grid(alpha=0.3)
-    figure.savefig(RESULTS / f"{task.preset}.png", dpi=110)
+    figure.savefig(file, dpi=110)
+    pyplot.close(figure)
+
+
+def compare(comparison: Comparison, task: Task, seeds: int, folder: Path, again: bool) -> None:
+    """Run what is missing of a task, side by side, and write its file and its picture."""
+    file = folder / f"{task.name}.json"
+    kept = KeptRuns(file, task, again)
+    for seed in range(seeds):
+        for side in comparison.sides:
+            if not kept.has(**{comparison.name: side, "seed": seed}):
+                kept.add(run(comparison, task, side, seed))
+    verdict = judge(comparison, task, kept.runs)
+    command = f"python -m benchmarks.learning_alike --compare {comparison.name} {task.name}"
+    kept.write({"command": command, **verdict, "machine": machine()})
+    plot(comparison, task, kept.runs, folder / f"{task.name}.png")
+    print(f"{task.name}: {verdict['intervals']}, overlap {verdict['overlap']}, learned {verdict['learned']}")
+
+
+def table(comparison: Comparison, folder: Path) -> str:
+    """All results as Markdown."""
+    first, second = comparison.sides
+    lines = [
+        f"# Learning with `{comparison.setting}` {first} and {second}",
+        "",
+        f"Final policy, deterministic, {EPISODES} episodes: mean over the seeds with its 95 % bootstrap interval, and",
+        "the median of the seconds that training took with one thread. Repeat with",
+        f"`python -m benchmarks.learning_alike --compare {comparison.name} --again`.",
+        "",
+        f"| task | steps | seeds | {first} | {second} | overlap | {first}, s | {second}, s |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for task in comparison.tasks:
+        file = folder / f"{task.name}.json"
+        saved = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        if not saved.get("runs"):
+            continue
+        found = judge(comparison, task, saved["runs"])
+        scores = [_told(found, side) for side in comparison.sides]
+        seconds = [f"{found['seconds'][side]:.0f}" if side in found["seconds"] else "-" for side in comparison.sides]
+        overlap = {True: "yes", False: "no", None: "-"}[found["overlap"]]
+        seeds = min(len(values) for values in found["scores"].values())
+        steps = f"{saved['task']['steps']:,}"
+        lines.append(f"| {' | '.join([task.name, steps, str(seeds), *scores, overlap, *seconds])} |")
+    return "\n".join([*lines, ""])
+
+
+def _told(found: dict[str, Any], side: str) -> str:
+    if side not in found["means"]:
+        return "-"
+    low, high = found["intervals"][side]
+    return f"{found['means'][side]:.1f} ({low:.1f} to {high:.1f})"
 
 
 def main() -> None:
     """Run the named tasks, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("presets", nargs="*", help="presets; all tasks if none is named")
-    wanted = parser.parse_args().presets
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    for task in TASKS:
-        if wanted and task.preset not in wanted:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            runs = [run(task, engine, seed, Path(folder)) for seed in range(SEEDS) for engine in ENGINES]
-        verdict = judge(task, runs)
-        command = f"python -m benchmarks.learning_alike {task.preset}"
-        result = {"command": command, "task": vars(task), **verdict, "machine": machine(), "runs": runs}
-        (RESULTS / f"{task.preset}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-        plot(task, runs)
-        print(f"{task.preset}: {verdict['intervals']}, overlap {verdict['overlap']}, learned {verdict['learned']}")
+    parser.add_argument("tasks", nargs="*", help="names of tasks; all if none is named")
+    parser.add_argument("--compare", choices=list(COMPARISONS), default="engine")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--steps", type=int, help="instead of the task's own; for a try")
+    parser.add_argument("--again", action="store_true", help="run what is already in the results, too")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    comparison = COMPARISONS[arguments.compare]
+    unknown = set(arguments.tasks) - {task.name for task in comparison.tasks}
+    if unknown:
+        parser.error(
+            f"unknown task {', '.join(sorted(unknown))}; choose from {', '.join(t.name for t in comparison.tasks)}"
+        )
+    folder = arguments.output / comparison.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    for task in comparison.tasks:
+        if not arguments.tasks or task.name in arguments.tasks:
+            one = task if arguments.steps is None else replace(task, steps=arguments.steps)
+            compare(comparison, one, arguments.seeds, folder, arguments.again)
+            (folder / "README.md").write_text(table(comparison, folder), encoding="utf-8")
 
 
 if __name__ == "__main__":

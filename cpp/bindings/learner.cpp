@@ -10,6 +10,8 @@
 #include "arrays.hpp"
 #include "named_tensors.hpp"
 #include "policy_plan.hpp"
+#include "surefoot/orthonormal.hpp"
+#include "surefoot/returns.hpp"
 #include "threads.hpp"
 
 namespace surefoot {
@@ -147,8 +149,8 @@ OptimizerSettings optimizer_of(const nb::dict& dict) {
           .max_norm = setting<double>(dict, "max_norm")};
 }
 
-nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settings,
-               const nb::dict& tensors, const nb::dict& memory, Threads& threads, nb::object on_gradient) {
+nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settings, const nb::dict& tensors,
+               const nb::dict& memory, Threads& threads, nb::object on_gradient) {
   Update update{};
   update.samples = samples_of(learner.policy(), samples);
   SequenceSamples sequences;
@@ -194,6 +196,48 @@ nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settin
   return done;
 }
 
+/// The number of steps and rows of an array [T, N].
+Shape table(const nb::dict& arrays, const char* name) {
+  nb::ndarray<const float, nb::ndim<2>> array;
+  if (!arrays.contains(name) || !nb::try_cast(arrays[name], array, false)) {
+    throw nb::type_error((std::string(name) + " must be a float32 array of shape [steps, rows]").c_str());
+  }
+  return {array.shape(0), array.shape(1)};
+}
+
+void gae_of(const nb::dict& arrays, double gamma, double lambda) {
+  const Shape shape = table(arrays, "reward");
+  const GaeRollout rollout{.steps = shape[0],
+                           .rows = shape[1],
+                           .reward = entry<const float>(arrays, "reward", shape),
+                           .value = entry<const float>(arrays, "value", shape),
+                           .last_value = entry<const float>(arrays, "last_value", {shape[1]}),
+                           .final_value = entry<const float>(arrays, "final_value", shape),
+                           .terminated = entry<const bool>(arrays, "terminated", shape),
+                           .truncated = entry<const bool>(arrays, "truncated", shape),
+                           .valid = entry<const bool>(arrays, "valid", shape)};
+  float* const advantage = entry<float>(arrays, "advantage", shape);
+  float* const returns = entry<float>(arrays, "returns", shape);
+  const nb::gil_scoped_release released;
+  gae(rollout, gamma, lambda, advantage, returns);
+}
+
+void discounted_sums_of(const nb::dict& arrays, float gamma) {
+  const Shape shape = table(arrays, "reward");
+  const float* const reward = entry<const float>(arrays, "reward", shape);
+  const bool* const ended = entry<const bool>(arrays, "ended", shape);
+  const float* const carried = entry<const float>(arrays, "carried", {shape[1]});
+  float* const sums = entry<float>(arrays, "sums", shape);
+  const nb::gil_scoped_release released;
+  discounted_sums(shape[0], shape[1], reward, ended, gamma, carried, sums);
+}
+
+void orthonormalize_array(nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu> vectors) {
+  if (vectors.shape(0) > vectors.shape(1)) throw nb::value_error("vectors must not be more than their size");
+  const nb::gil_scoped_release released;
+  orthonormalize(vectors.shape(0), vectors.shape(1), vectors.data());
+}
+
 }  // namespace
 }  // namespace surefoot
 
@@ -207,7 +251,8 @@ void bind_learner(nanobind::module_& module) {
           [](Learner* learner, const nb::dict& plan, const std::vector<nb::dict>& terms, const nb::dict& tensors,
              const std::string& instructions) {
             std::vector<PartPlan> plans;
-            for (const nb::dict& term : terms) plans.push_back(part_plan(term, "terms[" + std::to_string(plans.size()) + "]"));
+            for (const nb::dict& term : terms)
+              plans.push_back(part_plan(term, "terms[" + std::to_string(plans.size()) + "]"));
             new (learner) Learner(policy_plan(plan), plans, named_tensors(tensors), kernels_of(instructions));
           },
           "plan"_a, "terms"_a, "tensors"_a, "instructions"_a = "",
@@ -217,4 +262,9 @@ void bind_learner(nanobind::module_& module) {
            "on_gradient"_a = nb::none(),
            "Run all epochs of an update; weights, gradient and moments change in place. `on_gradient` is called before "
            "every step.");
+  module.def("orthonormalize", &orthonormalize_array, "vectors"_a, "Make the rows orthonormal, in place.");
+  module.def("gae", &gae_of, "arrays"_a, "gamma"_a, "gae_lambda"_a,
+             "Generalized advantage estimation; writes `advantage` and `returns`.");
+  module.def("discounted_sums", &discounted_sums_of, "arrays"_a, "gamma"_a,
+             "Discounted sums of past rewards; writes `sums`.");
 }

@@ -15,7 +15,6 @@ namespace nb = nanobind;
 
 void bind_engine(nb::module_& module);
 void bind_learner(nb::module_& module);
-void bind_perceptron(nb::module_& module);
 void bind_policy(nb::module_& module);
 void bind_recurrence(nb::module_& module);
 void bind_threads(nb::module_& module);
@@ -54,7 +53,6 @@ NB_MODULE(_core, module) {
   nb::register_exception_translator(translate_failure);
   bind_policy(module);
   bind_threads(module);
-  bind_perceptron(module);
   bind_recurrence(module);
   bind_engine(module);
   bind_learner(module);

@@ -202,7 +202,7 @@ void bind_policy(nanobind::module_& module) {
           "Build from a plan; `instructions` selects other kernels than the best ones.")
       .def(
           "sync", [](Policy& policy, const nb::dict& tensors) { policy.sync(named_tensors(tensors)); }, "tensors"_a,
-           "Load new weights by name; if some do not fit, the error lists them and nothing changes.")
+          "Load new weights by name; if some do not fit, the error lists them and nothing changes.")
       .def(
           "act",
           [](const Policy& policy, const std::vector<nb::object>& obs, nb::object mask,
@@ -231,7 +231,8 @@ void bind_policy(nanobind::module_& module) {
       .def_prop_ro("state_sizes", &Policy::state_sizes,
                    "Numbers per row of each part of the recurrent state; empty without memory.")
       .def_prop_ro("instructions", [](const Policy& policy) { return policy.kernels().name; });
-  module.def("part_kinds", &part_kinds, "The kinds of distributions, memories, critics and terms that the core supports.");
+  module.def("part_kinds", &part_kinds,
+             "The kinds of distributions, memories, critics and terms that the core supports.");
   module.def(
       "instructions", [] { return kernels().name; },
       "The instruction set of this process; SUREFOOT_INSTRUCTIONS selects another one than the best.");

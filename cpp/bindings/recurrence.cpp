@@ -17,8 +17,9 @@ class Arrays {
 
   /// For a forward pass with its bias, for a backward pass without.
   PooledRecurrence layer(Threads& threads, bool has_bias) const {
+    const float* const weight = in("weight", {gates_ * hidden_, hidden_});
     const float* const bias = has_bias ? in("bias", {gates_ * hidden_}) : nullptr;
-    return {steps_, gates_, hidden_, in("weight", {gates_ * hidden_, hidden_}), bias, threads.pool()};
+    return {steps_, gates_, hidden_, weight, bias, threads.pool()};
   }
 
   /// The state after the last step of each sequence, of what a pass wrote.

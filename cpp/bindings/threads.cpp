@@ -4,8 +4,8 @@
 
 namespace nb = nanobind;
 
-/// Longer than what lies between two passes of a learner, shorter than anybody would notice.
-constexpr std::chrono::microseconds kPatience{1000};
+/// Longer than what lies between two passes of a learner in PyTorch; then threads sleep.
+constexpr std::chrono::microseconds kPatience{100};
 constexpr std::size_t kMost = 65536;
 
 namespace surefoot {

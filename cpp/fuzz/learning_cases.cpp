@@ -1,11 +1,14 @@
 // The learner's passes, with sizes that fit no vector and numbers that are not finite.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <memory>
 
 #include "chance.hpp"
+#include "policies.hpp"
+#include "surefoot/learner.hpp"
 #include "surefoot/parts/head.hpp"
-#include "surefoot/perceptron.hpp"
 #include "surefoot/recurrence.hpp"
 
 namespace surefoot::fuzz {
@@ -21,35 +24,114 @@ Floats numbers(std::size_t count, Chance& chance) {
   return made;
 }
 
-void perceptron(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
-  constexpr Activation kLearned[] = {Activation::kTanh, Activation::kRelu, Activation::kElu, Activation::kLeakyRelu};
-  const std::size_t samples = chance.between(1, 200), in = chance.between(1, 40), layers = chance.between(1, 3);
-  Perceptron network{{}, chance.one_of(kLearned), samples, pool, kernels};
-  const Floats inputs = numbers(samples * in, chance);
-  std::vector<Floats> weights, biases, outputs, grad_weights, grad_biases;
-  std::vector<std::size_t> sizes{in};
-  for (std::size_t i = 0; i < layers; ++i) {
-    sizes.push_back(chance.between(1, 70));
-    weights.push_back(numbers(sizes[i] * sizes[i + 1], chance));
-    biases.push_back(numbers(sizes[i + 1], chance));
-    outputs.emplace_back(samples * sizes[i + 1]);
-    grad_weights.emplace_back(weights[i].size());
-    grad_biases.emplace_back(sizes[i + 1]);
+/// Where the tensors of a policy lie while they are learned.
+struct Flat {
+  std::vector<float> value, gradient, mean, square;
+  std::vector<NamedTensor> tensors;
+  FlatMemory memory;
+
+  explicit Flat(const RandomPolicy& policy) {
+    for (const NamedTensor& tensor : policy.named()) {
+      memory.offsets[tensor.name] = value.size();
+      tensors.push_back({tensor.name, tensor.shape, nullptr});
+      value.insert(value.end(), tensor.data, tensor.data + size_of(tensor.shape));
+    }
+    for (auto* floats : {&gradient, &mean, &square}) floats->resize(value.size());
+    for (NamedTensor& tensor : tensors) tensor.data = value.data() + memory.offsets[tensor.name];
+    memory.value = value.data();
+    memory.gradient = gradient.data();
+    memory.mean = mean.data();
+    memory.square = square.data();
+    memory.size = value.size();
+    // Statistics are given, not learned.
+    std::erase_if(memory.offsets, [](const auto& entry) { return entry.first.starts_with("normalizer"); });
   }
-  PerceptronForward forward{inputs.data(), {}};
-  const Floats grad_output = numbers(samples * sizes.back(), chance);
-  Floats grad_inputs(inputs.size());
-  PerceptronBackward backward{inputs.data(), {}, grad_output.data(), {}, {}, nullptr};
-  if (chance.once_in(2)) backward.grad_inputs = grad_inputs.data();
-  for (std::size_t i = 0; i < layers; ++i) {
-    network.layers.push_back({sizes[i], sizes[i + 1], weights[i].data(), biases[i].data()});
-    forward.outputs.push_back(outputs[i].data());
-    backward.outputs.push_back(outputs[i].data());
-    backward.grad_weights.push_back(grad_weights[i].data());
-    backward.grad_biases.push_back(grad_biases[i].data());
+};
+
+ActionSpace any_actions(Chance& chance) {
+  const std::size_t size = chance.between(1, 5);
+  std::vector<std::int64_t> sizes;
+  for (std::size_t i = 0; i < size; ++i) sizes.push_back(static_cast<std::int64_t>(chance.between(1, 20)));
+  switch (chance.between(0, 3)) {
+    case 0:
+      return ActionSpace::box({size}, {{-1.0}, {1.0}});
+    case 1:
+      return ActionSpace::multi_binary(size);
+    case 2:
+      return ActionSpace::discrete(sizes[0]);
+    default:
+      return ActionSpace::multi_discrete(sizes);
   }
-  perceptron_forward(network, forward);
-  perceptron_backward(network, backward);
+}
+
+/// A whole update of any policy: the same bits for one thread and for several.
+void update(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
+  std::vector<std::size_t> obs_sizes(chance.between(1, 2));
+  for (std::size_t& size : obs_sizes) size = chance.between(1, 40);
+  const ActionSpace space = any_actions(chance);
+  const RandomPolicy policy(obs_sizes, space, chance);
+  const std::size_t count = chance.between(1, 200);
+  std::vector<Floats> obs;
+  Update update{};
+  update.samples.count = count;
+  for (const std::size_t size : obs_sizes)
+    update.samples.obs.push_back(obs.emplace_back(numbers(count * size, chance)).data());
+  const std::size_t actions = space.size();
+  const Floats action = numbers(count * actions, chance), log_prob = numbers(count, chance);
+  const Floats value = numbers(count, chance), advantage = numbers(count, chance), returns = numbers(count, chance);
+  std::vector<std::int64_t> choice(count * actions);
+  const bool is_box = !space.has_choices();
+  for (std::size_t i = 0; i < choice.size() && !is_box; ++i) {
+    const auto [first, last] = space.choices(i % actions);
+    choice[i] = static_cast<std::int64_t>(chance.between(0, static_cast<std::size_t>(last - first)));
+  }
+  update.samples.action = is_box ? action.data() : nullptr;
+  update.samples.choice = is_box ? nullptr : choice.data();
+  update.samples.log_prob = log_prob.data();
+  update.samples.value = value.data();
+  update.samples.advantage = advantage.data();
+  update.samples.returns = returns.data();
+  update.seed = chance.word();
+  update.epochs = chance.between(1, 2);
+  update.units = count;
+  update.batch_size = chance.between(1, count + 10);
+  update.micro_batch_size = chance.once_in(2) ? 0 : chance.between(1, count);
+  update.normalizes_advantages = chance.once_in(2);
+  update.target_kl = chance.once_in(2) ? 0.01 : std::numeric_limits<double>::infinity();
+  update.optimizer = {1e-3, 0.9, 0.999, 1e-8, chance.once_in(2) ? 0.1 : 0.0, chance.once_in(2), 0.5};
+  update.weights = {1.0, 0.5, chance.once_in(2) ? 0.01 : 0.0};
+  update.knobs = {{"clip", 0.2}};
+  Learner learner(policy.plan, {{"surrogate"}, {"value", {{"clip", 0.2}}}, {"entropy"}}, policy.named(), kernels);
+  SequenceSamples sequences;
+  std::vector<Floats> states;
+  const auto starts = std::make_unique<bool[]>(count);
+  if (!learner.policy().state_sizes().empty()) {
+    sequences.num_places = chance.between(1, 4);
+    for (std::size_t first = 0; first < count;) {
+      const std::size_t length = std::min(chance.between(1, 30), count - first);
+      sequences.runs.push_back({first, length});
+      sequences.places.push_back(chance.between(0, sequences.num_places - 1));
+      starts[first] = chance.once_in(2);
+      first += length;
+    }
+    for (const std::size_t size : learner.policy().state_sizes()) {
+      sequences.stored.push_back(states.emplace_back(numbers(sequences.num_places * size, chance)).data());
+    }
+    sequences.episode_start = starts.get();
+    sequences.carries.push_back({{sequences.runs[0]}, {0}, {sequences.num_places - 1}});
+    update.samples.sequences = &sequences;
+    update.units = sequences.runs.size();
+  }
+  Flat here(policy), there(policy);
+  ThreadPool alone(1);
+  const UpdateRecord one = learner.learn(update, here.tensors, here.memory, pool);
+  const UpdateRecord other = learner.learn(update, there.tensors, there.memory, alone);
+  const auto are_equal = [](const std::vector<float>& a, const std::vector<float>& b) {
+    return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+  };
+  require(one.steps == other.steps, "the number of steps depends on the number of threads");
+  require(are_equal(here.value, there.value) && are_equal(here.mean, there.mean),
+          "weights depend on the number of threads");
 }
 
 void recurrence(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
@@ -72,10 +154,9 @@ void recurrence(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
   PooledRecurrence backward(steps, gates, hidden, weight.data(), nullptr, pool, kernels);
   if (is_lstm) {
     forward.run<LstmForward>(lstm_forward, {given, h0.data(), c0.data(), kept.data(), h.data(), c.data()});
-    backward.run<LstmBackward>(
-        lstm_backward, {kept.data(), h0.data(), c0.data(), h.data(), c.data(), grad, grad_h_last.data(),
-                        grad_c_last.data(), grad_gates.data(), gates * hidden, h_before.data(), grad_h0.data(),
-                        grad_c0.data()});
+    backward.run<LstmBackward>(lstm_backward, {kept.data(), h0.data(), c0.data(), h.data(), c.data(), grad,
+                                               grad_h_last.data(), grad_c_last.data(), grad_gates.data(),
+                                               gates * hidden, h_before.data(), grad_h0.data(), grad_c0.data()});
   } else {
     forward.run<GruForward>(gru_forward, {given, h0.data(), kept.data(), h.data()});
     backward.run<GruBackward>(gru_backward, {kept.data(), h0.data(), h.data(), grad, grad_h_last.data(), grad_x.data(),
@@ -153,7 +234,7 @@ void fuzz_learning(Chance& chance) {
   const Kernels& kernels = *chance.one_of(available_kernels());
   switch (chance.between(0, 2)) {
     case 0:
-      return perceptron(chance, pool, kernels);
+      return update(chance, pool, kernels);
     case 1:
       return recurrence(chance, pool, kernels);
     default:

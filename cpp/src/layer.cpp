@@ -77,7 +77,8 @@ void TransposedLayer::pack_outputs(std::size_t first, std::size_t count, const f
 
 void TransposedLayer::run(const Kernels& kernels, std::size_t rows, MatrixView grad_out, float* grad_in,
                           std::size_t grad_in_stride, bool adds) const {
-  kernels.linear({out_, in_, weight_.data(), adds ? nullptr : no_bias_.data()}, rows, grad_out, grad_in, grad_in_stride);
+  kernels.linear({out_, in_, weight_.data(), adds ? nullptr : no_bias_.data()}, rows, grad_out, grad_in,
+                 grad_in_stride);
 }
 
 }  // namespace surefoot

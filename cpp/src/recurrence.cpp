@@ -112,8 +112,8 @@ void lstm_backward(const Recurrence& layer, const LstmBackward& pass, Sequences 
   const std::size_t hidden = layer.hidden;
   begin_with(nullptr, hidden, some, pass.grad_h0);
   begin_with(pass.grad_c_last, hidden, some, pass.grad_c0);  // carried from step to step
-  const StateGradient state{pass.h0,      pass.h, pass.grad_h_last, {pass.grad_gates, pass.grad_stride}, pass.h_before,
-                            pass.grad_h0};
+  const StateGradient state{pass.h0,       pass.h,      pass.grad_h_last, {pass.grad_gates, pass.grad_stride},
+                            pass.h_before, pass.grad_h0};
   backward(layer, some, state, [&](const Part& part, const float* later_h, std::size_t stride) {
     layer.kernels.lstm_gradient({.rows = part.rows,
                                  .hidden = hidden,
@@ -148,8 +148,8 @@ void gru_forward(const Recurrence& layer, const GruForward& pass, Sequences some
 void gru_backward(const Recurrence& layer, const GruBackward& pass, Sequences some) {
   const std::size_t hidden = layer.hidden;
   begin_with(nullptr, hidden, some, pass.grad_h0);  // carried from step to step
-  const StateGradient state{pass.h0,      pass.h, pass.grad_h_last, {pass.grad_gates_h, pass.grad_stride}, pass.h_before,
-                            pass.grad_h0};
+  const StateGradient state{pass.h0,       pass.h,      pass.grad_h_last, {pass.grad_gates_h, pass.grad_stride},
+                            pass.h_before, pass.grad_h0};
   backward(layer, some, state, [&](const Part& part, const float* later_h, std::size_t stride) {
     layer.kernels.gru_gradient({.rows = part.rows,
                                 .hidden = hidden,

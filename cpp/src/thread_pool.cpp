@@ -3,7 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "surefoot/crew.hpp"
+
 namespace surefoot {
+
+namespace {
+
+/// Between two looks at the clock.
+constexpr int kPauses = 16;
+
+}  // namespace
 
 ThreadPool::ThreadPool(std::size_t threads, std::chrono::microseconds patience) : patience_(patience) {
   try {
@@ -25,12 +34,14 @@ void ThreadPool::stop() {
   for (auto& worker : workers_) worker.join();
 }
 
-/// Come back when the condition holds or patience ends; others that want the core get it.
+/// Come back when the condition holds or patience ends.
 template <class Condition>
 void ThreadPool::look_out(const Condition& condition) const {
   if (patience_.count() == 0) return;
   const auto until = std::chrono::steady_clock::now() + patience_;
-  while (!condition() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  while (!condition() && std::chrono::steady_clock::now() < until) {
+    for (int i = 0; i < kPauses; ++i) pause();
+  }
 }
 
 void ThreadPool::run(std::size_t wanted, const std::function<void(std::size_t)>& work) {

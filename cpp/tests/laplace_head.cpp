@@ -8,6 +8,7 @@
 
 #include "check.hpp"
 #include "made_up.hpp"
+#include "surefoot/learner.hpp"
 #include "surefoot/parts/head.hpp"
 #include "surefoot/policy.hpp"
 
@@ -141,6 +142,56 @@ TEST(rows_of_a_head_from_one_file_do_not_depend_on_their_neighbors) {
   const Acting all(policy, 70, 0), some(policy, 11, 30);
   CHECK(std::memcmp(some.action.data(), all.action.data() + 60, 22 * sizeof(float)) == 0);
   CHECK(std::memcmp(some.log_prob.data(), all.log_prob.data() + 30, 11 * sizeof(float)) == 0);
+}
+
+TEST(a_head_from_one_file_learns) {
+  // Two samples with ratio 1: the gradient is -mean(advantage * d log-prob), by hand.
+  for (const Kernels* kernels : available_kernels()) {
+    std::vector<float> values;
+    FlatMemory memory{};
+    std::vector<NamedTensor> tensors = laplace_tensors();
+    for (const NamedTensor& tensor : tensors) {
+      memory.offsets[tensor.name] = values.size();
+      values.insert(values.end(), tensor.data,
+                    tensor.data + (tensor.shape.size() == 2 ? 2 * tensor.shape[0] : tensor.shape[0]));
+    }
+    for (NamedTensor& tensor : tensors) tensor.data = values.data() + memory.offsets[tensor.name];
+    std::vector<float> gradient(values.size()), mean(values.size()), square(values.size());
+    memory.value = values.data();
+    memory.gradient = gradient.data();
+    memory.mean = mean.data();
+    memory.square = square.data();
+    memory.size = values.size();
+    Learner learner(laplace_plan(), {{"surrogate"}}, tensors, *kernels);
+    const std::vector<float> obs{1, 2, -1, 0.5f}, nothing(2);
+    // Locations are obs * weight + bias: (5.25, -0.5) and (0.25, 0.75); actions beside them, scale 0.5.
+    const std::vector<float> action{6.25f, -1.0f, 0.0f, 1.0f}, advantage{2, -1};
+    const std::vector<float> log_prob{-3.0f, -1.0f};  // -|distance| / 0.5 summed, and log(2 * 0.5) is 0
+    Update update{};
+    update.samples = {2,
+                      {obs.data()},
+                      action.data(),
+                      nullptr,
+                      nullptr,
+                      log_prob.data(),
+                      nothing.data(),
+                      advantage.data(),
+                      nothing.data()};
+    update.epochs = 1;
+    update.units = update.batch_size = 2;
+    update.target_kl = update.optimizer.max_norm = std::numeric_limits<double>::infinity();
+    update.optimizer = {0.1, 0.9, 0.999, 1e-8, 0, false, update.optimizer.max_norm};
+    update.weights = {1};
+    update.knobs = {{"clip", 0.2}};
+    ThreadPool pool(1);
+    const UpdateRecord record = learner.learn(update, tensors, memory, pool);
+    CHECK_EQUAL(record.steps, 1);
+    // d log-prob / d location is sign(distance) / 0.5: (2, -2) and (-2, 2). Times -advantage / 2: (-2, 2), (-1, 1).
+    const std::vector<double> weight{-2 * 1 + -1 * -1, -2 * 2 + -1 * 0.5, 2 * 1 + 1 * -1, 2 * 2 + 1 * 0.5};
+    CHECK_NEAR(std::vector<float>(gradient.begin(), gradient.begin() + 4), weight, 1e-6);
+    CHECK_NEAR(std::vector<float>(gradient.begin() + 4, gradient.begin() + 6), (std::vector<double>{-3, 3}), 1e-6);
+    CHECK_NEAR(std::vector<float>(values.begin() + 4, values.begin() + 6), (std::vector<double>{0.35, -0.6}), 1e-6);
+  }
 }
 
 }  // namespace

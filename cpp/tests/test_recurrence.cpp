@@ -56,15 +56,13 @@ Outputs run_lstm(const Inputs& given, const Kernels& set, ThreadPool& threads) {
   const auto in = [&](const char* name) { return given.of.at(name).data(); };
   const auto out = [&](const char* name) { return made.at(name).data(); };
   given.forward(set, threads)
-      .run<LstmForward>(lstm_forward,
-                        {given.rows("gates_x", 4), in("h0"), in("c0"), out("gates"), out("h"), out("c")});
+      .run<LstmForward>(lstm_forward, {given.rows("gates_x", 4), in("h0"), in("c0"), out("gates"), out("h"), out("c")});
   copy_last(given.steps, given.hidden, out("h"), out("h_last"));
   copy_last(given.steps, given.hidden, out("c"), out("c_last"));
   given.backward(set, threads)
-      .run<LstmBackward>(lstm_backward,
-                         {out("gates"), in("h0"), in("c0"), out("h"), out("c"), given.rows("grad_h", 1),
-                          in("grad_h_last"), in("grad_c_last"), out("grad_gates_x"), 4 * given.hidden, out("h_before"),
-                          out("grad_h0"), out("grad_c0")});
+      .run<LstmBackward>(lstm_backward, {out("gates"), in("h0"), in("c0"), out("h"), out("c"), given.rows("grad_h", 1),
+                                         in("grad_h_last"), in("grad_c_last"), out("grad_gates_x"), 4 * given.hidden,
+                                         out("h_before"), out("grad_h0"), out("grad_c0")});
   made["grad_gates_h"] = made["grad_gates_x"];
   return made;
 }
@@ -82,9 +80,9 @@ Outputs run_gru(const Inputs& given, const Kernels& set, ThreadPool& threads) {
       .run<GruForward>(gru_forward, {given.rows("gates_x", 3), in("h0"), out("gates"), out("h")});
   copy_last(given.steps, given.hidden, out("h"), out("h_last"));
   given.backward(set, threads)
-      .run<GruBackward>(gru_backward, {out("gates"), in("h0"), out("h"), given.rows("grad_h", 1), in("grad_h_last"),
-                                       out("grad_gates_x"), out("grad_gates_h"), 3 * given.hidden, out("h_before"),
-                                       out("grad_h0")});
+      .run<GruBackward>(gru_backward,
+                        {out("gates"), in("h0"), out("h"), given.rows("grad_h", 1), in("grad_h_last"),
+                         out("grad_gates_x"), out("grad_gates_h"), 3 * given.hidden, out("h_before"), out("grad_h0")});
   return made;
 }
 

@@ -110,29 +110,42 @@ def build_trainer(config: Config, env: VecEnv, policy: Policy) -> Trainer:
     check_best_metric(config.train.best_metric, env.metrics)
     ppo = config.ppo
     collector = build_collector(config, env, policy)
-    execution = execution_of(config, policy, isinstance(env, Engine) and env.keeps_cores_busy)
     objective = Objective.of(ppo)
+    plan = learner_plan(config, policy, objective)
+    keeps_cores_busy = isinstance(env, Engine) and env.keeps_cores_busy
+    execution = execution_of(config, policy, keeps_cores_busy, learns_in_core=isinstance(plan, LearnerPlan))
     gradient = GradientStep(policy, config.optimizer, ppo.max_grad_norm, execution.reduce)
     scaler = RewardScaler(env.num_rows, ppo.gamma, config.normalize.reward_clip) if config.normalize.reward else None
     return Trainer(
         policy=policy,
         collector=collector,
         scorer=Scorer(ppo, scaler),
-        learner=build_learner(config, policy, objective, gradient),
+        learner=build_learner(config, policy, objective, gradient, plan),
         schedules=Schedules(config),
         execution=execution,
         total=config.train.steps,
     )
 
 
-def build_learner(config: Config, policy: Policy, objective: Objective, gradient: GradientStep) -> Learner:
-    """The native learner if the core knows the policy and the objective, else the one in PyTorch."""
-    plan = "train.learner is torch" if config.train.learner == "torch" else plan_learner(policy, objective)
+def learner_plan(config: Config, policy: Policy, objective: Objective) -> LearnerPlan | str:
+    """The plan of the native learner, or the reason why PyTorch learns."""
+    if config.train.learner == "torch":
+        return "train.learner is torch"
+    plan = plan_learner(policy, objective)
+    if isinstance(plan, str) and config.train.learner == "native":
+        raise ConfigError([f"train.learner: cannot be native: {plan}; set it to auto"])
+    return plan
+
+
+def build_learner(
+    config: Config, policy: Policy, objective: Objective, gradient: GradientStep, plan: LearnerPlan | str
+) -> Learner:
+    """The native learner if there is a plan for it, else the one in PyTorch."""
     if isinstance(plan, LearnerPlan):
         return NativeLearner(policy, objective, gradient, config, plan)
-    if config.train.learner == "native":
-        raise ConfigError([f"train.learner: cannot be native: {plan}; set it to auto"])
-    return Learner(policy, objective, gradient, config.ppo, config.normalize, config.train.seed, plan)
+    learner = Learner(policy, objective, gradient, config)
+    learner.description += f" ({plan})"
+    return learner
 
 
 def build_collector(config: Config, env: VecEnv, policy: Policy) -> Collector:

@@ -235,13 +235,13 @@ class Run:
         # A user who selected the native engine sees the warning even without a log handler.
         surprising = config.rollout.engine.kind == "native" and not is_native
         _log.log(logging.WARNING if surprising else logging.INFO, "rollouts: %s", line)
+        _log.info("learning: %s", self.trainer.learner.description)
         rows, num_steps = self.trainer.collector.rows, config.rollout.num_steps
         needed = readable(rollout_bytes(num_steps, rows.env, self.policy, rows.buffer.chunks))
         _log.info("a rollout of %d steps with %d rows takes %s of memory", num_steps, rows.env.num_rows, needed)
         if (threads := self.trainer.execution.torch_threads) > 1:
             _log.info(
-                "PyTorch learns on %d threads, because the core does not know all layers of the policy; the last bits"
-                " of the results depend on their number (train.threads)",
+                "PyTorch learns on %d threads; the last bits of the results depend on their number (train.threads)",
                 threads,
             )
         if self.directory is not None and not rows.can_save_envs():

@@ -39,6 +39,20 @@ def test_train() -> None:
     assert "--iterations 3" in record["command"]
 
 
+def test_learn(tmp_path: Path) -> None:
+    sizes = ("--batch", 64, "--network", "64-64", "--repeats", 2, "--seconds", 0.01, "--threads", 1)
+    finished = surefoot("bench", "learn", *sizes, "--output", tmp_path)
+    assert "share of limit" in " ".join(finished.succeeded().out.split())
+    record = json.loads((tmp_path / "learn.json").read_text())
+    cell = record["cells"][0]
+    assert (cell["network"], cell["batch"]) == ("64-64", 64)
+    reference = cell["learners"]["torch"]
+    assert reference["ms"]["low"] == min(reference["repeats"])
+    shares = [limit / own for limit, own in zip(cell["limit_ms"]["repeats"], reference["repeats"], strict=True)]
+    assert reference["share"]["high"] == pytest.approx(max(shares))
+    assert "64-64, ms per minibatch" in (tmp_path / "learn.md").read_text()
+
+
 def test_rollout_takes_turns_and_writes_files(tmp_path: Path) -> None:
     finished = surefoot("bench", "rollout", *TINY, *SHORT, "--only-python", "--output", tmp_path)
     assert "times local" in finished.succeeded().out
@@ -210,6 +224,9 @@ def test_an_env_that_takes_its_process_down_is_one_error() -> None:
         (["rollout", "--engines", "local", "--only-native"], "--engines and --only-native are mutually exclusive"),
         (["rollout", "--only-python", "--threads-list", "1"], "--threads-list: applies only to the native engine"),
         (["rollout", "--threads-list", "0"], "--threads-list: must be numbers of at least 1"),
+        (["learn", "--batch", "65"], "--batch: must be a multiple of 32"),
+        (["learn", "--network", "65-65"], "--network: unknown '65-65'; choose from 64-64, 256-256, 3x512, gru-256"),
+        (["learn", "--ppo.gamma", "0.9"], "bench learn does not accept settings"),
         (["stepping", "--num-envs", "0"], "--num-envs: must be at least 1"),
         (["stepping", "--sides", "gym"], "--sides: there is no 'gym'"),
         (["stepping", "--rollout.num_envs", "4"], "bench stepping does not accept settings"),

@@ -38,8 +38,8 @@ def test_several_runs_are_compared_where_it_is_asked_for(runs, tmp_path):
     surefoot("report", *runs, "--output", page).succeeded()
     text = page.read_text()
     assert "3 runs, 2 configurations" in text
-    assert "lr 0.001 · 2 seeds" in text
-    assert "<th>optimizer.lr</th><td>0.001</td><td>0.01</td>" in text
+    assert "lr 0.003 · 2 seeds" in text
+    assert "<th>optimizer.lr</th><td>0.003</td><td>0.01</td>" in text
 
 
 def test_several_runs_go_to_the_current_folder(runs, tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from surefoot.core.config import NormalizeConfig, OptimizerConfig, PolicyConfig, PPOConfig
+from surefoot.core.config import Config, NormalizeConfig, OptimizerConfig, PolicyConfig, PPOConfig, TrainConfig
 from surefoot.core.records import Batch, Knobs
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
@@ -178,7 +178,8 @@ def accumulated_loss(advantage: Tensor, micro_batch_size: int | None) -> tuple[T
     policy = RatioOne()
     config = PPOConfig(micro_batch_size=micro_batch_size, advantage_norm="none", max_grad_norm=None)
     gradient = GradientStep(policy, OptimizerConfig(), config.max_grad_norm)
-    learner = Learner(policy, Objective.of(config), gradient, config, NormalizeConfig(), seed=0)
+    whole = Config.model_construct(ppo=config, normalize=NormalizeConfig(), train=TrainConfig())
+    learner = Learner(policy, Objective.of(config), gradient, whole)
     action = torch.linspace(-1, 2, len(advantage)).unsqueeze(-1)
     batch = replace(sample_batch(advantage, torch.zeros_like(advantage)), action=action)
     log_prob = policy(batch.obs, (), batch.episode_start).distribution.log_prob(action).detach()

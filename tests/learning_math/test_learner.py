@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from surefoot.core.config import NormalizeConfig, OptimizerConfig, PolicyConfig, PPOConfig
+from surefoot.core.config import Config, NormalizeConfig, OptimizerConfig, PolicyConfig, PPOConfig, TrainConfig
 from surefoot.core.records import Knobs, Rollout, RolloutStats, Targets
 from surefoot.core.specs import ArraySpec
 from surefoot.learning.gradient import GradientStep
@@ -24,7 +24,8 @@ def build(ppo: PPOConfig | None = None, **normalize) -> Learner:
         torch.manual_seed(0)
         policy = ActorCritic(ArraySpec("box", (3,), "float32"), ArraySpec("box", (2,), "float32"), config, normal)
     gradient = GradientStep(policy, OptimizerConfig(), ppo.max_grad_norm)
-    return Learner(policy, Objective.of(ppo), gradient, ppo, normal, seed=5)
+    whole = Config.model_construct(ppo=ppo, normalize=normal, train=TrainConfig(seed=5))
+    return Learner(policy, Objective.of(ppo), gradient, whole)
 
 
 def collected(policy: ActorCritic, valid: torch.Tensor | None = None) -> tuple[Rollout, Targets]:

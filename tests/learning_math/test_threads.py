@@ -11,7 +11,7 @@ from surefoot.compose import Specs, build_env, build_policy
 from surefoot.core.config import Config
 from surefoot.core.layers import build_config
 from surefoot.learning.execution import execution_of, learning_threads
-from surefoot.native.kernels import kernel_threads, readable_only
+from surefoot.native.kernels import kernel_threads
 from surefoot.policies.policy import Policy
 
 
@@ -30,14 +30,12 @@ def threads_of(*arguments: Any, **ppo: Any) -> int:
 
 def test_torch_has_threads_where_it_has_work() -> None:
     large = {"hidden": [512, 512]}
-    assert threads_of(64, large) == 1
-    assert threads_of(4096, large) == 1  # the core learns these
-    assert threads_of(4096, large | {"activation": "gelu"}) == 8  # this is unknown to it
-    assert threads_of(4096, large, micro_batch_size=64) == 1
-    assert threads_of(64, {"hidden": [64, 64], "activation": "gelu"}) == 1  # too little
-    assert threads_of(4096, {"memory": {"kind": "gru", "hidden_size": 256}}) == 1
-    with readable_only():
-        assert threads_of(4096, large) == 8
+    assert threads_of(16, large) == 1
+    assert threads_of(4096, large) == 8
+    assert threads_of(4096, large, micro_batch_size=8) == 1
+    assert threads_of(64, {"hidden": [64, 64]}) == 1
+    config = made(4096, large)
+    assert execution_of(config[1], config[0], False, learns_in_core=True).torch_threads == 1
 
 
 def test_what_is_asked_for_is_set() -> None:
@@ -92,12 +90,12 @@ def test_trained_weights_do_not_depend_on_threads_or_workers(case: str) -> None:
         assert all(torch.equal(one, other[name]) for name, one in trained[0].items())
 
 
-@pytest.mark.parametrize(("activation", "is_said"), [("gelu", True), ("tanh", False)])
+@pytest.mark.parametrize(("learner", "is_said"), [("torch", True), ("native", False)])
 def test_a_run_says_if_its_bits_depend_on_threads(
-    activation: str, is_said: bool, caplog: pytest.LogCaptureFixture
+    learner: str, is_said: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    policy = {"hidden": [512, 512], "activation": activation}
+    sizes = {"num_envs": 4, "num_steps": 16, "batch_size": 64, "epochs": 1, "threads": 2, "learner": learner}
     with caplog.at_level(logging.INFO, "surefoot"):
-        PPO("CartPole-v1", policy=policy, num_envs=4, num_steps=16, batch_size=64, epochs=1, threads=2).learn(64)
-    said = "PyTorch learns on 2 threads, because the core does not know all layers of the policy"
+        PPO("CartPole-v1", policy={"hidden": [512, 512]}, **sizes).learn(64)
+    said = "PyTorch learns on 2 threads; the last bits"
     assert (said in caplog.text) == is_said

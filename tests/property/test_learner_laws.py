@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.core.config import NormalizeConfig, OptimizerConfig, PolicyConfig, PPOConfig
+from surefoot.core.config import Config, NormalizeConfig, OptimizerConfig, PolicyConfig, PPOConfig, TrainConfig
 from surefoot.core.records import Batch, Knobs
 from surefoot.core.specs import ArraySpec
 from surefoot.learning.gradient import GradientStep
@@ -55,7 +55,8 @@ def gradient_of(policy: ActorCritic, batch: Batch, config: PPOConfig) -> tuple[d
     policy = copy.deepcopy(policy)
     optimizer = OptimizerConfig()
     gradient = GradientStep(policy, optimizer, None)
-    learner = Learner(policy, Objective.of(config), gradient, config, NormalizeConfig(), seed=0)
+    whole = Config.model_construct(ppo=config, normalize=NormalizeConfig(), train=TrainConfig())
+    learner = Learner(policy, Objective.of(config), gradient, whole)
     watched = learner._step(batch, KNOBS)
     # After the first step Adam's first moment is a known share of the gradient.
     moments = learner.gradient.state()["adam"]["exp_avg"].values()

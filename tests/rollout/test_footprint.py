@@ -30,7 +30,7 @@ def test_the_prediction_is_what_the_buffer_takes_and_once_more(form):
 
 
 def test_a_rollout_larger_than_memory_is_refused_with_its_size():
-    agent = PPO("CartPole-v1", num_steps=2**40, batch_size=64)
+    agent = PPO("CartPole-v1", num_envs=8, num_steps=2**40, batch_size=64)
     with pytest.raises(
         ConfigError, match=r"take \d+ TB of memory, but only .* are available; lower rollout\.num_steps"
     ):

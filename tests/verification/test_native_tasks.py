@@ -12,6 +12,7 @@ PROBE = "Probe-v0"
 COMPONENTS = {
     *("policy outputs", "noise", "actions", "log-probs", "values", "env dynamics", "rewards", "flags"),
     *("episode starts", "final observations", "bootstraps", "GAE", "losses", "gradients", "normalizer statistics"),
+    *("learner", "optimizer", "weights"),
     *("episode statistics", "thread independence", "row independence", "ratio one", "resume", "engine contract"),
 }
 POLICIES: dict[str, dict[str, Any]] = {

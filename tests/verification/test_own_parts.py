@@ -14,6 +14,7 @@ from surefoot.core.errors import EnvError
 from surefoot.core.layers import build_config
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.protocol import Slot
+from surefoot.learning.terms import surrogate
 from surefoot.policies.policy import ActorCritic
 from surefoot.verification import Report, protocol, verify
 from tests.envs.teams import TeamEnv
@@ -122,6 +123,18 @@ def test_mistake_is_found(env: Any, name: str, told: str) -> None:
     report = verify(env=env)
     assert report.differing == (name,), report.components
     assert told in note(report, name)
+
+
+def test_learners_are_compared_if_the_native_one_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = verify(env=own_envs.WalkEnv)
+    assert verdicts(report)["gradients"] == verdicts(report)["weights"] == {"ok"}
+    assert note(report, "learner") == "native"
+    assert "learner" not in verdicts(verify(build_config({"train.learner": "torch"}), env=own_envs.WalkEnv))
+
+    monkeypatch.setattr(
+        surrogate, "clipped_surrogate", lambda log_ratio, advantage, clip: -(advantage * log_ratio).mean()
+    )
+    assert {"losses", "gradients", "weights"} <= set(verify(env=own_envs.WalkEnv).differing)
 
 
 def test_vector_env_without_final_observations() -> None:

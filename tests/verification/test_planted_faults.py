@@ -14,7 +14,9 @@ from surefoot.core.records import Rollout
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.protocol import Slot
-from surefoot.policies import perceptron
+from surefoot.learning.gradient import GradientStep
+from surefoot.learning.native_learner import NativeLearner
+from surefoot.native.kernels import kernels
 from surefoot.policies.memory import scan
 from surefoot.policies.native_plan import native_tensors
 from surefoot.policies.policy import Policy
@@ -254,6 +256,10 @@ def test_recurrent_weights_laid_out_wrongly(weights: str, monkeypatch: pytest.Mo
     assert {"memory", "values"} <= set(found(MEMORY).differing)
 
 
+KERNELS = {"train.learner": "torch"}
+"""The learner that uses single kernels of the core."""
+
+
 def test_gradients_through_time_gone_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     backward = scan._CoreLSTM.backward
 
@@ -262,30 +268,47 @@ def test_gradients_through_time_gone_wrong(monkeypatch: pytest.MonkeyPatch) -> N
         return (grad_gates * 0.9, *others)
 
     monkeypatch.setattr(scan._CoreLSTM, "backward", staticmethod(cut))
-    assert found(MEMORY).differing == ("gradients",)
+    report = found(MEMORY | KERNELS)
+    assert {"gradients", "weights"} <= set(report.differing) <= {"gradients", "weights", "losses"}
 
 
 TANH = {"env.id": "Pendulum-v1"}
 RELU = TANH | {"policy.activation": "relu", "policy.hidden": [512, 512]}
 """As wide as the kernels take for this many samples: with the samples at a kink gone, they would not run."""
+FIRST_STEP = {("gradients", "first minibatch"), ("gradients", "first minibatch, clipped")}
 
 
-@pytest.mark.parametrize("settings", [TANH, RELU], ids=["tanh", "relu"])
-@pytest.mark.parametrize("layer", [0, 1])
-@pytest.mark.parametrize("fault", [1e-3, -1e-3])
-def test_one_wrong_element_of_a_gradient(
-    settings: dict[str, Any], layer: int, fault: float, monkeypatch: pytest.MonkeyPatch
+def differences(report: Report) -> set[tuple[str, str]]:
+    return {(part.name, part.compared) for part in report.components if part.verdict == "DIFFERS"}
+
+
+def an_ordinary_element(gradient: torch.Tensor) -> torch.Tensor:
+    """The index of one that is neither large nor small."""
+    return gradient.abs().median(0).indices
+
+
+@pytest.mark.parametrize("settings", [TANH, RELU, MEMORY], ids=["tanh", "relu", "memory"])
+def test_one_wrong_element_of_the_native_learner_s_gradient(
+    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    backward = perceptron._CorePerceptron.backward
+    transform = GradientStep.transform
 
-    def wrong(context: Any, grad_output: Any) -> Any:
-        parts = backward(context, grad_output)
-        weight = parts[2 + 2 * layer].flatten()
-        middle = weight.abs().median(0).indices  # an ordinary element, neither large nor small
-        parts[2 + 2 * layer].view(-1)[middle] *= 1 + fault
-        return parts
+    def wrong(self: GradientStep, knobs: Any) -> Any:
+        if kernels() is not None:  # the reference uses none
+            self._gradient[an_ordinary_element(self._gradient)] *= 1 + 1e-3
+        return transform(self, knobs)
 
-    monkeypatch.setattr(perceptron._CorePerceptron, "backward", staticmethod(wrong))
-    report = found(settings)
-    (part,) = (part for part in report.components if part.verdict == "DIFFERS")
-    assert (part.name, part.compared) == ("gradients", "of the first step")
+    monkeypatch.setattr(GradientStep, "transform", wrong)
+    assert differences(found(settings)) == FIRST_STEP
+
+
+def test_norm_of_a_gradient_gone_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The native learner measures a gradient in another way if nothing transforms it, as in most runs."""
+    settings = NativeLearner._settings
+
+    def wrong(self: NativeLearner, knobs: Any) -> dict[str, Any]:
+        given = settings(self, knobs)
+        return given if self.gradient.is_transformed else given | {"max_norm": 1.1 * given["max_norm"]}
+
+    monkeypatch.setattr(NativeLearner, "_settings", wrong)
+    assert ("weights", "after the update") in differences(found(TANH | {"ppo.max_grad_norm": 1e-3}))

@@ -1,4 +1,4 @@
-// Threads that work through the same steps side by side, and wait for each other between them.
+// Threads that help with one piece of work after the other.
 #pragma once
 
 #include <atomic>
@@ -17,62 +17,48 @@ inline void pause() {
 #endif
 }
 
-/// All threads of a crew call the same functions in the same order. Who waits looks out for a while, then sleeps:
-/// waking up takes fifty times as long as a short step.
+/// One thread leads, others help with the tasks that it gives out. Who waits looks out for a while, then sleeps: waking
+/// up takes fifty times as long as a short task. The leader waits for tasks, not for threads: a helper that has lost
+/// its core between two tasks holds nobody up.
 class Crew {
  public:
-  explicit Crew(std::size_t threads) : threads_(static_cast<std::uint32_t>(threads)) {}
+  explicit Crew(std::size_t threads) : threads_(threads) {}
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
   std::size_t size() const { return threads_; }
 
-  /// Call `work(task)` once for each task, on whichever thread is free; back when all are done. What one of them throws
-  /// is thrown on all threads, with tasks left undone.
+  /// Call `work(task, thread)` once for each task; back when all are done, with what one of them threw. The leader is
+  /// thread 0; only it may call this.
   template <class Work>
   void each(std::size_t tasks, const Work& work) {
-    if (threads_ == 1) {
-      for (std::size_t task = 0; task < tasks; ++task) work(task);
+    if (threads_ == 1 || tasks <= 1) {
+      for (std::size_t task = 0; task < tasks; ++task) work(task, std::size_t{0});
       return;
     }
-    try {
-      for (std::size_t task; (task = next_.fetch_add(1, std::memory_order_relaxed)) < tasks;) work(task);
-    } catch (...) {
-      fail();
-    }
-    wait();
-    if (has_failed_) std::rethrow_exception(error_);
+    work_ = &work;
+    call_ = [](const void* one, std::size_t task, std::size_t thread) {
+      (*static_cast<const Work*>(one))(task, thread);
+    };
+    give_out(static_cast<std::uint32_t>(tasks));
   }
 
-  /// Call `work` on one thread; back when it is done.
-  template <class Work>
-  void once(const Work& work) {
-    each(1, [&](std::size_t) { work(); });
-  }
-
-  /// Call `work` on the thread that says that it is the first.
-  template <class Work>
-  void on_first(bool is_first, const Work& work) {
-    try {
-      if (is_first) work();
-    } catch (...) {
-      if (threads_ == 1) throw;
-      fail();
-    }
-    each(0, [](std::size_t) {});
-  }
+  /// Help until the leader is done, as one of the threads from 1 on.
+  void help(std::size_t thread);
+  /// Let the helpers go.
+  void dismiss();
 
  private:
-  void wait();
-  void fail();
+  void give_out(std::uint32_t tasks);
+  bool take_one(std::size_t thread);
 
-  const std::uint32_t threads_;
-  std::exception_ptr error_;  // written before `has_failed_`, by one thread
-  std::atomic<bool> has_failed_ = false;
-  std::atomic_flag is_failing_;
-  alignas(64) std::atomic<std::size_t> next_ = 0;
-  alignas(64) std::atomic<std::uint32_t> arrived_ = 0;
-  alignas(64) std::atomic<std::uint32_t> round_ = 0;
+  const std::size_t threads_;
+  const void* work_ = nullptr;
+  void (*call_)(const void* work, std::size_t task, std::size_t thread) = nullptr;
+  std::exception_ptr error_;
+  std::atomic_flag has_failed_;
+  alignas(64) std::atomic<std::uint32_t> left_ = 0;    // tasks that nobody has taken
+  alignas(64) std::atomic<std::uint32_t> undone_ = 0;  // tasks that are not done
 };
 
 }  // namespace surefoot

@@ -27,7 +27,9 @@ class Layer {
   void pack_panel(std::size_t panel, const float* weight, const float* bias);
   std::size_t panels() const { return is_narrow_ ? 1 : stride_ / panel_; }
   std::size_t first_of(std::size_t panel) const { return panel * panel_; }
-  std::size_t outputs_of(std::size_t panel) const { return is_narrow_ ? out_ : std::min(panel_, out_ - first_of(panel)); }
+  std::size_t outputs_of(std::size_t panel) const {
+    return is_narrow_ ? out_ : std::min(panel_, out_ - first_of(panel));
+  }
 
   std::size_t out() const { return out_; }
   std::size_t stride() const { return stride_; }  // from row to row of the result, at least `out`
@@ -48,7 +50,7 @@ class Layer {
   std::size_t in_ = 0;
   std::size_t out_ = 0;
   std::size_t stride_ = 0;
-  std::size_t panel_ = 1;     // outputs in a panel
+  std::size_t panel_ = 1;       // outputs in a panel
   std::size_t narrow_row_ = 0;  // floats of a narrow layer's output
   bool is_narrow_ = false;
   AlignedFloats weight_;

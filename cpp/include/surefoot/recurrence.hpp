@@ -32,7 +32,7 @@ struct Sequences {
 
 struct LstmForward {
   MatrixView gates_x;  // [B, 4 * H]
-  const float* h0;       // [S, H]
+  const float* h0;     // [S, H]
   const float* c0;
   float* gates;
   float* h;  // [B, H]

@@ -1,5 +1,5 @@
-// One step of a GRU or LSTM layer when it learns: what its kernels read and write. Rows are contiguous where there is no
-// stride.
+// One step of a GRU or LSTM layer when it learns: what its kernels read and write. Rows are contiguous where there is
+// no stride.
 #pragma once
 
 #include <cstddef>

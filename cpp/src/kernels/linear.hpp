@@ -81,8 +81,8 @@ template <std::size_t Vectors, Order InOrder>
 __attribute__((noinline)) void block(std::size_t rows, const Stretch& stretch, const float* in, std::size_t in_stride,
                                      float* out, std::size_t out_stride) {
   switch (rows) {
-#define SUREFOOT_TILE(R)                                               \
-  case R:                                                              \
+#define SUREFOOT_TILE(R)                                                \
+  case R:                                                               \
     tile<R, Vectors, InOrder>(stretch, in, in_stride, out, out_stride); \
     return;
     SUREFOOT_TILE(1)

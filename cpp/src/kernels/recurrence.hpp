@@ -40,7 +40,8 @@ void lstm_gradient(const LstmGradient& step) {
     const Vector g = lanes.read(gates + 2 * size);
     const Vector o = lanes.read(gates + 3 * size);
     const Vector tanh_c = tanh(lanes.read(step.c + at));
-    const Vector grad_h = lanes.read(step.grad_h + row * step.grad_h_stride + column) + lanes.read(step.later_h + row * step.later_h_stride + column);
+    const Vector grad_h = lanes.read(step.grad_h + row * step.grad_h_stride + column) +
+                          lanes.read(step.later_h + row * step.later_h_stride + column);
     const Vector grad_c = lanes.read(step.grad_c + at) + through_tanh(grad_h * o, tanh_c);
     lanes.write(grad_gates, through_sigmoid(grad_c * g, i));
     lanes.write(grad_gates + size, through_sigmoid(grad_c * lanes.read(step.c_before + at), f));
@@ -80,7 +81,8 @@ void gru_gradient(const GruGradient& step) {
     const Vector z = lanes.read(gates + size);
     const Vector n = lanes.read(gates + 2 * size);
     const Vector later = lanes.read(step.later_h + row * step.later_h_stride + column);
-    const Vector grad_h = lanes.read(step.grad_h + row * step.grad_h_stride + column) + (later + lanes.read(step.kept_h + at));
+    const Vector grad_h =
+        lanes.read(step.grad_h + row * step.grad_h_stride + column) + (later + lanes.read(step.kept_h + at));
     const Vector grad_z = through_sigmoid(grad_h * (lanes.read(step.h_before + at) - n), z);
     const Vector grad_n = through_tanh(grad_h * (1.0f - z), n);
     const Vector grad_r = through_sigmoid(grad_n * lanes.read(gates + 3 * size), r);

@@ -127,8 +127,8 @@ std::vector<Minibatch> minibatches_of(const Update& update, const std::vector<st
 }
 
 std::size_t piece_size(const Update& update, std::size_t most_rows) {
-  const std::size_t size = std::min(update.batch_size, update.micro_batch_size == 0 ? update.batch_size
-                                                                                    : update.micro_batch_size);
+  const std::size_t size =
+      std::min(update.batch_size, update.micro_batch_size == 0 ? update.batch_size : update.micro_batch_size);
   if (update.samples.sequences == nullptr) return std::min(size, most_rows);
   std::size_t longest = 0;  // sequences are not cut, so that a piece may have half of one more at either end
   for (const Run& run : update.samples.sequences->runs) longest = std::max(longest, run.length);

@@ -62,12 +62,6 @@ class Learner::Work {
   Policy policy;
 
  private:
-  /// What a thread has for itself.
-  struct Bench {
-    std::size_t thread;
-    Workspace workspace;
-  };
-
   /// One thing that a gradient is summed into: a layer with what it was given, or a vector.
   struct Summand {
     Dense* layer;
@@ -82,20 +76,24 @@ class Learner::Work {
   void add(Dense* layer, const Matrix* in, const Matrix* gradient, FreeVector* vector, std::size_t tasks);
   std::size_t threads_worth(const Update& update) const;
 
-  // Everything below is called by all threads of the crew.
-  void run(Crew& crew, Bench& bench);
-  void normalize_obs(std::size_t task);
-  void carry_states(Crew& crew, Bench& bench);
-  void step(Crew& crew, Bench& bench, const Minibatch& minibatch, std::size_t& steps);
-  void propagate(Crew& crew, Bench& bench, const Minibatch& minibatch, const Piece& piece);
+  void run(Crew& crew);
+  void carry_states(Crew& crew);
+  void step(Crew& crew, const Minibatch& minibatch);
+  void propagate(Crew& crew, const Minibatch& minibatch, const Piece& piece);
   void remember(Crew& crew, const Piece& piece);
   void begin_sequences(const Piece& piece);
   void end_sequences(const Piece& piece, const SequenceSamples::Carry& carry);
-  void sum(std::size_t task, Bench& bench, const Piece& piece, bool adds);
+  void measure_gradient(Crew& crew);
+  void record(const Minibatch& minibatch, double norm, bool is_finite);
+
+  // Tasks: any thread may do them.
+  void normalize_obs(std::size_t task);
+  void sum(std::size_t task, const Piece& piece, bool adds, Workspace& workspace);
+  void move(std::size_t task, const AdamStep& by);
 
   void gather_obs(const Piece& piece, Block block);
   void gather(const Minibatch& minibatch, const Piece& piece, Block block);
-  void compute_losses(Bench& bench, const Minibatch& minibatch, Block block);
+  void compute_losses(const Minibatch& minibatch, Block block, Workspace& workspace);
   double norm() const;
   double epoch_kl(std::size_t epoch) const;
 
@@ -107,22 +105,24 @@ class Learner::Work {
   std::vector<std::string> measures_;
   std::vector<Summand> summands_;
   std::size_t sum_tasks_ = 0;
-  std::size_t most_rows_;  // that a piece has
+  std::size_t most_rows_;                                        // that a piece has
   std::vector<std::pair<std::size_t, std::size_t>> step_tasks_;  // summand and task
 
   // The update that runs.
   const Update* update_ = nullptr;
   FlatMemory memory_{};
-  std::vector<AlignedFloats> normalized_;       // observations of all samples
-  std::vector<Normalization> shifts_;           // of observations; a null shift: as they come
-  std::vector<const float*> prepared_;          // the same, or as they came
-  std::vector<std::vector<float>> states_;      // that sequences begin with, of each part [places, size]
+  std::size_t num_learned_ = 0;                    // samples of an epoch: those of the sequences, if there are any
+  std::vector<AlignedFloats> normalized_;          // observations of all samples
+  std::vector<Normalization> shifts_;              // of observations; a null shift: as they come
+  std::vector<const float*> prepared_;             // the same, or as they came
+  std::vector<std::vector<float>> states_;         // that sequences begin with, of each part [places, size]
   std::vector<std::vector<std::int64_t>> orders_;  // of each epoch
-  std::vector<Minibatch> minibatches_;          // of the epoch that runs
-  std::vector<Piece> carried_;                  // of each carry
-  std::vector<double> squares_;                 // of the gradient, one a task
-  std::vector<double> sums_;                    // of the measures, over the pieces of a minibatch
+  std::vector<Minibatch> minibatches_;             // of the epoch that runs
+  std::vector<Piece> carried_;                     // of each carry
+  std::vector<double> squares_;                    // of the gradient, one a task
+  std::vector<double> sums_;                       // of the measures, over the pieces of a minibatch
   UpdateRecord record_;
+  std::vector<Workspace> workspaces_;  // of each thread
 
   // Samples of the piece that runs.
   std::vector<float> action_, log_prob_, old_log_prob_, log_ratio_, entropy_, advantage_, returns_, old_value_;
@@ -157,8 +157,7 @@ std::vector<std::string> Learner::Work::measures() const {
   return names;
 }
 
-void Learner::Work::add(Dense* layer, const Matrix* in, const Matrix* gradient, FreeVector* vector,
-                        std::size_t tasks) {
+void Learner::Work::add(Dense* layer, const Matrix* in, const Matrix* gradient, FreeVector* vector, std::size_t tasks) {
   for (std::size_t task = 0; task < (layer != nullptr ? layer->step_tasks() : 1); ++task) {
     step_tasks_.emplace_back(summands_.size(), task);
   }
@@ -203,7 +202,9 @@ std::size_t Learner::Work::threads_worth(const Update& update) const {
 }
 
 void Learner::Work::prepare(const Update& update, std::span<const NamedTensor> tensors, const FlatMemory& memory) {
-  const auto is_same = [](const NamedTensor& a, const NamedTensor& b) { return a.name == b.name && a.shape == b.shape; };
+  const auto is_same = [](const NamedTensor& a, const NamedTensor& b) {
+    return a.name == b.name && a.shape == b.shape;
+  };
   if (!std::equal(tensors.begin(), tensors.end(), expected_.begin(), expected_.end(), is_same)) {
     throw std::invalid_argument("the tensors are not those that the learner was made for");
   }
@@ -216,7 +217,10 @@ void Learner::Work::prepare(const Update& update, std::span<const NamedTensor> t
   net_.bind(reader, memory);
   orders_.assign(update.epochs, std::vector<std::int64_t>(update.units));
   std::size_t rows = std::min(piece_size(update, most_rows_), update.samples.count), sequences = 0;
+  num_learned_ = update.samples.count;
   if (const SequenceSamples* given = update.samples.sequences) {
+    num_learned_ = 0;
+    for (const Run& run : given->runs) num_learned_ += run.length;
     sequences = std::min(rows, given->runs.size());
     carried_.clear();
     for (const SequenceSamples::Carry& carry : given->carries) {
@@ -251,77 +255,85 @@ void Learner::Work::prepare(const Update& update, std::span<const NamedTensor> t
   }
 }
 
-UpdateRecord Learner::Work::learn(const Update& update, std::span<const NamedTensor> tensors,
-                                  const FlatMemory& memory, ThreadPool& pool) {
+UpdateRecord Learner::Work::learn(const Update& update, std::span<const NamedTensor> tensors, const FlatMemory& memory,
+                                  ThreadPool& pool) {
   prepare(update, tensors, memory);
   const std::size_t threads = std::min(pool.size(), threads_worth(update));
   Crew crew(threads);
+  workspaces_.resize(std::max(workspaces_.size(), threads));
   pool.run(threads, [&](std::size_t thread) {
-    Bench bench{thread, {}};
-    run(crew, bench);
+    if (thread > 0) return crew.help(thread);
+    const std::unique_ptr<Crew, void (*)(Crew*)> end(&crew, [](Crew* one) { one->dismiss(); });
+    run(crew);
   });
   update_ = nullptr;
   return std::move(record_);
 }
 
 // tour: update
-void Learner::Work::run(Crew& crew, Bench& bench) {
+void Learner::Work::run(Crew& crew) {
   const Update& update = *update_;
-  crew.each(update.epochs, [&](std::size_t epoch) { permute(update, epoch, orders_[epoch]); });
-  crew.each((update.samples.count + kNormalizedRows - 1) / kNormalizedRows,
-            [&](std::size_t task) { normalize_obs(task); });
-  std::size_t steps = update.steps_before;
+  crew.each(update.epochs, [&](std::size_t epoch, std::size_t) { permute(update, epoch, orders_[epoch]); });
+  const std::size_t parts = (update.samples.count + kNormalizedRows - 1) / kNormalizedRows;
+  crew.each(parts, [&](std::size_t part, std::size_t) { normalize_obs(part); });
   for (std::size_t epoch = 0; epoch < update.epochs; ++epoch) {
-    crew.once([&] { minibatches_ = minibatches_of(update, orders_[epoch], most_rows_); });
-    crew.each(minibatches_.size(), [&](std::size_t i) { measure_advantages(update, minibatches_[i]); });
-    if (update.samples.sequences != nullptr) carry_states(crew, bench);
-    for (const Minibatch& minibatch : minibatches_) step(crew, bench, minibatch, steps);
-    crew.once([&] { record_.minibatches.push_back(minibatches_.size()); });
+    minibatches_ = minibatches_of(update, orders_[epoch], most_rows_);
+    crew.each(minibatches_.size(), [&](std::size_t i, std::size_t) { measure_advantages(update, minibatches_[i]); });
+    if (update.samples.sequences != nullptr) carry_states(crew);
+    for (const Minibatch& minibatch : minibatches_) step(crew, minibatch);
+    record_.minibatches.push_back(minibatches_.size());
     if (epoch_kl(epoch) > update.target_kl) break;
   }
 }
 
 /// One step of the optimizer: the gradient of all pieces, then Adam, unless the gradient is not finite.
-void Learner::Work::step(Crew& crew, Bench& bench, const Minibatch& minibatch, std::size_t& steps) {
+void Learner::Work::step(Crew& crew, const Minibatch& minibatch) {
   for (std::size_t i = 0; i < minibatch.pieces.size(); ++i) {
     const Piece& piece = minibatch.pieces[i];
-    propagate(crew, bench, minibatch, piece);
-    crew.each(sum_tasks_ + measures_.size(), [&](std::size_t task) { sum(task, bench, piece, i > 0); });
+    propagate(crew, minibatch, piece);
+    crew.each(sum_tasks_ + measures_.size(),
+              [&](std::size_t task, std::size_t thread) { sum(task, piece, i > 0, workspaces_[thread]); });
   }
   if (update_->on_gradient) {
-    crew.on_first(bench.thread == 0, update_->on_gradient);
-    crew.once([&] { squares_.assign((memory_.size + kMeasured - 1) / kMeasured, 0.0); });
-    crew.each(squares_.size(), [&](std::size_t task) {
-      const std::size_t first = task * kMeasured;
-      const std::size_t count = std::min(kMeasured, memory_.size - first);
-      squares_[task] = kernels_.sum_squares(1, count, {memory_.gradient + first, count});
-    });
+    update_->on_gradient();
+    measure_gradient(crew);
   }
   const double norm = this->norm();
   const bool is_finite = std::isfinite(static_cast<float>(norm));
-  if (is_finite) ++steps;
-  const double scale = std::min(update_->optimizer.max_norm / (norm + kNormEpsilon), 1.0);
-  const AdamStep by = adam_step(update_->optimizer, steps, static_cast<float>(scale));
-  crew.each(step_tasks_.size() + 1, [&](std::size_t task) {
-    if (task < step_tasks_.size()) {
-      const auto [index, part] = step_tasks_[task];
-      const Summand& summand = summands_[index];
-      if (!is_finite) return;
-      if (summand.layer != nullptr) {
-        summand.layer->step(part, by, memory_);
-      } else if (summand.vector->parameter.learns) {
-        summand.vector->parameter.step(kernels_, by, memory_, 0, summand.vector->parameter.size);
-      }
-      return;
-    }
-    for (const double sum : sums_) record_.measures.push_back(sum / static_cast<double>(minibatch.count));
-    record_.measures.push_back(norm);
-    record_.measures.push_back(is_finite ? 0 : 1);
-    record_.shares.push_back(static_cast<double>(minibatch.count) / static_cast<double>(update_->samples.count));
-    record_.steps = steps;
-  });
+  if (is_finite) {
+    const double scale = std::min(update_->optimizer.max_norm / (norm + kNormEpsilon), 1.0);
+    const AdamStep by = adam_step(update_->optimizer, ++record_.steps, static_cast<float>(scale));
+    crew.each(step_tasks_.size(), [&](std::size_t task, std::size_t) { move(task, by); });
+  }
+  record(minibatch, norm, is_finite);
 }
 // tour: end
+
+/// The squares of a gradient that others changed.
+void Learner::Work::measure_gradient(Crew& crew) {
+  squares_.assign(std::max((memory_.size + kMeasured - 1) / kMeasured, sum_tasks_), 0.0);
+  crew.each((memory_.size + kMeasured - 1) / kMeasured, [&](std::size_t task, std::size_t) {
+    const std::size_t first = task * kMeasured, count = std::min(kMeasured, memory_.size - first);
+    squares_[task] = kernels_.sum_squares(1, count, {memory_.gradient + first, count});
+  });
+}
+
+void Learner::Work::move(std::size_t task, const AdamStep& by) {
+  const auto [index, part] = step_tasks_[task];
+  const Summand& summand = summands_[index];
+  if (summand.layer != nullptr) {
+    summand.layer->step(part, by, memory_);
+  } else if (summand.vector->parameter.learns) {
+    summand.vector->parameter.step(kernels_, by, memory_, 0, summand.vector->parameter.size);
+  }
+}
+
+void Learner::Work::record(const Minibatch& minibatch, double norm, bool is_finite) {
+  for (const double sum : sums_) record_.measures.push_back(sum / static_cast<double>(minibatch.count));
+  record_.measures.push_back(norm);
+  record_.measures.push_back(is_finite ? 0 : 1);
+  record_.shares.push_back(static_cast<double>(minibatch.count) / static_cast<double>(num_learned_));
+}
 
 void Learner::Work::normalize_obs(std::size_t task) {
   const std::size_t first = task * kNormalizedRows;
@@ -355,53 +367,53 @@ struct Blocks {
 }  // namespace
 
 /// From samples to the gradient of every layer's output.
-void Learner::Work::propagate(Crew& crew, Bench& bench, const Minibatch& minibatch, const Piece& piece) {
+void Learner::Work::propagate(Crew& crew, const Minibatch& minibatch, const Piece& piece) {
   const Blocks blocks(piece.samples.size(), crew.size());
   const auto over_blocks = [&](const auto& work) {
-    crew.each(blocks.count, [&](std::size_t i) { work(blocks[i]); });
+    crew.each(blocks.count, [&](std::size_t i, std::size_t thread) { work(blocks[i], workspaces_[thread]); });
   };
   if (net_.remembering.empty()) {
-    over_blocks([&](Block block) {
+    over_blocks([&](Block block, Workspace& workspace) {
       gather(minibatch, piece, block);
       net_.encode(block);
       net_.run_trunks(block);
-      compute_losses(bench, minibatch, block);
+      compute_losses(minibatch, block, workspace);
       net_.back_through_trunks(block);
-      net_.back_through_encoders(block, {bench.workspace, kImages});
+      net_.back_through_encoders(block, {workspace, kImages});
     });
     return;
   }
-  over_blocks([&](Block block) {
+  over_blocks([&](Block block, Workspace&) {
     gather(minibatch, piece, block);
     net_.encode(block);
   });
   remember(crew, piece);
-  over_blocks([&](Block block) {
+  over_blocks([&](Block block, Workspace& workspace) {
     net_.run_trunks(block);
-    compute_losses(bench, minibatch, block);
+    compute_losses(minibatch, block, workspace);
     net_.back_through_trunks(block);
   });
   const std::vector<std::size_t> begins = piece.steps.shares(crew.size());
   for (const LearningPolicy::Remembering& part : net_.remembering) {
     for (std::size_t layer = part.cells->num_layers(); layer-- > 0;) {
-      crew.each(begins.size() - 1, [&](std::size_t i) {
+      crew.each(begins.size() - 1, [&](std::size_t i, std::size_t) {
         part.cells->backward(layer, piece.steps, {begins[i], begins[i + 1]});
       });
-      over_blocks([&](Block block) { part.cells->pass_back(layer, block); });
+      over_blocks([&](Block block, Workspace&) { part.cells->pass_back(layer, block); });
     }
   }
-  over_blocks([&](Block block) { net_.back_through_encoders(block, {bench.workspace, kImages}); });
+  over_blocks([&](Block block, Workspace& workspace) { net_.back_through_encoders(block, {workspace, kImages}); });
 }
 
 /// All memories forward, layer by layer.
 void Learner::Work::remember(Crew& crew, const Piece& piece) {
-  crew.once([&] { begin_sequences(piece); });
+  begin_sequences(piece);
   const Blocks blocks(piece.samples.size(), crew.size());
   const std::vector<std::size_t> begins = piece.steps.shares(crew.size());
   for (const LearningPolicy::Remembering& part : net_.remembering) {
     for (std::size_t layer = 0; layer < part.cells->num_layers(); ++layer) {
-      crew.each(blocks.count, [&](std::size_t i) { part.cells->take_inputs(layer, blocks[i]); });
-      crew.each(begins.size() - 1, [&](std::size_t i) {
+      crew.each(blocks.count, [&](std::size_t i, std::size_t) { part.cells->take_inputs(layer, blocks[i]); });
+      crew.each(begins.size() - 1, [&](std::size_t i, std::size_t) {
         part.cells->forward(layer, piece.steps, {begins[i], begins[i + 1]});
       });
     }
@@ -426,23 +438,21 @@ void Learner::Work::begin_sequences(const Piece& piece) {
 }
 
 /// The states that sequences begin with: those of the rollout, computed anew where that is wanted.
-void Learner::Work::carry_states(Crew& crew, Bench&) {
+void Learner::Work::carry_states(Crew& crew) {
   const SequenceSamples& sequences = *update_->samples.sequences;
-  crew.once([&] {
-    for (std::size_t part = 0; part < states_.size(); ++part) {
-      const float* const from = sequences.stored[part];
-      states_[part].assign(from, from + sequences.num_places * net_.state_sizes[part]);
-    }
-  });
+  for (std::size_t part = 0; part < states_.size(); ++part) {
+    const float* const from = sequences.stored[part];
+    states_[part].assign(from, from + sequences.num_places * net_.state_sizes[part]);
+  }
   for (std::size_t i = 0; i < carried_.size(); ++i) {
     const Piece& piece = carried_[i];
     const Blocks blocks(piece.samples.size(), crew.size());
-    crew.each(blocks.count, [&](std::size_t block) {
+    crew.each(blocks.count, [&](std::size_t block, std::size_t) {
       gather_obs(piece, blocks[block]);
       net_.encode(blocks[block]);
     });
     remember(crew, piece);
-    crew.once([&] { end_sequences(piece, sequences.carries[i]); });
+    end_sequences(piece, sequences.carries[i]);
   }
 }
 
@@ -497,7 +507,7 @@ void Learner::Work::gather(const Minibatch& minibatch, const Piece& piece, Block
   }
 }
 
-void Learner::Work::compute_losses(Bench& bench, const Minibatch& minibatch, Block block) {
+void Learner::Work::compute_losses(const Minibatch& minibatch, Block block, Workspace& workspace) {
   const std::size_t first = block.first, count = block.count;
   const Head& head = *net_.head;
   const std::size_t action = first * head.action_size();
@@ -505,7 +515,7 @@ void Learner::Work::compute_losses(Bench& bench, const Minibatch& minibatch, Blo
                   head.is_discrete() ? choice_.data() + action : nullptr,
                   update_->samples.mask == nullptr ? nullptr : mask_.get() + first * head.mask_size()};
   const LearningPart::Rows head_rows = net_.head_part.rows(block), critic_rows = net_.critic_part.rows(block);
-  const LearnedRows acted = head_rows.learned(count, {bench.workspace, kHead});
+  const LearnedRows acted = head_rows.learned(count, {workspace, kHead});
   head.evaluate(acted, done, log_prob_.data() + first, entropy_.data() + first);
   for (std::size_t row = first; row < first + count; ++row) {
     log_ratio_[row] = log_prob_[row] - old_log_prob_[row];
@@ -517,13 +527,13 @@ void Learner::Work::compute_losses(Bench& bench, const Minibatch& minibatch, Blo
   for (std::size_t i = 0; i < gradient.given.size(); ++i) {
     const std::size_t floats = count * critic_rows.given[i].stride;
     std::fill_n(gradient.given[i], floats, 0.0f);
-    own[i] = bench.workspace.floats(kTermGradients + i, floats);
+    own[i] = workspace.floats(kTermGradients + i, floats);
   }
   for (std::size_t i = 0; i < gradient.vectors.size(); ++i) {
     if (gradient.vectors[i] == nullptr) continue;
     const std::size_t floats = count * net_.critic_part.vector_sizes()[i];
     std::fill_n(gradient.vectors[i], floats, 0.0f);
-    own_vectors[i] = bench.workspace.floats(kTermGradients + LearningPart::Rows::kMost + i, floats);
+    own_vectors[i] = workspace.floats(kTermGradients + LearningPart::Rows::kMost + i, floats);
   }
   const ObjectiveRows rows{count,
                            log_ratio_.data() + first,
@@ -532,7 +542,7 @@ void Learner::Work::compute_losses(Bench& bench, const Minibatch& minibatch, Blo
                            returns_.data() + first,
                            old_value_.data() + first,
                            *net_.critic,
-                           critic_rows.learned(count, {bench.workspace, kCritic}),
+                           critic_rows.learned(count, {workspace, kCritic}),
                            net_.critic_part.vector_sizes(),
                            {{own.data(), gradient.given.size()}, {own_vectors.data(), gradient.vectors.size()}}};
   const ObjectiveGradient out{by_log_prob_.data() + first, by_entropy_.data() + first, gradient};
@@ -547,7 +557,7 @@ void Learner::Work::compute_losses(Bench& bench, const Minibatch& minibatch, Blo
   head.gradient(acted, done, out.log_prob, out.entropy, head_rows.gradient());
 }
 
-void Learner::Work::sum(std::size_t task, Bench& bench, const Piece& piece, bool adds) {
+void Learner::Work::sum(std::size_t task, const Piece& piece, bool adds, Workspace& workspace) {
   const std::size_t rows = piece.samples.size();
   if (task >= sum_tasks_) {
     const std::size_t index = task - sum_tasks_;
@@ -557,10 +567,9 @@ void Learner::Work::sum(std::size_t task, Bench& bench, const Piece& piece, bool
   const auto after = std::upper_bound(summands_.begin(), summands_.end(), task,
                                       [](std::size_t value, const Summand& one) { return value < one.first_task; });
   const Summand& summand = *(after - 1);
-  squares_[task] = summand.layer == nullptr
-                       ? summand.vector->sum(kernels_, rows, adds, memory_)
-                       : summand.layer->sum(task - summand.first_task, rows, summand.in->view(),
-                                            summand.gradient->view(), adds, memory_, bench.workspace);
+  squares_[task] = summand.layer == nullptr ? summand.vector->sum(kernels_, rows, adds, memory_)
+                                            : summand.layer->sum(task - summand.first_task, rows, summand.in->view(),
+                                                                 summand.gradient->view(), adds, memory_, workspace);
 }
 
 double Learner::Work::norm() const {

@@ -24,6 +24,7 @@ def train_from_start(config: Config, directory: RunDirectory) -> int:
 def finish(run: Run) -> int:
     """Train and print the results; returns the exit code."""
     print(f"rollouts  {describe_rollouts(run.trainer.collector.rows.env, run.trainer.policy)[0]}")
+    print(f"learning  {run.trainer.learner.description}")
     try:
         evaluation, code = run.train()
     finally:

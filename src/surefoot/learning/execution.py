@@ -11,10 +11,6 @@ from surefoot.core.cores import available_cores
 from surefoot.core.torch_threads import torch_threads
 from surefoot.learning.gradient import unchanged
 from surefoot.native.kernels import kernel_thread_count, set_kernel_threads
-from surefoot.policies.critics import Critic
-from surefoot.policies.distributions import DistributionHead
-from surefoot.policies.memory.recurrent import Recurrent
-from surefoot.policies.networks import MLP
 from surefoot.policies.policy import Policy
 
 SMALL_WORK = 10_000_000
@@ -52,21 +48,14 @@ class Execution:
             set_kernel_threads(before)
 
 
-def execution_of(config: Config, policy: Policy, keeps_cores_busy: bool) -> Execution:
+def execution_of(config: Config, policy: Policy, keeps_cores_busy: bool, learns_in_core: bool = False) -> Execution:
     """The configured number of threads, or one per core, limited by the amount of work."""
     most = config.train.threads or available_cores()
-    learning = learning_threads(policy, config.ppo, most)
+    learning = 1 if learns_in_core else learning_threads(policy, config.ppo, most)
     return Execution(most, learning, 1 if keeps_cores_busy else learning)
 
 
 def learning_threads(policy: Policy, ppo: PPOConfig, most: int) -> int:
-    """PyTorch threads: one, unless there is much work that the core cannot do.
-
-    The results of PyTorch depend on its number of threads, those of the core do not.
-    """
+    """PyTorch threads: one, unless there is much work. Its results depend on the number, those of the core do not."""
     samples = min(ppo.batch_size, ppo.micro_batch_size or ppo.batch_size)
-    in_core = [part for part in policy.modules() if isinstance(part, MLP | Recurrent) and part.learns_in_core()]
-    outputs = [part for part in policy.modules() if isinstance(part, DistributionHead | Critic)]  # a narrow layer each
-    known = {id(parameter) for part in (*in_core, *outputs) for parameter in part.parameters()}
-    others = sum(parameter.numel() for parameter in policy.parameters() if id(parameter) not in known)
-    return 1 if others * samples < SMALL_WORK else most
+    return 1 if samples * sum(parameter.numel() for parameter in policy.parameters()) < SMALL_WORK else most

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import torch
 
-from surefoot.core.config import NormalizeConfig, PPOConfig
+from surefoot.core.config import Config
 from surefoot.core.moments import normalized
 from surefoot.core.philox import permutations
 from surefoot.core.records import Batch, Knobs, Learned, Rollout, Targets
@@ -20,19 +20,11 @@ from surefoot.rollout.samples import Samples, pieces, samples_of
 class Learner:
     """Improves a policy from rollouts; `update` counts them and seeds the shuffles."""
 
-    def __init__(
-        self,
-        policy: Policy,
-        objective: Objective,
-        gradient: GradientStep,
-        ppo: PPOConfig,
-        normalize: NormalizeConfig,
-        seed: int,
-        why_not_native: str = "",
-    ) -> None:
+    description = "PyTorch"  # where it learns, for the log
+
+    def __init__(self, policy: Policy, objective: Objective, gradient: GradientStep, config: Config) -> None:
         self.policy, self.objective, self.gradient, self.update = policy, objective, gradient, 0
-        self.why_not_native = why_not_native
-        self._ppo, self._return_stats, self._seed = ppo, normalize.return_stats, seed
+        self._ppo, self._return_stats, self._seed = config.ppo, config.normalize.return_stats, config.train.seed
 
     # tour: learn
     def learn(self, rollout: Rollout, targets: Targets, knobs: Knobs) -> Learned:

@@ -67,13 +67,15 @@ class NativeLearner(Learner):
     def __init__(
         self, policy: Policy, objective: Objective, gradient: GradientStep, config: Config, plan: LearnerPlan
     ) -> None:
-        super().__init__(policy, objective, gradient, config.ppo, config.normalize, config.train.seed)
+        super().__init__(policy, objective, gradient, config)
+        self.description = f"native, {core().instructions()}"
         self._plan, self._optimizer = plan, optimizer_settings(config.optimizer, config.ppo.max_grad_norm)
         self._core = core().Learner(plan.policy, plan.terms, self._tensors())
         names = list(objective.terms)
         terms = (measure.partition(".") for measure in self._core.measures[:-2])
         self._names = [*(f"{names[int(term)]}/{name}" for term, _, name in terms), GRAD_NORM, SKIPPED]
 
+    # tour: learn
     def _run_epochs(self, samples: Samples, knobs: Knobs) -> Watch:
         if plan_learner(self.policy, self.objective) != self._plan:
             raise PolicyError("the policy was changed during a run with the native learner; set train.learner to torch")
@@ -94,6 +96,8 @@ class NativeLearner(Learner):
             others = torch.stack([torch.stack(list(step.values())) for step in transformed if step])
             rows = torch.cat((rows, others), dim=1)
         return Watch.of(names, rows * torch.tensor(done["shares"])[:, None], done["minibatches"])
+
+    # tour: end
 
     @property
     def _policy(self) -> ActorCritic:

@@ -8,6 +8,8 @@ from torch import Tensor
 from surefoot.core.moments import Moments
 from surefoot.core.records import Rollout
 from surefoot.core.saved import Saved
+from surefoot.learning.native_returns import discounted_sums_in_core
+from surefoot.native.kernels import kernels
 
 _EPSILON = 1e-8
 
@@ -34,7 +36,8 @@ class RewardScaler:
         """Scaled rewards `[T, N]`; the bootstrap value is added later, so it is never scaled or clipped twice."""
         ended = rollout.terminated | rollout.truncated
         rewards = torch.where(rollout.valid, rollout.reward, 0)
-        sums = discounted_sums(rewards, ended, self._carried, self._gamma)
+        sum_up = discounted_sums if kernels() is None else discounted_sums_in_core  # the same bits
+        sums = sum_up(rewards, ended, self._carried, self._gamma)
         self._carried = sums[-1] * ~ended[-1]
         self._moments = self._moments.merge(Moments.of(sums[rollout.valid]))
         deviation = (self._moments.var + _EPSILON).sqrt().float()

@@ -93,7 +93,5 @@ def _value_error(batch: Batch) -> float:
 @torch.no_grad()
 def _mean_std(samples: Samples, policy: Policy) -> float | None:
     """Mean std over some samples: it is usually the same for all, and a pass over the whole batch would be slow."""
-    some = next(samples.minibatches(_STD_SAMPLES))
-    output = policy(*some.inputs)
-    std = output.distribution.mean_std()
+    std = policy.head.mean_std(lambda: policy(*next(samples.minibatches(_STD_SAMPLES)).inputs).distribution)
     return None if std is None else float(std)

@@ -54,27 +54,11 @@ class Core(Protocol):
     def lstm_backward(self, arrays: Arrays, threads: "_core.Threads") -> None: ...
     def gru_forward(self, arrays: Arrays, threads: "_core.Threads") -> None: ...
     def gru_backward(self, arrays: Arrays, threads: "_core.Threads") -> None: ...
-    def perceptron_forward(
-        self,
-        activation: str,
-        inputs: Array,
-        weights: Sequence[Array],
-        biases: Sequence[Array],
-        outputs: Sequence[Array],
-        threads: "_core.Threads",
-    ) -> None: ...
-    def perceptron_backward(
-        self,
-        activation: str,
-        inputs: Array,
-        weights: Sequence[Array],
-        outputs: Sequence[Array],
-        grad_output: Array,
-        grad_weights: Sequence[Array],
-        grad_biases: Sequence[Array],
-        grad_inputs: Array | None,
-        threads: "_core.Threads",
-    ) -> None: ...
+    @property
+    def Learner(self) -> "type[_core.Learner]": ...  # noqa: N802
+    def orthonormalize(self, vectors: NDArray[np.float64]) -> None: ...
+    def gae(self, arrays: Arrays, gamma: float, gae_lambda: float) -> None: ...
+    def discounted_sums(self, arrays: Arrays, gamma: float) -> None: ...
 
 
 @cache

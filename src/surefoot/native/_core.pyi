@@ -78,7 +78,7 @@ class Policy:
     def instructions(self) -> str: ...
 
 def part_kinds() -> dict:
-    """The kinds of distributions, memories and critics that the core supports."""
+    """The kinds of distributions, memories, critics and terms that the core supports."""
 
 def instructions() -> str:
     """The instruction set of this process; SUREFOOT_INSTRUCTIONS selects another one than the best."""
@@ -97,29 +97,6 @@ class Threads:
 
     @property
     def count(self) -> int: ...
-
-def perceptron_forward(
-    activation: str,
-    inputs: object,
-    weights: Sequence[object],
-    biases: Sequence[object],
-    outputs: Sequence[object],
-    threads: Threads,
-) -> None:
-    """Outputs of every layer of a multilayer perceptron, after its activation."""
-
-def perceptron_backward(
-    activation: str,
-    inputs: object,
-    weights: Sequence[object],
-    outputs: Sequence[object],
-    grad_output: object,
-    grad_weights: Sequence[object],
-    grad_biases: Sequence[object],
-    grad_inputs: object | None,
-    threads: Threads,
-) -> None:
-    """Gradients of weights, biases and, unless None, inputs, given the gradient of the last layer's outputs."""
 
 def lstm_forward(arrays: dict, threads: Threads) -> None:
     """States of an LSTM layer over packed sequences, and the intermediate results for backward."""
@@ -234,3 +211,39 @@ class Engine:
 
     def check(self, state: object) -> None:
         """Raise what `load` would raise."""
+
+class Learner:
+    """The update of a policy that the core learns."""
+
+    def __init__(self, plan: dict, terms: Sequence[dict], tensors: dict, instructions: str = "") -> None:
+        """
+        Build from the plans of a policy and of the terms; `instructions` selects other kernels than the best ones.
+        """
+
+    @property
+    def measures(self) -> list[str]:
+        """Names of the columns of what `learn` measures."""
+
+    def learn(
+        self,
+        samples: dict,
+        settings: dict,
+        tensors: dict,
+        memory: dict,
+        threads: Threads,
+        on_gradient: object | None = None,
+    ) -> dict:
+        """
+        Run all epochs of an update; weights, gradient and moments change in place. `on_gradient` is called before every step.
+        """
+
+def orthonormalize(
+    vectors: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+) -> None:
+    """Make the rows orthonormal, in place."""
+
+def gae(arrays: dict, gamma: float, gae_lambda: float) -> None:
+    """Generalized advantage estimation; writes `advantage` and `returns`."""
+
+def discounted_sums(arrays: dict, gamma: float) -> None:
+    """Discounted sums of past rewards; writes `sums`."""

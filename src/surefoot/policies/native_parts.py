@@ -77,9 +77,11 @@ def unknown(role: str, module: object) -> UnknownToCoreError:
 
 def require_plain_modules(policy: nn.Module) -> None:
     """Reject forward hooks, and weights that the core cannot read directly."""
-    for name, module in policy.named_modules():
+    for prefix, module in policy.named_modules():
         if module._forward_hooks or module._forward_pre_hooks:
-            raise UnknownToCoreError(f"the native core does not support the forward hooks of {name or 'the policy'}")
-    for name, tensor in policy.named_parameters():
-        if tensor.dtype != torch.float32 or tensor.device.type != "cpu" or not tensor.is_contiguous():
-            raise UnknownToCoreError(f"the native core supports only contiguous float32 tensors on the CPU, not {name}")
+            raise UnknownToCoreError(f"the native core does not support the forward hooks of {prefix or 'the policy'}")
+        for name, tensor in module._parameters.items():
+            if tensor is not None and not (tensor.dtype == torch.float32 and tensor.is_cpu and tensor.is_contiguous()):
+                raise UnknownToCoreError(
+                    f"the native core supports only contiguous float32 tensors on the CPU, not {prefix}.{name}"
+                )

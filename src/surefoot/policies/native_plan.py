@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from surefoot.native.kernels import core_or_none
 from surefoot.policies.native_parts import Plain, PlanBuilder, UnknownToCoreError, require_plain_modules, unknown
@@ -30,13 +30,13 @@ def plan_policy(policy: nn.Module, learns: bool = False) -> NativePlan | str:
 
 def native_tensors(policy: ActorCritic) -> dict[str, NDArray[np.float32]]:
     """The tensors of a planned policy by name: views of the learner's tensors."""
-    buffers = {
-        f"{name}.{buffer}": getattr(module, buffer)
-        for name, module in policy.named_modules()
-        for buffer in getattr(module, "native_buffers", ())
-    }
-    tensors: dict[str, Tensor] = {**dict(policy.named_parameters()), **buffers}
-    return {name: tensor.detach().numpy() for name, tensor in tensors.items()}
+    tensors: dict[str, NDArray[np.float32]] = {}
+    for prefix, module in policy.named_modules():  # once: with small networks, walks over modules take long
+        named = dict(module._parameters) | {
+            name: getattr(module, name) for name in getattr(module, "native_buffers", ())
+        }
+        tensors |= {f"{prefix}.{name}": tensor.detach().numpy() for name, tensor in named.items() if tensor is not None}
+    return tensors
 
 
 @cache

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from surefoot.core.config import Activation
+from surefoot.native.kernels import core_or_none
 from surefoot.policies.native_parts import PlanBuilder, UnknownToCoreError
-from surefoot.policies.perceptron import learns, learns_in_core, perceptron, suits_the_core
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
@@ -22,7 +22,7 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 
 class MLP(nn.Module):
-    """Linear layers, each followed by the activation; during learning, computed in one pass of the core."""
+    """Linear layers, each followed by the activation."""
 
     def __init__(self, input_size: int, hidden: Sequence[int], activation: Activation) -> None:
         super().__init__()
@@ -32,16 +32,9 @@ class MLP(nn.Module):
         self.output_size = sizes[-1]
 
     def forward(self, features: Tensor) -> Tensor:
-        parameters = self._weights_and_biases()
-        if learns(features, parameters) and suits_the_core(len(features), parameters, self._activation):
-            return perceptron(features, parameters, self._activation)
-        for weight, bias in zip(parameters[::2], parameters[1::2], strict=True):
-            features = ACTIVATIONS[self._activation](functional.linear(features, weight, bias))
+        for layer in self.layers:
+            features = ACTIVATIONS[self._activation](layer(features))
         return features
-
-    def learns_in_core(self) -> bool:
-        """Whether large minibatches run in the core, so that PyTorch's threads are not needed."""
-        return learns_in_core(self._weights_and_biases(), self._activation)
 
     def native(self, plan: PlanBuilder) -> list[str]:
         """The names of the layers."""
@@ -51,15 +44,26 @@ class MLP(nn.Module):
             )
         return [plan.linear(layer) for layer in self.layers]
 
-    def _weights_and_biases(self) -> list[Tensor]:
-        return [part for layer in self.layers for part in (layer.weight, layer.bias)]  # type: ignore[misc]
-
 
 def orthogonal_(module: nn.Module, gain: float = math.sqrt(2)) -> nn.Module:
     """Orthogonal weights with the given gain and zero biases, for every linear and conv layer inside."""
     for layer in module.modules():
         if isinstance(layer, nn.Linear | nn.Conv2d):
-            nn.init.orthogonal_(layer.weight, gain)
+            orthogonal_weight_(layer.weight, gain)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
     return module
+
+
+@torch.no_grad()
+def orthogonal_weight_(weight: Tensor, gain: float = 1.0) -> None:
+    """As `torch.nn.init.orthogonal_`, but computed in float64, and by the core in one order on every machine."""
+    normals = weight.new_empty(weight.shape).normal_().flatten(1).double()
+    is_wide = normals.shape[0] < normals.shape[1]
+    vectors = (normals if is_wide else normals.T).contiguous()
+    if (core := core_or_none()) is not None:
+        core.orthonormalize(vectors.numpy())
+    else:
+        q, r = torch.linalg.qr(vectors.T)
+        vectors = (q * r.diagonal().sign()).T
+    weight.copy_(gain * (vectors if is_wide else vectors.T).reshape(weight.shape))

@@ -25,10 +25,10 @@ from surefoot.verification.legs import Traveler
 from surefoot.verification.outputs import compare_policy, compare_ratio, core_to_env, synced
 from surefoot.verification.protocol import check_protocol, maker
 from surefoot.verification.report import Findings, Report
-from surefoot.verification.resuming import compare_resume
+from surefoot.verification.resuming import compare_elsewhere, compare_resumed, interrupted, new_process
 from surefoot.verification.rollouts import compare_rollouts, endings
 from surefoot.verification.subject import TIME_LIMITS, Subject
-from surefoot.verification.updates import compare_updates
+from surefoot.verification.updates import compare_learners
 
 LEGS = 3
 """Number of rollouts compared, with an update after each, so that new weights and statistics must reach the core."""
@@ -63,16 +63,20 @@ def verify(
 
 
 def _verify_native(findings: Findings, subject: Subject, plan: NativePlan) -> None:
-    for limit in sorted({subject.time_limit(limit) for limit in TIME_LIMITS}, reverse=True):
-        limited = subject.sized(env__max_episode_steps=limit)
-        truncated = _compare_paths(findings, limited, plan)
-        if truncated >= ENOUGH_TRUNCATIONS or limited.config.env.truncation_as_termination:
-            break  # otherwise nearly all episodes ended before the limit
-    compare_engines(findings, limited, "native", "local")
-    compare_alone(findings, subject.config)
-    compare_threads(findings, limited)
-    compare_rows(findings, limited)
-    compare_resume(findings, limited, "native")
+    limits = sorted({subject.time_limit(limit) for limit in TIME_LIMITS}, reverse=True)
+    limited = subject.sized(env__max_episode_steps=limits[0])
+    with interrupted(limited, "native") as run, new_process(run) as process:  # it runs while the rest is compared
+        for limit in limits:
+            limited = subject.sized(env__max_episode_steps=limit)
+            truncated = _compare_paths(findings, limited, plan)
+            if truncated >= ENOUGH_TRUNCATIONS or limited.config.env.truncation_as_termination:
+                break  # otherwise nearly all episodes ended before the limit
+        compare_engines(findings, limited, "native", "local")
+        compare_alone(findings, subject.config)
+        compare_threads(findings, limited)
+        compare_rows(findings, limited)
+        compare_resumed(findings, run)
+        compare_elsewhere(findings, run, process)
 
 
 def _compare_paths(findings: Findings, subject: Subject, plan: NativePlan) -> int:
@@ -81,13 +85,13 @@ def _compare_paths(findings: Findings, subject: Subject, plan: NativePlan) -> in
     with subject.opened("native") as fast_env, subject.opened("local") as slow_env:
         fast = Traveler(config, fast_env, subject.new_policy(fast_env))
         slow = Traveler(config, slow_env, subject.new_policy(slow_env), is_readable=True)
-        for _ in range(LEGS):
+        for leg in range(LEGS):
             ours = fast.go()
             core_policy = synced(plan.plain, ours)
             reference = slow.follow(ours, core_to_env(core_policy, ours))
             compare_policy(findings, ours, core_policy, config.train.seed)
             compare_rollouts(findings, ours, reference)
-            compare_updates(findings, ours, reference, config.ppo)
+            compare_learners(findings, fast, ours, reference, config, leg)
             compare_ratio(findings, ours, config.ppo)
             legs.append(ours)
     terminated, truncated = endings(legs)

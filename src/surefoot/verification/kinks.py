@@ -18,15 +18,17 @@ _BOUNDS: dict[str, tuple[str, ...]] = {
     "clamp_max": ("max",),
 }
 """The arguments at which the slope of an operation jumps; none for those with a kink at 0."""
+_CHOICES = ("minimum", "maximum")
+"""Operations whose slope jumps where their arguments become equal."""
 EDGE = 8
 """A sample is at a kink if it lies within this many times the distance that rounding moves it."""
 
 
 class KinkWatch(TorchFunctionMode):
-    """Records how far the inputs of all operations with a kink are from it.
+    """Records how far the inputs of all operations with a kink are from it; only inputs with a gradient matter.
 
-    Only inputs with a gradient matter. The minimum and maximum of PPO's losses compare a number with the same number
-    clamped, so they have no kinks apart from those of the clamp.
+    PPO's losses compare numbers with the same numbers clamped. Where nothing is clamped the two are equal, and the
+    slope does not jump.
     """
 
     def __init__(self) -> None:
@@ -34,11 +36,15 @@ class KinkWatch(TorchFunctionMode):
         self.distances: list[Tensor] = []
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs, names = kwargs or {}, _BOUNDS.get(getattr(func, "__name__", ""))
+        kwargs, name = kwargs or {}, getattr(func, "__name__", "")
+        names = _BOUNDS.get(name)
         if names is not None and args[0].requires_grad:
             given = dict(zip(names, args[1:], strict=False)) | {name: kwargs[name] for name in names if name in kwargs}
             bounds = [bound for bound in given.values() if bound is not None] if names else [0.0]
             self.distances += [args[0].detach() - bound for bound in bounds]
+        elif name in _CHOICES and args[0].requires_grad:
+            distance = (args[0] - args[1]).detach()
+            self.distances.append(distance.masked_fill(distance == 0, torch.inf))
         return func(*args, **kwargs)
 
 

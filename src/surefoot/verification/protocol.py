@@ -19,6 +19,7 @@ from surefoot.envs.library import is_library, library_factory
 from surefoot.envs.make import ENVPOOL, env_factory
 from surefoot.envs.protocol import new_slot, step_all
 from surefoot.envs.protocol.steps import check_step
+from surefoot.learning.native_learner import NativeLearner
 from surefoot.verification.aliasing import agents_in_one_array, copying
 from surefoot.verification.contract import random_actions
 from surefoot.verification.legs import Leg, Traveler
@@ -26,6 +27,7 @@ from surefoot.verification.outputs import compare_ratio
 from surefoot.verification.report import Findings
 from surefoot.verification.resuming import compare_resume
 from surefoot.verification.subject import Subject
+from surefoot.verification.updates import compare_learners
 from surefoot.verification.watching import broken_promises
 
 LEGS = 2
@@ -52,6 +54,7 @@ def check_protocol(findings: Findings, subject: Subject, engine: str) -> None:
         return
     for leg in legs:
         compare_ratio(findings, leg, subject.config.ppo)
+    _compare_learners(findings, subject, engine)
     if not _check_seeding(findings, subject, engine, legs):
         for name in (ALIASING, "resume", AGREE):
             findings.skip(name, "rollouts", "the same seed does not give the same rollout")
@@ -66,6 +69,19 @@ def journey(subject: Subject, engine: str, legs: int = LEGS) -> list[Leg]:
     with subject.opened(engine) as env:
         traveler = Traveler(subject.config, env, subject.new_policy(env))
         return [traveler.go() for _ in range(legs)]
+
+
+def _compare_learners(findings: Findings, subject: Subject, engine: str) -> None:
+    """Compare the native learner, if training uses it, with the readable one, which learns from the same rollouts."""
+    config = subject.config
+    with subject.opened(engine) as env:
+        fast = Traveler(config, env, subject.new_policy(env))
+        if not isinstance(fast.trainer.learner, NativeLearner):
+            return
+        slow = Traveler(config, env, subject.new_policy(env), is_readable=True)
+        for leg in range(LEGS):
+            ours = fast.go()
+            compare_learners(findings, fast, ours, slow.learn_from(ours), config, leg)
 
 
 def maker(subject: Subject) -> Callable[[], Any] | None:

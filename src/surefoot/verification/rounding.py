@@ -14,6 +14,8 @@ from surefoot.verification.legs import Leg
 
 ROUNDING = 1e-5
 """Relative error of float32 sums that are added in a different order."""
+LEARNING = 1e-4
+"""Relative error that the rounding of a rollout causes in sums over time and samples."""
 _NUDGE = 2.0**-23
 """One rounding of a float32; in the observations, it has roughly the effect of rounding inside the network."""
 _ROUNDINGS = 8

@@ -22,21 +22,21 @@ struct StateRows {
 struct CellLayer {
   LayerNames input, past;
   std::size_t num_gates, hidden;
-  std::size_t num_parts;      // of its state
-  bool has_one_gradient;      // of the gates, whichever side they come from
+  std::size_t num_parts;  // of its state
+  bool has_one_gradient;  // of the gates, whichever side they come from
 };
 
 /// What a layer of cells reads and writes over packed sequences: B samples, S sequences, H hidden.
 struct CellPass {
-  MatrixView gates_x;                                   // [B, gates * H]
-  std::array<const float*, kMostStateParts> before;     // [S, H] each
-  std::array<float*, kMostStateParts> states;           // [B, H] each; the first is what the layer gives
-  float* kept;                                          // [B, 4 * H] for the way back
-  MatrixView grad_output;                               // [B, H]
-  float *grad_gates_x, *grad_gates_past;                // [B, gates * H]
-  std::size_t grad_stride;                              // of both
-  float* past;                                          // [B, H]: what the weights of the past were multiplied with
-  std::array<float*, kMostStateParts> grad_before;      // [S, H] each
+  MatrixView gates_x;                                // [B, gates * H]
+  std::array<const float*, kMostStateParts> before;  // [S, H] each
+  std::array<float*, kMostStateParts> states;        // [B, H] each; the first is what the layer gives
+  float* kept;                                       // [B, 4 * H] for the way back
+  MatrixView grad_output;                            // [B, H]
+  float *grad_gates_x, *grad_gates_past;             // [B, gates * H]
+  std::size_t grad_stride;                           // of both
+  float* past;                                       // [B, H]: what the weights of the past were multiplied with
+  std::array<float*, kMostStateParts> grad_before;   // [S, H] each
 };
 
 class Memory : public Part {

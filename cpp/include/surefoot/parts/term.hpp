@@ -21,7 +21,7 @@ struct ObjectiveRows {
   const float* returns;
   const float* old_value;
   const Critic& critic;
-  LearnedRows predicted;                     // by the critic
+  LearnedRows predicted;                      // by the critic
   std::span<const std::size_t> vector_sizes;  // of the critic's vectors
   GivenGradient scratch;                      // as large as the gradient of the prediction
 };

@@ -1,4 +1,4 @@
-"""`surefoot bench train|rollout|scaling|stepping|peers ...`: runs the benchmark, one module each."""
+"""`surefoot bench train|learn|rollout|scaling|stepping|peers ...`: runs the benchmark, one module each."""
 
 import importlib
 
@@ -9,12 +9,13 @@ from surefoot.core.registry import nearest
 
 BENCHMARKS = {
     "train": "a complete run: steps per second by phase, RAM of all processes",
+    "learn": "the learners only: milliseconds per minibatch, and the limit of the arithmetic",
     "rollout": "compare the engines, rollouts only",
     "scaling": "speed and RAM for different numbers of envs, with a recommendation",
     "stepping": "environments only, with random actions: native, EnvPool, Gymnasium",
     "peers": "compare Surefoot with other PPO libraries; needs a checkout and the extra 'peers'",
 }
-WITHOUT_SETTINGS = ("stepping", "peers")
+WITHOUT_SETTINGS = ("learn", "stepping", "peers")
 """Benchmarks that do not use the settings of a run."""
 
 
@@ -29,10 +30,7 @@ def main(arguments: list[str]) -> int:
     rest, settings = split_settings(_with_json_value(rest))
     if name in WITHOUT_SETTINGS and settings:
         raise ConfigError(
-            [
-                f"{key}: bench {name} does not accept settings; it uses the same ones for every library"
-                for key in settings
-            ]
+            [f"{key}: bench {name} does not accept settings; it uses the same ones for every side" for key in settings]
         )
     try:
         module = importlib.import_module(f"surefoot.cli.bench.{name}")

@@ -7,6 +7,8 @@ from surefoot.core.config import PPOConfig
 from surefoot.core.parts import PartSettings
 from surefoot.core.records import Rollout, Targets
 from surefoot.learning.estimators import Estimator, estimators
+from surefoot.learning.native_returns import gae_in_core
+from surefoot.native.kernels import kernels
 from surefoot.policies.critics import Critic
 
 
@@ -34,10 +36,9 @@ def gae(
     trace = torch.full_like(delta, gamma * gae_lambda).masked_fill(terminated | truncated, 0)
     if valid is not None:
         delta, trace = torch.where(valid.bool(), delta, 0), trace * valid.bool()
-    advantages = torch.empty_like(delta)
-    carried = torch.zeros_like(last_values)
+    advantages, carried = torch.empty_like(delta), torch.zeros_like(last_values)
     for t in reversed(range(len(rewards))):
-        carried = torch.addcmul(delta[t], trace[t], carried, out=advantages[t])
+        carried = torch.add(delta[t], trace[t] * carried, out=advantages[t])
     return advantages, advantages + values
 
 
@@ -50,9 +51,9 @@ class GAE(Estimator):
         self._discounts = (ppo.gamma, ppo.gae_lambda)
 
     def estimate(self, rollout: Rollout, critic: Critic) -> Targets:
-        endings = (rollout.terminated, rollout.truncated, rollout.final_value)
-        values = (rollout.reward, rollout.value, rollout.last_value)
-        return Targets(*gae(*values, *endings, *self._discounts, rollout.valid))
+        values, endings = (rollout.reward, rollout.value, rollout.last_value), (rollout.terminated, rollout.truncated)
+        estimate = gae if kernels() is None else gae_in_core  # the same bits
+        return Targets(*estimate(*values, *endings, rollout.final_value, *self._discounts, rollout.valid))
 
 
 # tour: end

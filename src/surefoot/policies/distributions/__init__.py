@@ -5,6 +5,7 @@ A `DistributionHead` owns the parameters and converts raw actions to env actions
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -60,6 +61,10 @@ class DistributionHead(nn.Module):
     def noise(self, uniforms: Tensor) -> Tensor:
         """Convert uniforms `[..., noise_size]` in [0, 1) to the noise of `sample`, for a whole rollout at once."""
         return uniforms
+
+    def mean_std(self, some: Callable[[], Distribution]) -> Tensor | None:
+        """Mean standard deviation, for metrics; `some` computes distributions, in case it depends on the state."""
+        return some().mean_std()
 
     def to_env(self, action: Tensor) -> Tensor:
         """Convert raw actions to the range and shape of the env's actions."""

@@ -1,5 +1,6 @@
 """Independent binary actions; a masked one is always 0."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -57,6 +58,9 @@ class BernoulliHead(DistributionHead):
     def forward(self, latent: Tensor, action_mask: Tensor | None = None) -> Bernoulli:
         logits = self.logits(latent)
         return Bernoulli(logits if action_mask is None else logits.masked_fill(~action_mask, _NEVER))
+
+    def mean_std(self, some: Callable[[], Distribution]) -> None:
+        """Choices have none."""
 
     def to_env(self, action: Tensor) -> Tensor:
         return action.view(-1, *self.env_shape)

@@ -1,5 +1,6 @@
 """One choice among n, with optional action masks."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -66,6 +67,9 @@ class CategoricalHead(DistributionHead):
 
     def forward(self, latent: Tensor, action_mask: Tensor | None = None) -> Categorical:
         return Categorical(masked_log_softmax(self.logits(latent), action_mask))
+
+    def mean_std(self, some: Callable[[], Distribution]) -> None:
+        """Choices have none."""
 
     def to_env(self, action: Tensor) -> Tensor:
         return action + self.start if self.start else action

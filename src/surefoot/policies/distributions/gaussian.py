@@ -1,6 +1,7 @@
 """Diagonal Gaussian with a fixed, learned or state-dependent standard deviation."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -101,6 +102,9 @@ class GaussianHead(DistributionHead):
 
     def noise(self, uniforms: Tensor) -> Tensor:
         return box_muller(uniforms)
+
+    def mean_std(self, some: Callable[[], Distribution]) -> Tensor | None:
+        return super().mean_std(some) if self.std_layer is not None else (self.std_floor + self.log_std.exp()).mean()
 
     def to_env(self, action: Tensor) -> Tensor:
         if self.rescale:

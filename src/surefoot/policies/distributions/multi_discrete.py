@@ -1,5 +1,6 @@
 """Several independent choices, padded to one table so that they are computed together."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -64,6 +65,9 @@ class MultiDiscreteHead(DistributionHead):
     def forward(self, latent: Tensor, action_mask: Tensor | None = None) -> MultiCategorical:
         allowed = self.present if action_mask is None else self.present & self._table(action_mask)
         return MultiCategorical(masked_log_softmax(self._table(self.logits(latent)), allowed))
+
+    def mean_std(self, some: Callable[[], Distribution]) -> None:
+        """Choices have none."""
 
     def to_env(self, action: Tensor) -> Tensor:
         return (action + self.start).view(-1, *self.env_shape)

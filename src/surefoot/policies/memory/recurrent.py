@@ -5,13 +5,14 @@ import math
 import torch
 from pydantic import Field
 from torch import Tensor, nn
+from torch.nn import functional
 
 from surefoot.core.config import Count
 from surefoot.core.parts import PartSettings
 from surefoot.core.records import State
 from surefoot.policies.memory import Memory
 from surefoot.policies.native_parts import Plain, PlanBuilder, UnknownToCoreError
-from surefoot.policies.perceptron import learns_in_core, linear
+from surefoot.policies.networks import orthogonal_weight_
 
 LONGEST = 100
 """Initial time constant of the slowest cells, in steps."""
@@ -49,7 +50,7 @@ class Recurrent(Memory):
         features, last = features.to(state[0].dtype), []  # full precision, because errors would accumulate
         with torch.autocast("cpu", enabled=False):
             for layer, (weight_ih, weight_hh, bias_ih, bias_hh) in enumerate(self.cells.all_weights):
-                gates = linear(features, weight_ih, bias_ih)
+                gates = functional.linear(features, weight_ih, bias_ih)
                 before = [part[:, layer].contiguous() for part in state]
                 features, *after = self.scan(gates, weight_hh, bias_hh, before, batch_sizes, one_path)
                 last.append(after)
@@ -60,10 +61,6 @@ class Recurrent(Memory):
     ) -> tuple[Tensor, ...]:
         """One layer over all steps: its outputs in packed order, then each part of the final state."""
         raise NotImplementedError
-
-    def learns_in_core(self) -> bool:
-        """Whether large minibatches run in the core, so that PyTorch's threads are not needed."""
-        return learns_in_core(list(self.parameters()), "tanh")
 
     def native_cells(self, plan: PlanBuilder, kind: str, cells: type[nn.RNNBase]) -> Plain:
         """Settings and tensor names of standard layers of cells for the native core."""
@@ -83,7 +80,7 @@ class Recurrent(Memory):
             gates = parameter.detach().split(size)
             if name.startswith("weight"):
                 for gate in gates:
-                    nn.init.orthogonal_(gate)
+                    orthogonal_weight_(gate)
                 continue
             nn.init.zeros_(parameter)
             if name.startswith("bias_ih"):

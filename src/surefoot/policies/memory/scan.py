@@ -13,7 +13,6 @@ from torch.autograd.function import once_differentiable
 from surefoot.native.kernels import kernel_threads, kernels
 from surefoot.policies.core_tensors import is_plain
 from surefoot.policies.memory import scan_reference
-from surefoot.policies.perceptron import weight_gradients
 
 
 def gru_scan(
@@ -64,8 +63,7 @@ class _CoreGRU(torch.autograd.Function):
         made |= {"h_before": torch.empty_like(h), "grad_h0": torch.empty_like(h0)}
         given = {"grad_h": grad_h.contiguous(), "grad_h_last": grad_h_last.contiguous()}
         _run("gru_backward", kept | given | made)
-        grad_weight, grad_bias = weight_gradients(made["h_before"], grad_gates_h, weight)
-        return grad_gates_x, grad_weight, grad_bias, made["grad_h0"], None
+        return grad_gates_x, grad_gates_h.T @ made["h_before"], grad_gates_h.sum(0), made["grad_h0"], None
 
 
 class _CoreLSTM(torch.autograd.Function):
@@ -91,8 +89,7 @@ class _CoreLSTM(torch.autograd.Function):
         made = {"grad_gates": grad_gates, "h_before": h_before, "grad_h0": grad_h0, "grad_c0": grad_c0}
         given = {"grad_h": grad_h, "grad_h_last": grad_h_last, "grad_c_last": grad_c_last}
         _run("lstm_backward", kept | made | {name: gradient.contiguous() for name, gradient in given.items()})
-        grad_weight, grad_bias = weight_gradients(h_before, grad_gates, kept["weight"])
-        return grad_gates, grad_weight, grad_bias, grad_h0, grad_c0, None
+        return grad_gates, grad_gates.T @ h_before, grad_gates.sum(0), grad_h0, grad_c0, None
 
 
 def _suits_the_core(one_path: bool, batch_sizes: Tensor, gates_x: Tensor, *others: Tensor) -> bool:
