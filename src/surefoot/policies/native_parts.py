@@ -63,11 +63,11 @@ class PlanBuilder:
         """The name of a convolution with a square kernel and nothing else, its kernel size and its stride."""
         name = self.torch_module("layer", layer, nn.Conv2d)
         assert isinstance(layer, nn.Conv2d)
-        kernel, stride = layer.kernel_size[0], layer.stride[0]
-        plain = nn.Conv2d(layer.in_channels, layer.out_channels, kernel, stride, device="meta")
-        if repr(plain) != repr(layer):  # padding, dilation, groups, no bias
+        is_square = len({*layer.kernel_size}) == len({*layer.stride}) == 1
+        extras = layer.padding, layer.dilation, layer.groups
+        if not is_square or extras != ((0, 0), (1, 1), 1) or layer.bias is None:
             raise UnknownToCoreError(f"the native core supports only plain convolutions; {name} is {layer}")
-        return {"layer": name, "kernel": kernel, "stride": stride}
+        return {"layer": name, "kernel": layer.kernel_size[0], "stride": layer.stride[0]}
 
 
 def unknown(role: str, module: object) -> UnknownToCoreError:

@@ -13,7 +13,7 @@ from surefoot.core.records import Obs
 from surefoot.core.specs import ObsSpec
 from surefoot.policies.encoders import Encoder, encoders
 from surefoot.policies.encoders.identity import single
-from surefoot.policies.native_parts import Plain, PlanBuilder
+from surefoot.policies.native_parts import Plain, PlanBuilder, UnknownToCoreError
 from surefoot.policies.networks import MLP
 
 
@@ -74,8 +74,31 @@ class ConvEncoder(Encoder):
         for activation in layers[1::2]:
             plan.torch_module("layer", activation, nn.ReLU)
         convolutions = [plan.convolution(layer) for layer in layers[::2]]
+        if plan.learns and self._is_faster_in_torch():
+            raise UnknownToCoreError("convolutions of this size are faster in PyTorch")
         image = self._image | {"channels_last": self._channels_last, "layers": convolutions}
         return [{"key": "", "image": image, "layers": plan.part("network", self.project)}]
+
+    def _is_faster_in_torch(self) -> bool:
+        """Whether the core would waste much of its work on padding: many weights, but few pixels that they meet.
+
+        Per layer: the output, the gradient of the weights and the gradient of the input. The core pads them to whole
+        vectors, and rows of outputs to rows of inputs. The limits are measured.
+        """
+        size, useful, padded = [self._image["height"], self._image["width"]], 0, 0
+        for layer in list(self.layers)[:-1:2]:
+            assert isinstance(layer, nn.Conv2d)
+            kernel, stride = layer.kernel_size[0], layer.stride[0]
+            rows, columns = (-(-length // stride) for length in size)
+            size = [(length - kernel) // stride + 1 for length in size]
+            pixels = (size[0] - 1) * columns + size[1]
+            useful += 3 * layer.weight.numel() * math.prod(size)
+            padded += layer.weight.numel() * (_whole_vectors(pixels) + pixels + _whole_vectors(rows * columns))
+        return padded > 1.25 * useful + 1e6
+
+
+def _whole_vectors(count: int) -> int:
+    return -(-count // 16) * 16
 
 
 def _last_first(shape: tuple[int, ...]) -> tuple[int, ...]:
