@@ -165,6 +165,7 @@ nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settin
   update.seed = setting<std::uint64_t>(settings, "seed");
   update.index = setting<std::uint64_t>(settings, "update");
   update.epochs = setting<std::size_t>(settings, "epochs");
+  update.num_valid = setting<std::size_t>(settings, "num_valid");
   update.batch_size = setting<std::size_t>(settings, "batch_size");
   update.micro_batch_size = setting<std::size_t>(settings, "micro_batch_size");
   if (update.batch_size == 0) throw nb::value_error("batch_size must be positive");

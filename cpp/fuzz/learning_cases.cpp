@@ -93,7 +93,7 @@ void update(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
   update.samples.returns = returns.data();
   update.seed = chance.word();
   update.epochs = chance.between(1, 2);
-  update.units = count;
+  update.units = update.num_valid = count;
   update.batch_size = chance.between(1, count + 10);
   update.micro_batch_size = chance.once_in(2) ? 0 : chance.between(1, count);
   update.normalizes_advantages = chance.once_in(2);

@@ -178,7 +178,7 @@ TEST(a_head_from_one_file_learns) {
                       advantage.data(),
                       nothing.data()};
     update.epochs = 1;
-    update.units = update.batch_size = 2;
+    update.units = update.num_valid = update.batch_size = 2;
     update.target_kl = update.optimizer.max_norm = std::numeric_limits<double>::infinity();
     update.optimizer = {0.1, 0.9, 0.999, 1e-8, 0, false, update.optimizer.max_norm};
     update.weights = {1};

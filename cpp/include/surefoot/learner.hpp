@@ -75,6 +75,7 @@ struct LearnerSamples {
 struct Update {
   LearnerSamples samples;
   std::uint64_t seed, index;  // of the shuffles: the run's, and how many updates there were before
+  std::size_t num_valid;      // samples of an epoch, of which a minibatch has its share
   std::size_t epochs, units;  // units: samples or runs, which are shuffled
   std::size_t batch_size;
   std::size_t micro_batch_size;  // 0: whole minibatches

@@ -116,7 +116,6 @@ class Learner::Work {
   // The update that runs.
   const Update* update_ = nullptr;
   FlatMemory memory_{};
-  std::size_t num_learned_ = 0;                    // samples of an epoch: those of the sequences, if there are any
   std::vector<AlignedFloats> normalized_;          // observations of all samples
   std::vector<Normalization> shifts_;              // of observations; a null shift: as they come
   std::vector<const float*> prepared_;             // the same, or as they came
@@ -222,10 +221,7 @@ void Learner::Work::prepare(const Update& update, std::span<const NamedTensor> t
   net_.bind(reader, memory);
   orders_.assign(update.epochs, std::vector<std::int64_t>(update.units));
   std::size_t rows = std::min(piece_size(update, most_rows_), update.samples.count), sequences = 0;
-  num_learned_ = update.samples.count;
   if (const SequenceSamples* given = update.samples.sequences) {
-    num_learned_ = 0;
-    for (const Run& run : given->runs) num_learned_ += run.length;
     sequences = std::min(rows, given->runs.size());
     carried_.clear();
     for (const SequenceSamples::Carry& carry : given->carries) {
@@ -335,7 +331,7 @@ void Learner::Work::record(const Minibatch& minibatch, double norm, bool is_fini
   for (const double sum : sums_) record_.measures.push_back(sum / static_cast<double>(minibatch.count));
   record_.measures.push_back(norm);
   record_.measures.push_back(is_finite ? 0 : 1);
-  record_.shares.push_back(static_cast<double>(minibatch.count) / static_cast<double>(num_learned_));
+  record_.shares.push_back(static_cast<double>(minibatch.count) / static_cast<double>(update_->num_valid));
 }
 
 void Learner::Work::normalize_obs(std::size_t task) {

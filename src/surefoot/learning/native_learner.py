@@ -82,7 +82,7 @@ class NativeLearner(Learner):
         transformed: list[Watched] = []
         done = self._core.learn(
             native_samples(samples, self._policy.preprocess),
-            self._settings(knobs),
+            self._settings(knobs) | {"num_valid": len(samples.batch)},
             self._tensors(),
             self.gradient.native_memory(),
             kernel_threads(),
