@@ -138,9 +138,10 @@ def learner_plan(config: Config, policy: Policy, objective: Objective) -> Learne
 
 
 def build_learner(
-    config: Config, policy: Policy, objective: Objective, gradient: GradientStep, plan: LearnerPlan | str
+    config: Config, policy: Policy, objective: Objective, gradient: GradientStep, plan: LearnerPlan | str = ""
 ) -> Learner:
     """The native learner if there is a plan for it, else the one in PyTorch."""
+    plan = plan or learner_plan(config, policy, objective)
     if isinstance(plan, LearnerPlan):
         return NativeLearner(policy, objective, gradient, config, plan)
     learner = Learner(policy, objective, gradient, config)

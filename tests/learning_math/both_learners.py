@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from surefoot.compose import build_learner, learner_plan
+from surefoot.compose import build_learner
 from surefoot.core.config import Config
 from surefoot.core.records import Chunks, Knobs, Rollout, RolloutStats, Targets
 from surefoot.core.specs import ArraySpec, ObsSpec
@@ -51,9 +51,7 @@ class Case:
                         parameter.add_(torch.randn_like(parameter), alpha=0.2)
         policy.absorb_obs(tree_map(lambda spec: made_up(spec, 50, 7), self.obs))
         gradient = GradientStep(policy, config.optimizer, config.ppo.max_grad_norm)
-        objective = Objective.of(config.ppo)
-        plan = learner_plan(config, policy, objective)
-        return build_learner(config, policy, objective, gradient, plan)
+        return build_learner(config, policy, Objective.of(config.ppo), gradient)
 
     def rollout(self, policy: ActorCritic) -> tuple[Rollout, Targets]:
         """What the policy did, with rewards that depend on it."""

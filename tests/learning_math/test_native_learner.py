@@ -213,6 +213,13 @@ class Half(GradientTransform):
         return {"calls": torch.tensor(float(self.calls))}
 
 
+class Plain(Half):
+    """Without metrics."""
+
+    def metrics(self) -> dict[str, Tensor]:
+        return {}
+
+
 class Broken(Half):
     """Raises in its third call."""
 
@@ -227,6 +234,19 @@ def test_transforms_of_ones_own_see_every_gradient():
     native, readable, *learned = both(SEVEN, CHOICES, **{"optimizer.transforms": transforms, "train.threads": 2})
     assert learn_apart(native, readable, *learned, knobs_of(config_of("torch"))) < TOLERANCE
     assert [side.gradient.transforms["half"].calls for side in (native, readable)] == [6, 6]
+
+
+def test_a_transform_need_not_have_metrics():
+    native, readable, *learned = both(SEVEN, CHOICES, **{"optimizer.transforms": {"plain": {"kind": f"{HERE}:Plain"}}})
+    assert learn_apart(native, readable, *learned, knobs_of(config_of("torch"))) < TOLERANCE
+
+
+def test_norms_are_right_with_and_without_transforms_in_turn():
+    native, readable, *learned = both(SEVEN, CHOICES, **{"policy.hidden": (130, 130)})
+    for transforms in ({}, {"half": Half(Half.Settings(kind="half"), "half", {})}, {}):
+        for side in (native, readable):
+            side.gradient.transforms = dict(transforms)
+        assert learn_apart(native, readable, *learned, knobs_of(config_of("torch"))) < TOLERANCE
 
 
 @pytest.mark.parametrize("threads", [1, 2])

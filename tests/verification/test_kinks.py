@@ -102,9 +102,8 @@ def test_only_the_fast_side_uses_the_core(memory: str, monkeypatch: pytest.Monke
     def missing(*_: Any) -> Any:
         raise AssertionError("a kernel of the core")
 
-    monkeypatch.setattr(
-        native_learner, "core", lambda: SimpleNamespace(Learner=Unused, instructions=core().instructions)
-    )
+    replaced = SimpleNamespace(Learner=Unused, instructions=core().instructions)
+    monkeypatch.setattr(native_learner, "core", lambda: replaced)
     monkeypatch.setattr(scan, "_run", missing)
     subject = Subject(build_config({"env.id": "CartPole-v1", "policy.memory": memory})).sized()
     with subject.opened("local") as env:

@@ -15,6 +15,7 @@ from surefoot.learning import adam
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
 from surefoot.learning.terms import surrogate
+from surefoot.native import core
 from surefoot.native.kernels import kernels
 from surefoot.policies import policy as policies
 from surefoot.policies.critics import scalar
@@ -50,7 +51,7 @@ def _less(monkeypatch: pytest.MonkeyPatch) -> None:
 def found(settings: dict[str, Any]) -> Report:
     report = verify(build_config(settings))
     (learner,) = (part.note for part in report.components if part.name == "learner")
-    assert (report.path, learner) == ("native", "native")
+    assert (report.path, learner) == ("native", f"native, {core().instructions()}")
     return report
 
 

@@ -33,6 +33,12 @@ double sum_of(const float* numbers, std::size_t count) {
   return sum;
 }
 
+double norm_of(const std::vector<double>& squares) {
+  double sum = 0;
+  for (const double part : squares) sum += part;
+  return std::sqrt(sum);
+}
+
 AdamStep adam_step(const OptimizerSettings& by, std::size_t steps, float scale) {
   const double count = static_cast<double>(steps);
   const double mean_bias = 1 - std::pow(by.beta1, count), square_bias = 1 - std::pow(by.beta2, count);
@@ -83,7 +89,7 @@ class Learner::Work {
   void remember(Crew& crew, const Piece& piece);
   void begin_sequences(const Piece& piece);
   void end_sequences(const Piece& piece, const SequenceSamples::Carry& carry);
-  void measure_gradient(Crew& crew);
+  std::vector<double> squares_of_all(Crew& crew) const;
   void record(const Minibatch& minibatch, double norm, bool is_finite);
 
   // Tasks: any thread may do them.
@@ -94,7 +100,6 @@ class Learner::Work {
   void gather_obs(const Piece& piece, Block block);
   void gather(const Minibatch& minibatch, const Piece& piece, Block block);
   void compute_losses(const Minibatch& minibatch, Block block, Workspace& workspace);
-  double norm() const;
   double epoch_kl(std::size_t epoch) const;
 
   const Kernels& kernels_;
@@ -294,11 +299,8 @@ void Learner::Work::step(Crew& crew, const Minibatch& minibatch) {
     crew.each(sum_tasks_ + measures_.size(),
               [&](std::size_t task, std::size_t thread) { sum(task, piece, i > 0, workspaces_[thread]); });
   }
-  if (update_->on_gradient) {
-    update_->on_gradient();
-    measure_gradient(crew);
-  }
-  const double norm = this->norm();
+  if (update_->on_gradient) update_->on_gradient();
+  const double norm = norm_of(update_->on_gradient ? squares_of_all(crew) : squares_);
   const bool is_finite = std::isfinite(static_cast<float>(norm));
   if (is_finite) {
     const double scale = std::min(update_->optimizer.max_norm / (norm + kNormEpsilon), 1.0);
@@ -309,13 +311,14 @@ void Learner::Work::step(Crew& crew, const Minibatch& minibatch) {
 }
 // tour: end
 
-/// The squares of a gradient that others changed.
-void Learner::Work::measure_gradient(Crew& crew) {
-  squares_.assign(std::max((memory_.size + kMeasured - 1) / kMeasured, sum_tasks_), 0.0);
-  crew.each((memory_.size + kMeasured - 1) / kMeasured, [&](std::size_t task, std::size_t) {
-    const std::size_t first = task * kMeasured, count = std::min(kMeasured, memory_.size - first);
-    squares_[task] = kernels_.sum_squares(1, count, {memory_.gradient + first, count});
+/// The squares of a gradient that others changed, part by part.
+std::vector<double> Learner::Work::squares_of_all(Crew& crew) const {
+  std::vector<double> squares((memory_.size + kMeasured - 1) / kMeasured);
+  crew.each(squares.size(), [&](std::size_t part, std::size_t) {
+    const std::size_t first = part * kMeasured, count = std::min(kMeasured, memory_.size - first);
+    squares[part] = kernels_.sum_squares(1, count, {memory_.gradient + first, count});
   });
+  return squares;
 }
 
 void Learner::Work::move(std::size_t task, const AdamStep& by) {
@@ -570,12 +573,6 @@ void Learner::Work::sum(std::size_t task, const Piece& piece, bool adds, Workspa
   squares_[task] = summand.layer == nullptr ? summand.vector->sum(kernels_, rows, adds, memory_)
                                             : summand.layer->sum(task - summand.first_task, rows, summand.in->view(),
                                                                  summand.gradient->view(), adds, memory_, workspace);
-}
-
-double Learner::Work::norm() const {
-  double sum = 0;
-  for (const double part : squares_) sum += part;
-  return std::sqrt(sum);
 }
 
 double Learner::Work::epoch_kl(std::size_t epoch) const {

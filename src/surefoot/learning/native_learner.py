@@ -91,9 +91,9 @@ class NativeLearner(Learner):
         self.gradient.count = done["steps"]
         rows = torch.tensor(done["measures"]).view(-1, len(self._names))
         names = self._names
-        if transformed:
+        if any(transformed):
             names = [*names, *transformed[0]]
-            others = torch.stack([torch.stack(list(step.values())) for step in transformed if step])
+            others = torch.stack([torch.stack(list(step.values())) for step in transformed])
             rows = torch.cat((rows, others), dim=1)
         return Watch.of(names, rows * torch.tensor(done["shares"])[:, None], done["minibatches"])
 

@@ -42,10 +42,7 @@ _TINY = 1e-30
 
 def compare_learners(findings: Findings, fast: Traveler, ours: Leg, reference: Leg, config: Config, leg: int) -> None:
     """Everything that a learner computes; `leg` is the number of the leg."""
-    why_not = fast.trainer.learner.why_not_native
-    findings.fine(
-        "learner", "against the readable", f"PyTorch, with kernels of the core: {why_not}" if why_not else "native"
-    )
+    findings.fine("learner", "against the readable", fast.trainer.learner.description)
     _compare_targets(findings, ours, reference)
     if leg < GRADIENTS:
         compare_first_step(findings, reference, config, clips=leg > 0)
