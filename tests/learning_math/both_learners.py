@@ -16,6 +16,7 @@ from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
 from surefoot.learning.native_learner import NativeLearner
 from surefoot.learning.terms import Objective
+from surefoot.native import core
 from surefoot.policies.policy import ActorCritic
 
 KNOBS = Knobs(lr=3e-3, clip=0.2, entropy_coef=0.01, value_coef=0.5)
@@ -86,9 +87,11 @@ class Case:
         )
         return rollout, Targets(reward - reward.mean(), value + 1 + reward)
 
-    def learn(self, learner: str, updates: int = 1) -> dict[str, Tensor]:
+    def learn(self, learner: str, updates: int = 1, instructions: str = "") -> dict[str, Tensor]:
         """The policy after some updates."""
         built = self.build(learner)
+        if isinstance(built, NativeLearner):
+            built._core = core().Learner(built._plan.policy, built._plan.terms, built._tensors(), instructions)
         assert isinstance(built, NativeLearner) == (learner == "native")
         assert isinstance(built.policy, ActorCritic)
         before = copy.deepcopy(built.policy)

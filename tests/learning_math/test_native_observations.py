@@ -12,6 +12,7 @@ from surefoot import PPO
 from surefoot.core.errors import ConfigError
 from surefoot.core.specs import ArraySpec, ObsSpec
 from surefoot.learning.native_learner import NativeLearner
+from surefoot.native import core
 from surefoot.native.kernels import set_kernel_threads
 from surefoot.policies.native_plan import plan_policy
 from tests.learning_math.both_learners import assert_alike, case
@@ -76,11 +77,9 @@ def test_convolutions_with_many_weights_and_few_pixels_stay_in_pytorch() -> None
     images = case(ArraySpec("image", (16, 16, 3), "uint8"), encoder=encoder)
     with pytest.raises(ConfigError, match="convolutions of this size are faster in PyTorch"):
         images.build("native")
-    learner = images.build("auto")
-    assert learner.why_not_native == "convolutions of this size are faster in PyTorch"
-    assert not isinstance(
-        plan_policy(case(ArraySpec("box", (16, 16), "float32"), encoder=encoder).build("auto").policy), str
-    )
+    assert images.build("auto").description == "PyTorch (convolutions of this size are faster in PyTorch)"
+    depth = case(ArraySpec("box", (16, 16), "float32"), encoder=encoder).build("auto")
+    assert not isinstance(plan_policy(depth.policy), str), "the core acts even so"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +148,7 @@ def test_learning_from_images_resumes_bit_for_bit(tmp_path: Path) -> None:
     assert_same(rest.policy.state_dict(), whole.policy.state_dict())
 
 
-def test_threads_do_not_change_a_bit() -> None:
+def test_threads_and_instructions_do_not_change_a_bit() -> None:
     images = case({"camera": IMAGE, "depth": DEPTH}, encoders={"depth": SMALL}, ppo={"batch_size": 64})
     images.steps = 40
     found = []
@@ -157,5 +156,6 @@ def test_threads_do_not_change_a_bit() -> None:
         set_kernel_threads(threads)
         found.append(images.learn("native"))
     set_kernel_threads(1)
+    found += [images.learn("native", instructions=name) for name in {"avx2", "avx512"} & {*core().instruction_sets()}]
     for other in found[1:]:
         assert all(torch.equal(found[0][name], other[name]) for name in other)
