@@ -60,9 +60,8 @@ struct SequenceSamples {
 /// What there is to learn from, one entry a sample.
 struct LearnerSamples {
   std::size_t count;
-  std::vector<const float*> obs;            // [count, size] of each key
-  std::vector<const std::uint8_t*> images;  // the same as bytes, which are divided by 255; null: `obs` has it
-  const float* action;                      // of `action` and `choice` the policy's own kind: [count, action_size]
+  std::vector<const float*> obs;  // [count, size] of each key
+  const float* action;            // of `action` and `choice` the policy's own kind: [count, action_size]
   const std::int64_t* choice;
   const bool* mask;  // [count, mask_size] or null
   const float* log_prob;
@@ -70,6 +69,8 @@ struct LearnerSamples {
   const float* advantage;
   const float* returns;
   const SequenceSamples* sequences = nullptr;
+  /// Observations as bytes, which are divided by 255; null: `obs` has them. Empty: it has all.
+  std::vector<const std::uint8_t*> images{};
 };
 
 struct Update {

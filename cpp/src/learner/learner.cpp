@@ -474,7 +474,8 @@ void Learner::Work::end_sequences(const Piece& piece, const SequenceSamples::Car
 void Learner::Work::gather_obs(const Piece& piece, Block block) {
   for (std::size_t part = 0; part < prepared_.size(); ++part) {
     Matrix& obs = net_.obs[part];
-    const std::uint8_t* const image = update_->samples.images[part];
+    const std::vector<const std::uint8_t*>& images = update_->samples.images;
+    const std::uint8_t* const image = images.empty() ? nullptr : images[part];
     for (std::size_t row = block.first; row < block.first + block.count; ++row) {
       const std::size_t first = static_cast<std::size_t>(piece.samples[row]) * obs.size;
       if (image == nullptr) {
