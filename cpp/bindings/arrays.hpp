@@ -51,4 +51,12 @@ Number* entry(const nb::dict& arrays, const char* name, const Shape& shape) {
   return checked<Number>(arrays[name], name, shape);
 }
 
+/// A numpy array that owns its numbers.
+template <class Number>
+nb::object owned(std::vector<Number> numbers, Shape shape) {
+  auto* kept = new std::vector<Number>(std::move(numbers));
+  const nb::capsule owner(kept, [](void* memory) noexcept { delete static_cast<std::vector<Number>*>(memory); });
+  return nb::cast(nb::ndarray<nb::numpy, Number>(kept->data(), shape.size(), shape.data(), owner));
+}
+
 }  // namespace surefoot

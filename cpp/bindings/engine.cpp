@@ -14,6 +14,7 @@
 #include <cmath>
 
 #include "arrays.hpp"
+#include "signal_check.hpp"
 #include "surefoot/library.hpp"
 
 namespace surefoot {
@@ -22,14 +23,6 @@ namespace {
 using PartBounds = std::vector<std::vector<float>>;
 
 constexpr std::size_t kMostEnvs = 1 << 24, kMostThreads = 65536;
-
-/// Throws away what a slow path needs no more: numpy arrays own what they are given.
-template <class Number>
-nb::object owned(std::vector<Number> numbers, Shape shape) {
-  auto* kept = new std::vector<Number>(std::move(numbers));
-  const nb::capsule owner(kept, [](void* memory) noexcept { delete static_cast<std::vector<Number>*>(memory); });
-  return nb::cast(nb::ndarray<nb::numpy, Number>(kept->data(), shape.size(), shape.data(), owner));
-}
 
 template <class Number, class Read>
 nb::object column(const std::vector<FinishedEpisode>& episodes, const Read& read) {
@@ -77,21 +70,6 @@ class Exclusive {
 
  private:
   Engine::Use use_;
-};
-
-/// Lets Python's signal handlers run now and then; false once one of them raised.
-class SignalCheck {
- public:
-  bool operator()() {
-    const auto now = std::chrono::steady_clock::now();
-    if (now - checked_ < std::chrono::milliseconds(50)) return true;
-    checked_ = now;
-    const nb::gil_scoped_acquire acquire;
-    return PyErr_CheckSignals() == 0;
-  }
-
- private:
-  std::chrono::steady_clock::time_point checked_ = std::chrono::steady_clock::now();
 };
 
 std::size_t steps_of(nb::handle array, const char* name) {

@@ -10,6 +10,7 @@
 #include "arrays.hpp"
 #include "named_tensors.hpp"
 #include "policy_plan.hpp"
+#include "signal_check.hpp"
 #include "surefoot/orthonormal.hpp"
 #include "surefoot/returns.hpp"
 #include "threads.hpp"
@@ -184,16 +185,19 @@ nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settin
   }
   const std::vector<NamedTensor> named = named_tensors(tensors);
   const FlatMemory flat = memory_of(memory, named);
+  update.may_go_on = SignalCheck();
   UpdateRecord record;
   {
     const nb::gil_scoped_release released;
     record = learner.learn(update, named, flat, threads.pool());
   }
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
   nb::dict done;
   done["steps"] = record.steps;
+  const std::size_t count = record.shares.size();
   done["minibatches"] = record.minibatches;
-  done["shares"] = record.shares;
-  done["measures"] = record.measures;
+  done["shares"] = owned(std::move(record.shares), {count});
+  done["measures"] = owned(std::move(record.measures), {count, learner.measures().size()});
   return done;
 }
 

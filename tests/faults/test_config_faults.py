@@ -141,7 +141,7 @@ CHANGES = (
 def test_what_may_change_is_used(run):
     before = newest(run)
     surefoot("resume", run, "--steps", 128, *CHANGES).succeeded()
-    assert column(run, "train/learning_rate") == [0.001, 0.001, 0.0007, 0.0007]
+    assert column(run, "train/learning_rate") == [0.003, 0.003, 0.0007, 0.0007]
     assert column(run, "train/clip_range") == [0.2, 0.2, 0.15, 0.15]
     assert column(run, "train/entropy_coef") == [0, 0, 0.02, 0.02]
     assert column(run, "train/epochs") == [2, 2, 3, 3]
@@ -162,7 +162,7 @@ def test_an_edited_config_file_counts_as_asked_for(run):
     edited["optimizer"]["lr"], edited["train"]["steps"] = 0.0005, 96
     (run / "config.yaml").write_text(yaml.safe_dump(edited))
     surefoot("resume", run).succeeded()
-    assert column(run, "train/learning_rate") == [0.001, 0.001, 0.0005]
+    assert column(run, "train/learning_rate") == [0.003, 0.003, 0.0005]
 
 
 def test_what_may_not_change_is_refused_in_full(run):

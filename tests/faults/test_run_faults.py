@@ -274,12 +274,14 @@ def is_in_second_update(run: Path) -> bool:
     return (run / "metrics.jsonl").exists() and len(records(run)) == 1
 
 
+EPOCHS = 10_000
+"""About two seconds of updates."""
 LONG_UPDATES = ("--rollout.num_envs", 1, "--rollout.num_steps", 32, "--ppo.batch_size", 1, *QUIET)
 
 
 @pytest.mark.parametrize(("number", "code"), SIGNALS)
 def test_a_signal_in_an_update_finishes_the_iteration_and_saves(tmp_path, number, code):
-    process = start("train", "CartPole-v1", "--run-dir", tmp_path, *LONG_UPDATES, *LONG, "--ppo.epochs", 8)
+    process = start("train", "CartPole-v1", "--run-dir", tmp_path, *LONG_UPDATES, *LONG, "--ppo.epochs", EPOCHS)
     process.wait_until(lambda: is_in_second_update(tmp_path))
     time.sleep(0.05)
     process.send(number)
@@ -287,7 +289,7 @@ def test_a_signal_in_an_update_finishes_the_iteration_and_saves(tmp_path, number
     assert finished.code == code
     assert "Traceback" not in finished.err
     assert column(tmp_path, "step") == [32, 64]
-    assert column(tmp_path, "train/epochs") == [8, 8]
+    assert column(tmp_path, "train/epochs") == [EPOCHS, EPOCHS]
     assert newest(tmp_path)["progress"] == {"step": 64, "iteration": 2, "update": 2}
     surefoot("resume", tmp_path, "--steps", 96, "--ppo.epochs", 1).succeeded()
     assert column(tmp_path, "step") == [32, 64, 96]

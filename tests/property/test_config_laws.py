@@ -112,6 +112,7 @@ STRATEGIES = {
     "train.eval_every": st.integers(0, 10**9),
     "train.eval_episodes": st.integers(0, 99),
     "train.threads": st.integers(0, 64),
+    "train.learner": st.sampled_from(["auto", "torch", "native"]),
     "train.max_skipped_steps": st.integers(1, 99),
     "train.max_rollbacks": st.integers(0, 99),
     "log.console": st.sampled_from(["auto", "live", "plain", "off"]),

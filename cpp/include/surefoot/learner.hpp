@@ -88,6 +88,8 @@ struct Update {
   std::size_t steps_before;  // that the optimizer has done
   /// Called between the sum of a gradient and the step, where others have a say in it.
   std::function<void()> on_gradient{};
+  /// Asked before every step, on the calling thread; after a no, the update ends where it is.
+  std::function<bool()> may_go_on{};
 };
 
 /// Measures of an update, minibatch by minibatch.

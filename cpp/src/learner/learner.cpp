@@ -17,6 +17,8 @@ constexpr std::size_t kBlockRows = 48;
 /// Floats of the gradient that one task measures.
 constexpr std::size_t kMeasured = 16384;
 constexpr std::size_t kNormalizedRows = 256;
+/// Samples that are shuffled ahead: epochs side by side keep all threads busy.
+constexpr std::size_t kShuffled = 1 << 20;
 /// Samples times multiply-adds for which another thread pays off: a few microseconds.
 constexpr std::size_t kThreadWork = 200'000;
 constexpr double kNormEpsilon = 1e-6;
@@ -83,6 +85,7 @@ class Learner::Work {
   std::size_t threads_worth(const Update& update) const;
 
   void run(Crew& crew);
+  void shuffle(Crew& crew, std::size_t first);
   void carry_states(Crew& crew);
   void step(Crew& crew, const Minibatch& minibatch);
   void propagate(Crew& crew, const Minibatch& minibatch, const Piece& piece);
@@ -120,7 +123,7 @@ class Learner::Work {
   std::vector<Normalization> shifts_;              // of observations; a null shift: as they come
   std::vector<const float*> prepared_;             // the same, or as they came
   std::vector<std::vector<float>> states_;         // that sequences begin with, of each part [places, size]
-  std::vector<std::vector<std::int64_t>> orders_;  // of each epoch
+  std::vector<std::vector<std::int64_t>> orders_;  // of some epochs
   std::vector<Minibatch> minibatches_;             // of the epoch that runs
   std::vector<Piece> carried_;                     // of each carry
   std::vector<double> squares_;                    // of the gradient, one a task
@@ -219,7 +222,8 @@ void Learner::Work::prepare(const Update& update, std::span<const NamedTensor> t
   for (const auto& term : terms_) term->begin(update.knobs);
   const TensorReader reader(tensors);
   net_.bind(reader, memory);
-  orders_.assign(update.epochs, std::vector<std::int64_t>(update.units));
+  const std::size_t ahead = std::max(kShuffled / update.units, std::size_t{1});
+  orders_.assign(std::min(update.epochs, ahead), std::vector<std::int64_t>(update.units));
   std::size_t rows = std::min(piece_size(update, most_rows_), update.samples.count), sequences = 0;
   if (const SequenceSamples* given = update.samples.sequences) {
     sequences = std::min(rows, given->runs.size());
@@ -274,14 +278,17 @@ UpdateRecord Learner::Work::learn(const Update& update, std::span<const NamedTen
 // tour: update
 void Learner::Work::run(Crew& crew) {
   const Update& update = *update_;
-  crew.each(update.epochs, [&](std::size_t epoch, std::size_t) { permute(update, epoch, orders_[epoch]); });
   const std::size_t parts = (update.samples.count + kNormalizedRows - 1) / kNormalizedRows;
   crew.each(parts, [&](std::size_t part, std::size_t) { normalize_obs(part); });
   for (std::size_t epoch = 0; epoch < update.epochs; ++epoch) {
-    minibatches_ = minibatches_of(update, orders_[epoch], most_rows_);
+    if (epoch % orders_.size() == 0) shuffle(crew, epoch);
+    minibatches_ = minibatches_of(update, orders_[epoch % orders_.size()], most_rows_);
     crew.each(minibatches_.size(), [&](std::size_t i, std::size_t) { measure_advantages(update, minibatches_[i]); });
     if (update.samples.sequences != nullptr) carry_states(crew);
-    for (const Minibatch& minibatch : minibatches_) step(crew, minibatch);
+    for (const Minibatch& minibatch : minibatches_) {
+      if (update.may_go_on && !update.may_go_on()) return;
+      step(crew, minibatch);
+    }
     record_.minibatches.push_back(minibatches_.size());
     if (epoch_kl(epoch) > update.target_kl) break;
   }
@@ -306,6 +313,12 @@ void Learner::Work::step(Crew& crew, const Minibatch& minibatch) {
   record(minibatch, norm, is_finite);
 }
 // tour: end
+
+/// The orders of the next epochs.
+void Learner::Work::shuffle(Crew& crew, std::size_t first) {
+  const std::size_t count = std::min(orders_.size(), update_->epochs - first);
+  crew.each(count, [&](std::size_t i, std::size_t) { permute(*update_, first + i, orders_[i]); });
+}
 
 /// The squares of a gradient that others changed, part by part.
 std::vector<double> Learner::Work::squares_of_all(Crew& crew) const {

@@ -89,13 +89,13 @@ class NativeLearner(Learner):
             (lambda: transformed.append(self.gradient.transform(knobs))) if self.gradient.is_transformed else None,
         )
         self.gradient.count = done["steps"]
-        rows = torch.tensor(done["measures"]).view(-1, len(self._names))
+        rows, shares = torch.from_numpy(done["measures"]), torch.from_numpy(done["shares"])
         names = self._names
         if any(transformed):
             names = [*names, *transformed[0]]
             others = torch.stack([torch.stack(list(step.values())) for step in transformed])
             rows = torch.cat((rows, others), dim=1)
-        return Watch.of(names, rows * torch.tensor(done["shares"])[:, None], done["minibatches"])
+        return Watch.of(names, rows * shares[:, None], done["minibatches"])
 
     # tour: end
 
