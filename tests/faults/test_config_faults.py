@@ -142,7 +142,7 @@ def test_what_may_change_is_used(run):
     before = newest(run)
     surefoot("resume", run, "--steps", 128, *CHANGES).succeeded()
     assert column(run, "train/learning_rate") == [0.003, 0.003, 0.0007, 0.0007]
-    assert column(run, "train/clip_range") == [0.2, 0.2, 0.15, 0.15]
+    assert column(run, "train/clip_range") == [0.3, 0.3, 0.15, 0.15]
     assert column(run, "train/entropy_coef") == [0, 0, 0.02, 0.02]
     assert column(run, "train/epochs") == [2, 2, 3, 3]
     assert saved_steps(run) == [128]
