@@ -16,10 +16,12 @@ from surefoot.core.records import Knobs
 from surefoot.core.specs import ArraySpec
 from surefoot.core.tree import tree_map
 from surefoot.learning.learner import Learner
-from surefoot.learning.native_learner import NativeLearner
+from surefoot.learning.native_learner import NativeLearner, native_samples
 from surefoot.learning.terms import Minibatch, Term, TermLoss
 from surefoot.learning.transforms import GradientTransform, Layout
+from surefoot.native.kernels import kernel_threads
 from surefoot.policies.policy import Policy
+from surefoot.rollout.samples import samples_of
 from tests.learning_math.made_up import CHOICES, SEVEN, THREE_ACTIONS, Side, both, config_of, knobs_of
 
 HERE = "tests.learning_math.test_native_learner"
@@ -301,6 +303,13 @@ def test_a_policy_that_changed_is_refused():
         native.learn(*learned, knobs_of(config_of("torch")))
 
 
+def test_settings_of_a_part_may_change_between_updates():
+    native, readable, *learned = both(SEVEN, THREE_ACTIONS)
+    for floor in (1e-3, 0.5):
+        native.policy.head.std_floor = readable.policy.head.std_floor = floor
+        assert learn_apart(native, readable, *learned, knobs_of(config_of("torch"))) < TOLERANCE
+
+
 def test_frozen_parameters_keep_their_values():
     def freeze(policy: Policy) -> None:
         policy.actor_body.trunk.layers[0].weight.requires_grad_(False)
@@ -310,3 +319,23 @@ def test_frozen_parameters_keep_their_values():
     before = native.weights()[name]
     assert learn_apart(native, readable, *learned, knobs_of(config_of("torch"))) < TOLERANCE
     assert torch.equal(native.weights()[name], before)
+
+
+def test_the_core_names_what_is_missing():
+    """The binding is the border: nothing below it checks again."""
+    native, _, *learned = both(SEVEN, CHOICES, **{"policy.memory": GRU})
+    samples = native_samples(samples_of(*learned, config_of("torch").ppo), native.policy.preprocess)
+    good = native.learner._settings(knobs_of(config_of("torch"))) | {"num_valid": 144}
+    memory, tensors = native.gradient.native_memory(), native.learner._tensors()
+
+    def refused(message: str, samples: dict[str, Any] = samples, settings: dict[str, Any] = good) -> None:
+        with pytest.raises((ValueError, TypeError), match=message):
+            native.learner._core.learn(samples, settings, tensors, memory, kernel_threads())
+
+    refused("sequences", {name: value for name, value in samples.items() if name != "sequences"})
+    refused("value must have shape", samples | {"value": samples["value"][1:].copy()})
+    refused("lr is missing", settings={name: value for name, value in good.items() if name != "lr"})
+    refused("weights must have one number per term", settings=good | {"weights": [1.0]})
+    refused("batch_size must be positive", settings=good | {"batch_size": 0})
+    runs = dict(samples["sequences"], first=samples["sequences"]["first"] + 1000)
+    refused("first has a number out of range", samples | {"sequences": runs})

@@ -77,8 +77,7 @@ class NativeLearner(Learner):
 
     # tour: learn
     def _run_epochs(self, samples: Samples, knobs: Knobs) -> Watch:
-        if plan_learner(self.policy, self.objective) != self._plan:
-            raise PolicyError("the policy was changed during a run with the native learner; set train.learner to torch")
+        self._follow(plan_learner(self.policy, self.objective))
         transformed: list[Watched] = []
         done = self._core.learn(
             native_samples(samples, self._policy.preprocess),
@@ -98,6 +97,15 @@ class NativeLearner(Learner):
         return Watch.of(names, rows * shares[:, None], done["minibatches"])
 
     # tour: end
+
+    def _follow(self, plan: LearnerPlan | str) -> None:
+        """Hooks may change more than the weights of a policy."""
+        if isinstance(plan, str):
+            raise PolicyError(
+                f"the policy was changed during a run with the native learner: {plan}; set train.learner to torch"
+            )
+        if plan != self._plan:
+            self._plan, self._core = plan, core().Learner(plan.policy, plan.terms, self._tensors())
 
     @property
     def _policy(self) -> ActorCritic:
