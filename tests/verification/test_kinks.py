@@ -57,7 +57,7 @@ def test_only_what_has_a_gradient_has_a_kink() -> None:
     assert kink_distances(lambda: torch.relu(torch.zeros(3))) == []
 
 
-@pytest.mark.parametrize("seed", [0, 1, 5])
+@pytest.mark.parametrize("seed", [0, 1, 3, 5])
 def test_hopper_is_clean(seed: int) -> None:
     """With these seeds, rounding moves the sum of a relu across 0; with seed 1, also a ratio across the clip range."""
     report = verify(build_config(load_preset("Hopper-v5"), {"train.seed": seed}))

@@ -51,9 +51,9 @@ class GAE(Estimator):
         self._discounts = (ppo.gamma, ppo.gae_lambda)
 
     def estimate(self, rollout: Rollout, critic: Critic) -> Targets:
-        values, endings = (rollout.reward, rollout.value, rollout.last_value), (rollout.terminated, rollout.truncated)
-        estimate = gae if kernels() is None else gae_in_core  # the same bits
-        return Targets(*estimate(*values, *endings, rollout.final_value, *self._discounts, rollout.valid))
+        endings = (rollout.terminated, rollout.truncated, rollout.final_value)
+        given = (rollout.reward, rollout.value, rollout.last_value, *endings, *self._discounts, rollout.valid)
+        return Targets(*(gae(*given) if kernels() is None else gae_in_core(rollout, *self._discounts)))  # the same bits
 
 
 # tour: end
