@@ -22,7 +22,7 @@ from surefoot.benchmark.report import MISSING, Report, Table
 from surefoot.benchmark.rounds import Say
 from surefoot.benchmark.spread import Spread, ratio, spread
 from surefoot.compose import Specs, build_policy, build_trainer
-from surefoot.core.config import Config, TrainConfig
+from surefoot.core.config import Config
 from surefoot.core.errors import ConfigError, SurefootError
 from surefoot.core.layers import build_config
 from surefoot.core.torch_threads import torch_threads
@@ -133,15 +133,10 @@ def config_of(network: Network, batch: int, learner: str, threads: int) -> Confi
         },
         "ppo": {"batch_size": batch, "epochs": EPOCHS},
         "optimizer": {"lr": 1e-8},
-        "train": {"threads": threads, **_learner_setting(learner)},
+        "train": {"threads": threads, "learner": learner},
     }
     memory = {"policy.memory": {"kind": "gru", "hidden_size": network.gru, "layers": 1}} if network.gru else {}
     return build_config(settings, memory)
-
-
-def _learner_setting(learner: str) -> dict[str, str]:
-    # Until the setting exists, the only learner is torch's.
-    return {} if learner == "torch" and "learner" not in TrainConfig.model_fields else {"learner": learner}
 
 
 def bench_learn(course: Course, say: Say) -> Report:
