@@ -21,10 +21,12 @@ constexpr std::size_t kNormalizedRows = 256;
 constexpr std::size_t kShuffled = 1 << 20;
 /// Samples times multiply-adds for which another thread pays off: a few microseconds.
 constexpr std::size_t kThreadWork = 200'000;
+/// Measures that a term may have.
+constexpr std::size_t kMostMeasures = 16;
 constexpr double kNormEpsilon = 1e-6;
 
 /// Slots of a thread's workspace; layers that sum up gradients have those before.
-enum Slot : std::size_t { kTermGradients = 8, kHead = 16, kCritic = 32, kImages = 48 };
+enum Slot : std::size_t { kTermGradients = 8, kHead = 24, kCritic = 40, kImages = 56 };
 
 /// The sum of numbers, in the same order always.
 double sum_of(const float* numbers, std::size_t count) {
@@ -148,6 +150,7 @@ Learner::Work::Work(const PolicyPlan& plan, const std::vector<PartPlan>& terms, 
   for (const PartPlan& term : terms) {
     const Term& made = *terms_.emplace_back(make_part<Term>(term, kernels));
     first_measure_.push_back(measures_.size());
+    if (made.measures().size() > kMostMeasures) throw std::invalid_argument("a term has more than 16 measures");
     for (const std::string& name : made.measures()) {
       measures_.push_back(std::to_string(terms_.size() - 1) + "." + name);
     }
@@ -559,7 +562,7 @@ void Learner::Work::compute_losses(const Minibatch& minibatch, Block block, Work
                            net_.critic_part.vector_sizes(),
                            {{own.data(), gradient.given.size()}, {own_vectors.data(), gradient.vectors.size()}}};
   const ObjectiveGradient out{by_log_prob_.data() + first, by_entropy_.data() + first, gradient};
-  std::array<float*, 16> columns;
+  std::array<float*, kMostMeasures> columns;
   for (std::size_t i = 0; i < terms_.size(); ++i) {
     const std::size_t begin = first_measure_[i];
     const std::size_t end = i + 1 < terms_.size() ? first_measure_[i + 1] : measures_.size();
