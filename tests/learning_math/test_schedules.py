@@ -1,11 +1,16 @@
+import json
 import math
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from surefoot.core.config import OptimizerConfig
+from surefoot.core.errors import CheckpointError
 from surefoot.core.layers import build_config
 from surefoot.core.records import Learned, Progress
+from surefoot.core.saved import Saved
 from surefoot.learning.schedules import Schedules
 
 LEARNED = Learned(
@@ -116,3 +121,98 @@ def test_only_the_adaptive_schedule_remembers_the_kl():
     schedules = schedules_of(schedules={"lr": "linear"})
     schedules.observe(replace(LEARNED, approx_kl=1.0))
     assert schedules.state() == {"lr": {"kind": "linear", "start": OptimizerConfig().lr, "state": {}}}
+
+
+ENTROPY = {"kind": "entropy_adaptive", "window": 4, "slope": 0.01, "decay_updates": 5, "floor": 0.2}
+
+
+def coefficients(entropies: Iterable[float], **settings: Any) -> list[float]:
+    """The entropy coefficient of each update, as a share of its start, and that of the next one."""
+    schedules = schedules_of(ppo={"entropy_coef": 0.1}, schedules={"entropy_coef": ENTROPY | settings})
+    found = [schedules.at(Progress(0, 1)).entropy_coef]
+    for entropy in entropies:
+        schedules.observe(replace(LEARNED, entropy=entropy))
+        found.append(schedules.at(Progress(0, 1)).entropy_coef)
+    return [value / 0.1 for value in found]
+
+
+@pytest.mark.parametrize("level", [0.6, -7.5])  # of discrete, and of continuous actions with a small std
+def test_the_entropy_coefficient_decays_only_after_a_plateau(level):
+    falling = [level + 0.05 * step for step in range(10, 0, -1)]
+    found = coefficients([*falling, *[level] * 12])
+    assert found[:13] == [1.0] * 13, "the slope over the window is still too steep"
+    assert found[14:] == pytest.approx([0.84, 0.68, 0.52, 0.36, 0.2, *[0.2] * 4])
+    assert coefficients([level - 0.05 * step for step in range(30)]) == [1.0] * 31
+    assert coefficients([level + 0.05 * step for step in range(30)]) == [1.0] * 31, "rising is not a plateau either"
+
+
+def test_a_plateau_is_of_the_slope_and_not_of_the_noise():
+    noisy = [0.5 + 0.004 * (-1) ** step for step in range(12)]
+    assert coefficients(noisy)[-1] == pytest.approx(0.2)
+
+
+def test_a_decay_that_has_begun_goes_on():
+    found = coefficients([*[0.5] * 4, *[0.5 + 0.1 * step for step in range(1, 6)]])
+    assert found[4:] == pytest.approx([0.84, 0.68, 0.52, 0.36, 0.2, 0.2])
+
+
+@pytest.mark.parametrize("level", [0.1, -9.0])
+def test_a_collapse_of_the_entropy_is_boosted_until_it_has_recovered(level):
+    settings = {"collapse": level, "recovery": 0.3, "boost": 3.0}
+    high, low, between, recovered = level + 1, level - 0.01, level + 0.29, level + 0.31
+    entropies = [high, between, low, between, low, between, recovered, between]
+    assert coefficients(entropies, **settings) == pytest.approx([1, 1, 1, 3, 3, 3, 3, 1, 1])
+
+
+def test_a_collapsed_policy_is_not_taken_for_a_plateau():
+    settings = {"collapse": 0.1, "recovery": 0.3, "boost": 3.0}
+    found = coefficients([*[0.05] * 20, *[0.5] * 4], **settings)
+    assert found == pytest.approx([1, *[3] * 20, 1, 1, 1, 0.84])
+
+
+def test_the_floor_holds_while_decay_and_boost_do_what_they_do():
+    settings = {"collapse": 0.1, "boost": 3.0, "floor": 0.5, "decay_updates": 2}
+    found = coefficients([*[0.5] * 8, 0.0, 0.0, *[0.5] * 3], **settings)
+    assert min(found) == pytest.approx(0.5)
+    assert found[8:] == pytest.approx([0.5, 1.5, 1.5, 0.5, 0.5, 0.5])
+
+
+def test_an_entropy_that_is_no_number_changes_nothing():
+    assert coefficients([0.5, 0.5, 0.5, math.nan, math.inf, 0.5]) == pytest.approx([*[1.0] * 6, 0.84])
+
+
+def test_the_entropy_schedule_goes_on_from_its_state():
+    entropies = [0.6, 0.55, *[0.5] * 5, 0.05, 0.12, 0.5, 0.5]
+    settings = ENTROPY | {"collapse": 0.1}
+    for cut in range(len(entropies)):
+        whole, cut_off, resumed = (
+            schedules_of(ppo={"entropy_coef": 0.1}, schedules={"entropy_coef": settings}) for _ in range(3)
+        )
+        for entropy in entropies[:cut]:
+            cut_off.observe(replace(LEARNED, entropy=entropy))
+        saved = json.loads(json.dumps(cut_off.state()))
+        resumed.check_state(Saved(saved, "schedules"))
+        resumed.load_state(saved)
+        for entropy in entropies:
+            whole.observe(replace(LEARNED, entropy=entropy))
+        for entropy in entropies[cut:]:
+            resumed.observe(replace(LEARNED, entropy=entropy))
+        assert resumed.state() == whole.state()
+        assert resumed.at(Progress(0, 1)) == whole.at(Progress(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "message"),
+    [
+        ("entropies", [0.5, math.nan], r"entropies\.1 must be a finite number"),
+        ("entropies", 3.0, r"entropies must be a list"),
+        ("decayed", -1, r"decayed must be a whole number"),
+        ("is_boosted", 2, r"is_boosted must be true or false"),
+    ],
+)
+def test_a_state_that_no_entropy_schedule_has_is_refused(entry, value, message):
+    schedules = schedules_of(schedules={"entropy_coef": ENTROPY})
+    saved = schedules.state()
+    saved["entropy_coef"]["state"][entry] = value
+    with pytest.raises(CheckpointError, match=message):
+        schedules.check_state(Saved(saved, "schedules"))
