@@ -105,7 +105,7 @@ constexpr Activation kActivations[] = {Activation::kTanh,    Activation::kRelu, 
 TEST(instructions_agree_on_functions) {
   check_same_bits([](const Kernels& set) {
     Floats all;
-    for (const auto function : {set.tanh, set.exp, set.log, set.softplus}) {
+    for (const auto function : {set.tanh, set.exp, set.expm1, set.log, set.softplus}) {
       Floats values = all_sizes();
       function(values.data(), values.data(), values.size());
       append(all, values);

@@ -216,3 +216,32 @@ def test_a_state_that_no_entropy_schedule_has_is_refused(entry, value, message):
     saved["entropy_coef"]["state"][entry] = value
     with pytest.raises(CheckpointError, match=message):
         schedules.check_state(Saved(saved, "schedules"))
+
+
+PENALTY = {"ppo": {"terms": {"kl": {"kind": "kl_penalty", "weight": 0.1}}}}
+
+
+@pytest.mark.parametrize(
+    ("kl", "factor"), [(0.016, 2.0), (0.015, 1.0), (0.01, 1.0), (0.0067, 1.0), (0.0066, 0.5), (math.nan, 1.0)]
+)
+def test_the_weight_of_a_penalty_moves_with_the_kl(kl, factor):
+    """The numbers of the paper: doubled above 1.5 times the target, halved below it divided by 1.5."""
+    schedules = schedules_of(**PENALTY, schedules={"kl.weight": {"kind": "kl_penalty", "desired_kl": 0.01}})
+    schedules.observe(replace(LEARNED, approx_kl=kl))
+    assert schedules.at(Progress(0, 1))["kl.weight"] == pytest.approx(0.1 * factor)
+
+
+@pytest.mark.parametrize(("kl", "limit"), [(1.0, 100.0), (0.0, 1e-4)])
+def test_the_weight_of_a_penalty_stays_in_its_range(kl, limit):
+    schedules = schedules_of(**PENALTY, schedules={"kl.weight": "kl_penalty"})
+    for _ in range(30):
+        schedules.observe(replace(LEARNED, approx_kl=kl))
+    assert schedules.at(Progress(0, 1))["kl.weight"] == limit
+
+
+def test_a_penalty_without_weight_begins_at_its_lower_limit():
+    schedules = schedules_of(
+        ppo={"terms": {"kl": {"kind": "kl_penalty", "weight": 0}}}, schedules={"kl.weight": "kl_penalty"}
+    )
+    schedules.observe(replace(LEARNED, approx_kl=1.0))
+    assert schedules.at(Progress(0, 1))["kl.weight"] == 1e-4

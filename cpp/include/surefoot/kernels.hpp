@@ -174,6 +174,7 @@ struct Kernels {
 
   void (*tanh)(const float* in, float* out, std::size_t count);
   void (*exp)(const float* in, float* out, std::size_t count);
+  void (*expm1)(const float* in, float* out, std::size_t count);
   void (*log)(const float* in, float* out, std::size_t count);
   void (*softplus)(const float* in, float* out, std::size_t count);
 };

@@ -49,6 +49,7 @@ constexpr Kernels table(const char* name) {
           .adam = adam,
           .tanh = map<tanh>,
           .exp = map<exp>,
+          .expm1 = map<expm1>,
           .log = map<log>,
           .softplus = map<softplus>};
 }

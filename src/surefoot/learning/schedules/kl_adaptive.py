@@ -1,6 +1,6 @@
 """Closed loop: adapts to the KL divergence of the updates (like RSL-RL's adaptive learning rate)."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -10,18 +10,24 @@ from surefoot.core.records import Learned, Progress
 from surefoot.core.saved import Saved
 from surefoot.learning.schedules import Schedule, schedules
 
+Factor = Annotated[float, Field(gt=1, allow_inf_nan=False)]
+
 
 @schedules.register("kl_adaptive")
 class KLAdaptive(Schedule):
-    """Decreases the value if the KL divergence is above twice the desired one, increases it if below half of it."""
+    """Decreases the value (a learning rate) if the KL divergence is too large, increases it if it is too small."""
 
     class Settings(PartSettings):
         """Target and limits."""
 
         desired_kl: Positive = Field(0.01, description="target KL divergence per update")
-        factor: float = Field(1.5, gt=1, description="factor by which the value changes")
+        tolerance: Factor = Field(2.0, description="factor above or below the target at which the value changes")
+        factor: Factor = Field(1.5, description="factor by which the value changes")
         low: Positive = Field(1e-6, description="lower limit of the value")
         high: Positive = Field(1e-2, description="upper limit of the value")
+
+    raises_if_too_large = False
+    """Whether a larger value makes the KL divergence smaller."""
 
     def __init__(self, settings: Settings, start: float) -> None:
         super().__init__(settings, start)
@@ -32,10 +38,12 @@ class KLAdaptive(Schedule):
 
     def observe(self, learned: Learned) -> None:
         settings = self._settings
-        if learned.approx_kl > 2 * settings.desired_kl:
-            self._value = max(settings.low, self._value / settings.factor)
-        elif learned.approx_kl < settings.desired_kl / 2:
-            self._value = min(settings.high, self._value * settings.factor)
+        is_too_large = learned.approx_kl > settings.desired_kl * settings.tolerance
+        if not is_too_large and not learned.approx_kl < settings.desired_kl / settings.tolerance:
+            return
+        raises = is_too_large == self.raises_if_too_large
+        changed = self._value * settings.factor if raises else self._value / settings.factor
+        self._value = min(settings.high, max(settings.low, changed))
 
     def state(self) -> dict[str, Any]:
         return {"value": self._value}
