@@ -140,6 +140,24 @@ FlatMemory memory_of(const nb::dict& dict, const std::vector<NamedTensor>& tenso
   return memory;
 }
 
+/// Transforms by their plans, each with its own part of the memory.
+std::vector<ActiveTransform> transforms_of(const std::vector<nb::dict>& plans, const std::vector<nb::dict>& memories,
+                                           std::size_t size, const Kernels& kernels) {
+  if (plans.size() != memories.size()) throw nb::value_error("transforms must have as many memories as plans");
+  std::vector<ActiveTransform> made;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const std::string path = "transforms[" + std::to_string(i) + "]";
+    ActiveTransform active{
+        make_part<Transform>(part_plan(plans[i], path), kernels), entry<std::int64_t>(memories[i], "steps", {1}), {}};
+    if (*active.steps < 0) throw nb::value_error((path + " has a negative number of steps").c_str());
+    for (const std::string& name : active.transform->tensors()) {
+      active.tensors.push_back(entry<float>(memories[i], name.c_str(), {size}));
+    }
+    made.push_back(std::move(active));
+  }
+  return made;
+}
+
 OptimizerSettings optimizer_of(const nb::dict& dict) {
   return {.lr = setting<double>(dict, "lr"),
           .beta1 = setting<double>(dict, "beta1"),
@@ -185,6 +203,18 @@ nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settin
   }
   const std::vector<NamedTensor> named = named_tensors(tensors);
   const FlatMemory flat = memory_of(memory, named);
+  if (has(settings, "transforms")) {
+    if (update.on_gradient) throw nb::value_error("there may be transforms or on_gradient, not both");
+    update.transforms =
+        transforms_of(setting<std::vector<nb::dict>>(settings, "transforms"),
+                      setting<std::vector<nb::dict>>(memory, "transforms"), flat.size, learner.policy().kernels());
+  }
+  std::vector<std::string> transform_measures;
+  for (const ActiveTransform& active : update.transforms) {
+    for (const auto& measure : active.transform->measures()) {
+      transform_measures.push_back(active.transform->name() + "/" + measure.first);
+    }
+  }
   update.may_go_on = SignalCheck();
   UpdateRecord record;
   {
@@ -197,6 +227,8 @@ nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settin
   const std::size_t count = record.shares.size();
   done["minibatches"] = record.minibatches;
   done["shares"] = owned(std::move(record.shares), {count});
+  done["transformed"] = owned(std::move(record.transformed), {count, transform_measures.size()});
+  done["transform_measures"] = transform_measures;
   done["measures"] = owned(std::move(record.measures), {count, learner.measures().size()});
   return done;
 }
@@ -265,8 +297,8 @@ void bind_learner(nanobind::module_& module) {
       .def_prop_ro("measures", &Learner::measures, "Names of the columns of what `learn` measures.")
       .def("learn", &learn, "samples"_a, "settings"_a, "tensors"_a, "memory"_a, "threads"_a,
            "on_gradient"_a = nb::none(),
-           "Run all epochs of an update; weights, gradient and moments change in place. `on_gradient` is called before "
-           "every step.");
+           "Run all epochs of an update; weights, gradient, moments and what transforms remember change in place. "
+           "`on_gradient` is called before every step.");
   module.def("orthonormalize", &orthonormalize_array, "vectors"_a, "Make the rows orthonormal, in place.");
   module.def("gae", &gae_of, "arrays"_a, "gamma"_a, "gae_lambda"_a,
              "Generalized advantage estimation; writes `advantage` and `returns`.");

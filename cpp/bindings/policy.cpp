@@ -14,6 +14,7 @@
 #include "surefoot/parts/critic.hpp"
 #include "surefoot/parts/memory.hpp"
 #include "surefoot/parts/term.hpp"
+#include "surefoot/parts/transform.hpp"
 #include "surefoot/philox.hpp"
 
 namespace surefoot {
@@ -174,6 +175,7 @@ nb::dict part_kinds() {
   kinds["memory"] = kinds_of<Memory>();
   kinds["critic"] = kinds_of<Critic>();
   kinds["term"] = kinds_of<Term>();
+  kinds["gradient transform"] = kinds_of<Transform>();
   return kinds;
 }
 
@@ -232,7 +234,7 @@ void bind_policy(nanobind::module_& module) {
                    "Numbers per row of each part of the recurrent state; empty without memory.")
       .def_prop_ro("instructions", [](const Policy& policy) { return policy.kernels().name; });
   module.def("part_kinds", &part_kinds,
-             "The kinds of distributions, memories, critics and terms that the core supports.");
+             "The kinds of distributions, memories, critics, terms and gradient transforms that the core supports.");
   module.def(
       "instructions", [] { return kernels().name; },
       "The instruction set of this process; SUREFOOT_INSTRUCTIONS selects another one than the best.");

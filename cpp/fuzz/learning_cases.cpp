@@ -45,8 +45,28 @@ struct Flat {
     memory.size = value.size();
     // Statistics are given, not learned.
     std::erase_if(memory.offsets, [](const auto& entry) { return entry.first.starts_with("normalizer"); });
+    own.assign(2, Floats(value.size()));
   }
+
+  /// A transform of gradients, which remembers in `own` and `steps`.
+  std::vector<ActiveTransform> scaled_by(const PartPlan& plan, const Kernels& kernels) {
+    std::vector<ActiveTransform> made;
+    made.push_back({make_part<Transform>(plan, kernels), &steps, {own[0].data(), own[1].data()}});
+    return made;
+  }
+
+  std::vector<Floats> own;
+  std::int64_t steps = 0;
 };
+
+PartPlan scaling_plan(Chance& chance) {
+  return {"variance_scaling",
+          {{"name", "vgs"},
+           {"beta", chance.uniform(0.0, 0.99)},
+           {"warmup", static_cast<double>(chance.between(0, 5))},
+           {"floor", chance.uniform(0.0, 1.0)},
+           {"epsilon", 1e-8}}};
+}
 
 ActionSpace any_actions(Chance& chance) {
   const std::size_t size = chance.between(1, 5);
@@ -99,9 +119,10 @@ void update(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
   update.normalizes_advantages = chance.once_in(2);
   update.target_kl = chance.once_in(2) ? 0.01 : std::numeric_limits<double>::infinity();
   update.optimizer = {1e-3, 0.9, 0.999, 1e-8, chance.once_in(2) ? 0.1 : 0.0, chance.once_in(2), 0.5};
-  update.weights = {1.0, 0.5, chance.once_in(2) ? 0.01 : 0.0};
-  update.knobs = {{"clip", 0.2}};
-  Learner learner(policy.plan, {{"surrogate"}, {"value", {{"clip", 0.2}}}, {"entropy"}}, policy.named(), kernels);
+  update.weights = {1.0, 0.5, chance.once_in(2) ? 0.01 : 0.0, chance.once_in(2) ? 0.1 : 0.0};
+  update.knobs = {{"clip", 0.2}, {"vgs.strength", 0.1}};
+  const std::vector<PartPlan> terms{{"surrogate"}, {"value", {{"clip", 0.2}}}, {"entropy"}, {"kl_penalty"}};
+  Learner learner(policy.plan, terms, policy.named(), kernels);
   SequenceSamples sequences;
   std::vector<Floats> states;
   const auto starts = std::make_unique<bool[]>(count);
@@ -124,7 +145,11 @@ void update(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
   }
   Flat here(policy), there(policy);
   ThreadPool alone(1);
+  const PartPlan scaling = scaling_plan(chance);
+  const bool is_scaled = chance.once_in(2);
+  if (is_scaled) update.transforms = here.scaled_by(scaling, kernels);
   const UpdateRecord one = learner.learn(update, here.tensors, here.memory, pool);
+  if (is_scaled) update.transforms = there.scaled_by(scaling, kernels);
   const UpdateRecord other = learner.learn(update, there.tensors, there.memory, alone);
   const auto are_equal = [](const std::vector<float>& a, const std::vector<float>& b) {
     return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
@@ -132,6 +157,13 @@ void update(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
   require(one.steps == other.steps, "the number of steps depends on the number of threads");
   require(are_equal(here.value, there.value) && are_equal(here.mean, there.mean),
           "weights depend on the number of threads");
+  require(are_equal(here.own[0], there.own[0]) && are_equal(here.own[1], there.own[1]) && here.steps == there.steps,
+          "what a transform remembers depends on the number of threads");
+  require(!is_scaled || one.transformed.size() == 2 * one.shares.size(), "a step has no measures of its transform");
+  for (const Floats& moment : here.own) {
+    require(std::all_of(moment.begin(), moment.end(), [](float number) { return std::isfinite(number); }),
+            "a gradient has poisoned what a transform remembers");
+  }
 }
 
 void recurrence(Chance& chance, ThreadPool& pool, const Kernels& kernels) {

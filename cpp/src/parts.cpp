@@ -2,6 +2,7 @@
 #include "surefoot/parts/head.hpp"
 #include "surefoot/parts/memory.hpp"
 #include "surefoot/parts/term.hpp"
+#include "surefoot/parts/transform.hpp"
 
 namespace surefoot {
 
@@ -25,10 +26,12 @@ template std::map<std::string, MakePart<Head>>& known_parts<Head>();
 template std::map<std::string, MakePart<Memory>>& known_parts<Memory>();
 template std::map<std::string, MakePart<Critic>>& known_parts<Critic>();
 template std::map<std::string, MakePart<Term>>& known_parts<Term>();
+template std::map<std::string, MakePart<Transform>>& known_parts<Transform>();
 template std::unique_ptr<Head> make_part<Head>(const PartPlan&, const Kernels&);
 template std::unique_ptr<Memory> make_part<Memory>(const PartPlan&, const Kernels&);
 template std::unique_ptr<Critic> make_part<Critic>(const PartPlan&, const Kernels&);
 template std::unique_ptr<Term> make_part<Term>(const PartPlan&, const Kernels&);
+template std::unique_ptr<Transform> make_part<Transform>(const PartPlan&, const Kernels&);
 
 void Head::noise(std::size_t rows, const NoiseKey& key, float* out) const {
   kernels_.uniforms({key.seed, key.step, key.first_row, key.stream, rows, noise_size()}, out);

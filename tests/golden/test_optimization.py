@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -9,6 +10,7 @@ from surefoot.core.records import Knobs, Progress, Targets
 from surefoot.core.specs import ArraySpec
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.schedules import Schedules
+from surefoot.learning.transforms.variance_scaling import VarianceScaling
 from surefoot.policies.policy import ActorCritic
 from surefoot.rollout.minibatches import flatten, minibatches
 
@@ -49,6 +51,23 @@ def test_gradients_are_clipped_by_their_global_norm(case: Case):
     clipped = torch.stack(list(gradient.state()["adam"]["exp_avg"].values())) / (1 - config.betas[0])
     case.agrees(clipped, "clipped")
     case.differs(clipped, "per_tensor")
+
+
+@golden("grad_variance_scale")
+@pytest.mark.parametrize(("sequence", "key"), [("seq_A", "A"), ("seq_B_constant", "B"), ("seq_C_flipping", "C")])
+def test_gradients_are_scaled_by_their_variance(case: Case, sequence: str, key: str):
+    given, expect = case.given, case.expect[f"elementwise_{key}"]
+    settings = VarianceScaling.Settings(beta=given["beta"], epsilon=given["eps"], floor=0.0, warmup=0)
+    scaling = VarianceScaling(settings, "vgs", {"weight": slice(0, 2)})
+    for gradient in given[sequence]:
+        scaled = scaling.apply(torch.tensor(gradient, dtype=torch.float32), Knobs({"vgs.strength": given["alpha"]}))
+    moments = scaling.state()
+    variance = moments["variance"]["weight"]
+    np.testing.assert_allclose(variance, [expect["var"]] * 2, atol=case.atol)
+    np.testing.assert_allclose(scaled / torch.tensor(gradient), [expect["scale"]] * 2, atol=case.atol)
+    if "normalised" in expect:
+        normalized = variance / (moments["mean"]["weight"].square() + given["eps"])
+        np.testing.assert_allclose(normalized, [expect["normalised"]] * 2, rtol=case.atol)
 
 
 @golden("adam_eps")

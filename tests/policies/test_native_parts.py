@@ -128,3 +128,4 @@ def test_the_core_lists_its_kinds() -> None:
     assert kinds["memory"] == ["gru", "lstm", "none"]
     assert kinds["critic"] == ["scalar"]
     assert kinds["term"] == ["entropy", "kl_penalty", "surrogate", "value"]
+    assert kinds["gradient transform"] == ["variance_scaling"]

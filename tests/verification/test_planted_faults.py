@@ -16,6 +16,7 @@ from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.protocol import Slot
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.native_learner import NativeLearner
+from surefoot.learning.transforms.variance_scaling import VarianceScaling
 from surefoot.native.kernels import kernels
 from surefoot.policies.memory import scan
 from surefoot.policies.native_plan import native_tensors
@@ -308,7 +309,30 @@ def test_norm_of_a_gradient_gone_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def wrong(self: NativeLearner, knobs: Any) -> dict[str, Any]:
         given = settings(self, knobs)
-        return given if self.gradient.is_transformed else given | {"max_norm": 1.1 * given["max_norm"]}
+        return given if self.gradient.transforms else given | {"max_norm": 1.1 * given["max_norm"]}
 
     monkeypatch.setattr(NativeLearner, "_settings", wrong)
     assert ("weights", "after the update") in differences(found(TANH | {"ppo.max_grad_norm": 1e-3}))
+
+
+SCALED = TANH | {
+    "optimizer.transforms": {"vgs": {"kind": "variance_scaling", "beta": 0.9, "warmup": 3}},
+    "ppo.terms": {"kl": {"kind": "kl_penalty", "weight": 0.2}},
+    "schedules": {"kl.weight": "kl_penalty", "entropy_coef": "entropy_adaptive"},
+}
+
+
+def test_controllers_and_transforms_without_a_fault_are_equal() -> None:
+    report = found(SCALED)
+    assert report.ok, report.differing
+    compared = {(part.name, part.compared) for part in report.components}
+    assert {
+        ("gradient transforms", f"vgs {entry}, after the update") for entry in ("steps", "mean", "variance")
+    } <= compared
+    assert ("losses", "kl/loss, update") in compared
+
+
+def test_native_transform_with_another_decay(monkeypatch: pytest.MonkeyPatch) -> None:
+    native = VarianceScaling.native
+    monkeypatch.setattr(VarianceScaling, "native", lambda self: native(self) | {"beta": 0.89})
+    assert ("gradient transforms", "vgs variance, after the update") in differences(found(SCALED))

@@ -99,6 +99,18 @@ struct AdamStep {
   float epsilon;
 };
 
+/// One step of scaling by variance: running mean and variance of every element of the gradient follow it.
+struct VarianceStep {
+  float share = 0, kept = 0;  // of the new gradient in its mean; of the old variance: 1 - share
+  float strength = 0;         // 0: nothing is scaled
+  float floor, epsilon;
+};
+
+/// Of a stretch: the sum of the scales, and how many are at the floor.
+struct ScaledSums {
+  double scale, at_floor;
+};
+
 /// Sums of weighted stretches of one array: out[r][i] = start[r] + sum over j of weight[r][j] * in[at[j] + i]. A
 /// convolution is one, and so is the gradient of its input.
 struct ShiftedSums {
@@ -171,6 +183,8 @@ struct Kernels {
   void (*copy_panel)(std::size_t rows, std::size_t columns, MatrixView in, float* out);
   void (*surrogate)(const SurrogateBlock& block);
   void (*adam)(const AdamStep& by, std::size_t count, const float* gradient, float* value, float* mean, float* square);
+  ScaledSums (*scale_by_variance)(const VarianceStep& by, std::size_t count, float* gradient, float* mean,
+                                  float* variance);
 
   void (*tanh)(const float* in, float* out, std::size_t count);
   void (*exp)(const float* in, float* out, std::size_t count);

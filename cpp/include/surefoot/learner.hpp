@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "surefoot/parts/term.hpp"
+#include "surefoot/parts/transform.hpp"
 #include "surefoot/policy.hpp"
 #include "surefoot/thread_pool.hpp"
 
@@ -86,7 +87,8 @@ struct Update {
   std::vector<double> weights;  // of the terms
   Knobs knobs;
   std::size_t steps_before;  // that the optimizer has done
-  /// Called between the sum of a gradient and the step, where others have a say in it.
+  std::vector<ActiveTransform> transforms{};
+  /// Called between the sum of a gradient and the step, where others have a say in it; there are no transforms then.
   std::function<void()> on_gradient{};
   /// Asked before every step, on the calling thread; after a no, the update ends where it is.
   std::function<bool()> may_go_on{};
@@ -98,6 +100,7 @@ struct UpdateRecord {
   std::vector<std::size_t> minibatches{};  // of each epoch
   std::vector<double> shares{};            // of the samples, one a minibatch
   std::vector<double> measures{};          // [minibatches, names]
+  std::vector<double> transformed{};       // [minibatches, measures of all transforms]
 };
 
 class Learner {

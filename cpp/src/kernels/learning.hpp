@@ -165,5 +165,61 @@ void adam(const AdamStep& by, std::size_t count, const float* gradient, float* v
   scatter(square + i, 1, rest, now.square);
 }
 
+struct Scaled {
+  Vector gradient, mean, variance, scale;
+};
+
+/// West's (1979) running moments: a gradient that does not change is exactly its mean, so its variance stays exactly 0
+/// and its scale exactly 1. One division: 1 / (1 + c v) with v = variance / power.
+SUREFOOT_INLINE Scaled variance_step(const VarianceStep& by, Vector gradient, Vector mean, Vector variance) {
+  const Vector apart = gradient - mean, moved = apart * by.share;
+  mean += moved;
+  variance = fma(moved, apart, variance) * by.kept;
+  const Vector power = fma(mean, mean, all(by.epsilon));
+  const Vector scale = at_least(power / fma(all(by.strength), variance, power), all(by.floor));
+  return {gradient * scale, mean, variance, scale};
+}
+
+/// Lanes of the sums, the same number for every instruction set: element i belongs to lane i % kScaleLanes.
+constexpr std::size_t kScaleLanes = 16, kScaleVectors = kScaleLanes / kLanes;
+
+ScaledSums scale_by_variance(const VarianceStep& by, std::size_t count, float* gradient, float* mean, float* variance) {
+  Vector scales[kScaleVectors] = {}, floors[kScaleVectors] = {};
+  const Vector floor = all(by.floor), one = all(1.0f), none = {};
+  std::size_t i = 0;
+  for (; i + kScaleLanes <= count; i += kScaleLanes) {
+#pragma GCC unroll 4
+    for (std::size_t c = 0; c < kScaleVectors; ++c) {
+      const std::size_t at = i + c * kLanes;
+      const Scaled done = variance_step(by, load(gradient + at), load(mean + at), load(variance + at));
+      store(gradient + at, done.gradient);
+      store(mean + at, done.mean);
+      store(variance + at, done.variance);
+      scales[c] += done.scale;
+      floors[c] += select(done.scale <= floor, one, none);
+    }
+  }
+  ScaledSums sums{0, 0};
+  for (std::size_t c = 0; c < kScaleVectors; ++c) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      sums.scale += static_cast<double>(scales[c][lane]);
+      sums.at_floor += static_cast<double>(floors[c][lane]);
+    }
+  }
+  for (; i < count; i += kLanes) {
+    const std::size_t rest = count - i < kLanes ? count - i : kLanes;
+    const auto part = [&](const float* from) { return gather(from + i, 1, rest, 0.0f); };
+    const Scaled done = variance_step(by, part(gradient), part(mean), part(variance));
+    scatter(gradient + i, 1, rest, done.gradient);
+    scatter(mean + i, 1, rest, done.mean);
+    scatter(variance + i, 1, rest, done.variance);
+    for (std::size_t lane = 0; lane < rest; ++lane) {
+      sums.scale += static_cast<double>(done.scale[lane]);
+      sums.at_floor += done.scale[lane] <= by.floor ? 1.0 : 0.0;
+    }
+  }
+  return sums;
+}
+
 }  // namespace
 }  // namespace surefoot

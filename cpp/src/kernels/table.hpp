@@ -47,6 +47,7 @@ constexpr Kernels table(const char* name) {
           .copy_panel = copy_panel,
           .surrogate = surrogate,
           .adam = adam,
+          .scale_by_variance = scale_by_variance,
           .tanh = map<tanh>,
           .exp = map<exp>,
           .expm1 = map<expm1>,

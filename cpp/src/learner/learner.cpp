@@ -7,6 +7,7 @@
 
 #include "learning_policy.hpp"
 #include "surefoot/crew.hpp"
+#include "transforms.hpp"
 
 namespace surefoot {
 
@@ -35,12 +36,6 @@ double sum_of(const float* numbers, std::size_t count) {
   double sum = 0;
   for (const double part : sums) sum += part;
   return sum;
-}
-
-double norm_of(const std::vector<double>& squares) {
-  double sum = 0;
-  for (const double part : squares) sum += part;
-  return std::sqrt(sum);
 }
 
 AdamStep adam_step(const OptimizerSettings& by, std::size_t steps, float scale) {
@@ -94,6 +89,7 @@ class Learner::Work {
   void remember(Crew& crew, const Piece& piece);
   void begin_sequences(const Piece& piece);
   void end_sequences(const Piece& piece, const SequenceSamples::Carry& carry);
+  std::vector<double> squares_to_clip(Crew& crew);
   std::vector<double> squares_of_all(Crew& crew) const;
   void record(const Minibatch& minibatch, double norm, bool is_finite);
 
@@ -223,6 +219,7 @@ void Learner::Work::prepare(const Update& update, std::span<const NamedTensor> t
   record_ = {};
   record_.steps = update.steps_before;
   for (const auto& term : terms_) term->begin(update.knobs);
+  for (const ActiveTransform& active : update.transforms) active.transform->begin(update.knobs);
   const TensorReader reader(tensors);
   net_.bind(reader, memory);
   const std::size_t ahead = std::max(kShuffled / update.units, std::size_t{1});
@@ -305,8 +302,7 @@ void Learner::Work::step(Crew& crew, const Minibatch& minibatch) {
     crew.each(sum_tasks_ + measures_.size(),
               [&](std::size_t task, std::size_t thread) { sum(task, piece, i > 0, workspaces_[thread]); });
   }
-  if (update_->on_gradient) update_->on_gradient();
-  const double norm = norm_of(update_->on_gradient ? squares_of_all(crew) : squares_);
+  const double norm = std::sqrt(sum_of(squares_to_clip(crew)));
   const bool is_finite = std::isfinite(static_cast<float>(norm));
   if (is_finite) {
     const double scale = std::min(update_->optimizer.max_norm / (norm + kNormEpsilon), 1.0);
@@ -321,6 +317,16 @@ void Learner::Work::step(Crew& crew, const Minibatch& minibatch) {
 void Learner::Work::shuffle(Crew& crew, std::size_t first) {
   const std::size_t count = std::min(orders_.size(), update_->epochs - first);
   crew.each(count, [&](std::size_t i, std::size_t) { permute(*update_, first + i, orders_[i]); });
+}
+
+/// The squares of the gradient as it is after all transforms, part by part.
+std::vector<double> Learner::Work::squares_to_clip(Crew& crew) {
+  if (update_->on_gradient) {
+    update_->on_gradient();
+    return squares_of_all(crew);
+  }
+  if (update_->transforms.empty()) return squares_;
+  return transformed(kernels_, crew, update_->transforms, memory_, squares_, record_);
 }
 
 /// The squares of a gradient that others changed, part by part.

@@ -85,16 +85,20 @@ class GradientStep:
         return watched
 
     @property
-    def is_transformed(self) -> bool:
-        """Whether anything happens to a gradient before it is clipped."""
-        return bool(self.transforms) or self._reduce is not unchanged
+    def is_reduced(self) -> bool:
+        """Whether gradients are summed over processes."""
+        return self._reduce is not unchanged
 
     def native_memory(self) -> dict[str, Any]:
         """For the core: views of the parameters, their gradient and its moments, and where each parameter begins."""
         mean, square = (self._adam.moments[kind].numpy() for kind in MOMENTS)
         offsets = {name: place.start for name, place in self._layout.items()}
         values = {"value": self._flat.numpy(), "gradient": self._gradient.numpy()}
-        return {**values, "mean": mean, "square": square, "offsets": offsets}
+        others = [
+            {name: tensor.numpy() for name, tensor in transform.native_memory().items()}
+            for transform in self.transforms.values()
+        ]
+        return {**values, "mean": mean, "square": square, "offsets": offsets, "transforms": others}
 
     @property
     def count(self) -> int:

@@ -1,11 +1,13 @@
 """The learner whose epochs run in the core: one call per update; `Learner` is its reference."""
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -40,25 +42,36 @@ def plan_learner(policy: Policy, objective: Objective) -> LearnerPlan | str:
     if isinstance(plan, str):
         return plan
     try:
-        return LearnerPlan(plan.plain, [_plan_term(term) for term in objective.terms.values()])
+        return LearnerPlan(plan.plain, [_plan_part("term", term) for term in objective.terms.values()])
     except UnknownToCoreError as reason:
         return str(reason)
 
 
-def _plan_term(term: object) -> Plain:
-    describe = vars(type(term)).get("native")
+def plan_transforms(gradient: GradientStep) -> list[Plain] | str:
+    """The plans of the gradient transforms, or one line that explains why PyTorch applies all of them, in order."""
+    if gradient.is_reduced:
+        return "gradients are summed over processes"
+    try:
+        plans = {name: _plan_part("gradient transform", one) for name, one in gradient.transforms.items()}
+    except UnknownToCoreError as reason:
+        return str(reason)
+    return [plan | {"name": name} for name, plan in plans.items()]
+
+
+def _plan_part(role: str, part: object) -> Plain:
+    describe = vars(type(part)).get("native")
     if describe is None:  # a subclass may compute something else
-        raise unknown("term", term)
-    described: Plain = describe(term)
-    if described["kind"] not in _known_terms():
-        raise UnknownToCoreError(f"the native core has no term of kind '{described['kind']}'")
+        raise unknown(role, part)
+    described: Plain = describe(part)
+    if described["kind"] not in _known_kinds()[role]:
+        raise UnknownToCoreError(f"the native core has no {role} of kind '{described['kind']}'")
     return described
 
 
 @cache
-def _known_terms() -> Sequence[str]:
+def _known_kinds() -> Mapping[str, Sequence[str]]:
     core = core_or_none()
-    return () if core is None else core.part_kinds()["term"]
+    return defaultdict(tuple) if core is None else core.part_kinds()
 
 
 class NativeLearner(Learner):
@@ -69,6 +82,8 @@ class NativeLearner(Learner):
     ) -> None:
         super().__init__(policy, objective, gradient, config)
         self.description = f"native, {core().instructions()}"
+        if isinstance(reason := plan_transforms(gradient), str):
+            self.description += f"; gradients are transformed in PyTorch ({reason})"
         self._plan, self._optimizer = plan, optimizer_settings(config.optimizer, config.ppo.max_grad_norm)
         self._core = core().Learner(plan.policy, plan.terms, self._tensors())
         names = list(objective.terms)
@@ -78,23 +93,23 @@ class NativeLearner(Learner):
     # tour: learn
     def _run_epochs(self, samples: Samples, knobs: Knobs) -> Watch:
         self._follow(plan_learner(self.policy, self.objective))
-        transformed: list[Watched] = []
+        transforms, transformed = plan_transforms(self.gradient), list[Watched]()
+        is_known = not isinstance(transforms, str)
         done = self._core.learn(
             native_samples(samples, self._policy.preprocess),
-            self._settings(knobs) | {"num_valid": len(samples.batch)},
+            self._settings(knobs) | {"num_valid": len(samples.batch), "transforms": transforms if is_known else None},
             self._tensors(),
             self.gradient.native_memory(),
             kernel_threads(),
-            (lambda: transformed.append(self.gradient.transform(knobs))) if self.gradient.is_transformed else None,
+            None if is_known else lambda: transformed.append(self.gradient.transform(knobs)),
         )
         self.gradient.count = done["steps"]
-        rows, shares = torch.from_numpy(done["measures"]), torch.from_numpy(done["shares"])
-        names = self._names
+        names, rows = [*self._names, *done["transform_measures"]], [done["measures"], done["transformed"]]
         if any(transformed):
-            names = [*names, *transformed[0]]
-            others = torch.stack([torch.stack(list(step.values())) for step in transformed])
-            rows = torch.cat((rows, others), dim=1)
-        return Watch.of(names, rows * shares[:, None], done["minibatches"])
+            names += transformed[0]
+            rows.append(torch.stack([torch.stack(list(step.values())) for step in transformed]).numpy())
+        shares = torch.from_numpy(done["shares"])
+        return Watch.of(names, torch.from_numpy(np.hstack(rows)) * shares[:, None], done["minibatches"])
 
     # tour: end
 

@@ -78,7 +78,7 @@ class Policy:
     def instructions(self) -> str: ...
 
 def part_kinds() -> dict:
-    """The kinds of distributions, memories, critics and terms that the core supports."""
+    """The kinds of distributions, memories, critics, terms and gradient transforms that the core supports."""
 
 def instructions() -> str:
     """The instruction set of this process; SUREFOOT_INSTRUCTIONS selects another one than the best."""
@@ -234,7 +234,7 @@ class Learner:
         on_gradient: object | None = None,
     ) -> dict:
         """
-        Run all epochs of an update; weights, gradient and moments change in place. `on_gradient` is called before every step.
+        Run all epochs of an update; weights, gradient, moments and what transforms remember change in place. `on_gradient` is called before every step.
         """
 
 def orthonormalize(

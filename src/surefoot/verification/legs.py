@@ -23,7 +23,7 @@ from surefoot.policies.policy import Policy
 from surefoot.rollout.buffer import RolloutBuffer
 from surefoot.verification.nudges import nudge_weights, nudged_targets
 from surefoot.verification.recorded import RecordedPolicy, ToEnv
-from surefoot.verification.recording import Step, flat_weights, recording
+from surefoot.verification.recording import Step, flat_states, flat_weights, recording
 
 STATE = "state"
 """Prefix of the names of recurrent state."""
@@ -40,6 +40,8 @@ class Update:
     """The weights that learn, afterwards, in the order of the steps'."""
     steps: list[Step]
     """Empty if nothing was recorded."""
+    transforms: dict[str, Tensor]
+    """What the gradient transforms remember afterwards, as one vector per entry of their states."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +129,7 @@ def _update(learner: Learner, rollout: Rollout, targets: Targets, knobs: Knobs, 
     with recorder as steps:
         learned = learner.learn(rollout, targets, knobs)
     after = {name: value.clone() for name, value in learner.policy.state_dict().items()}
-    return Update(learned, after, flat_weights(learner.policy), steps)
+    return Update(learned, after, flat_weights(learner.policy), steps, flat_states(learner.gradient.transforms))
 
 
 def readable(config: Config) -> Config:

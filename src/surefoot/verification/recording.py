@@ -1,14 +1,17 @@
 """Records what both learners hand to their gradient transforms: the gradient of every minibatch, and the weights."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from surefoot.core.parts import PartSettings
 from surefoot.core.records import Knobs
+from surefoot.core.state import Stateful
 from surefoot.learning.learner import Learner
 from surefoot.learning.transforms import GradientTransform
 from surefoot.policies.normalizer import RunningNormalizer
@@ -60,6 +63,22 @@ def recording(learner: Learner) -> Iterator[list[Step]]:
 def flat_weights(policy: Policy) -> Tensor:
     """A copy of all weights that learn, as one vector."""
     return torch.cat([weight.detach().flatten() for weight in learned_weights(policy).values()])
+
+
+def flat_states(parts: Mapping[str, Stateful]) -> dict[str, Tensor]:
+    """A copy of the states of parts: one vector of all numbers per entry."""
+    entries = {f"{name} {entry}": value for name, part in parts.items() for entry, value in part.state().items()}
+    return {name: torch.cat([torch.zeros(0), *_numbers(value)]).double() for name, value in entries.items()}
+
+
+def _numbers(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from _numbers(one)
+    elif isinstance(value, Tensor | np.ndarray | float | int | bool):
+        yield torch.as_tensor(value).double().flatten()
 
 
 def by_name(flat: Tensor, policy: Policy) -> dict[str, Tensor]:

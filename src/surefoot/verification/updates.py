@@ -33,6 +33,7 @@ MOMENTS = 1e-9
 GRADIENTS = 2
 """Number of legs whose gradients are compared: as they are, and with clipped samples."""
 LOSSES, WEIGHTS, OPTIMIZER, STATISTICS = "losses", "weights", "optimizer", "normalizer statistics"
+TRANSFORMS = "gradient transforms"
 _CAUSES = ("log-probs", "values", "GAE", "gradients", LOSSES, WEIGHTS)
 """Components that explain a difference in an update: if one differs already, kinks are not the reason."""
 _STEP = 10.0
@@ -114,6 +115,11 @@ def _rows(
         moved = ROUNDINGS * _distance(*alike, count) / scale if alike else 0.0
         apart = _distance(trained, expected, count) / scale
         rows.append(_Row(WEIGHTS, f"after the {what}", apart, max(moved, UPDATE)))
+    for name, state in expected.transforms.items():
+        scale = max(float(state.norm()), _TINY)
+        moved = ROUNDINGS * _state_distance(*alike, name) / scale if alike else 0.0
+        apart = float((ours.update.transforms[name] - state).norm()) / scale
+        rows.append(_Row(TRANSFORMS, f"{name}, after the update", apart, max(moved, UPDATE)))
     return rows
 
 
@@ -145,6 +151,10 @@ def _distance(update: Update, other: Update, steps: int | None = None) -> float:
     """How far apart the movements of all weights are, as a norm."""
     steps = len(other.steps) if steps is None else steps
     return float((_movement(update, steps) - _movement(other, steps)).norm())
+
+
+def _state_distance(update: Update, other: Update, name: str) -> float:
+    return float((update.transforms[name] - other.transforms[name]).norm())
 
 
 def _movement(update: Update, steps: int) -> Tensor:

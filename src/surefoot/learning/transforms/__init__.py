@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from surefoot.core.parts import PartSettings
 from surefoot.core.records import Knobs
 from surefoot.core.registry import Registry
+from surefoot.policies.native_parts import Plain, unknown
 
 Layout = dict[str, slice]
 """The slice of each parameter in the flat gradient, by name."""
@@ -28,6 +30,14 @@ class GradientTransform:
     def metrics(self) -> dict[str, Tensor]:
         """Metrics of the last step, logged as `<transform>/<name>`; the names must not change."""
         return {}
+
+    def native(self) -> Plain:
+        """Kind and settings of the transform in the native core; see docs/native.md."""
+        raise unknown("gradient transform", self)
+
+    def native_memory(self) -> dict[str, Tensor]:
+        """For the core, which writes to it: the tensors of the state, and the number of `steps` as int64 `[1]`."""
+        return {"steps": torch.zeros(1, dtype=torch.int64)}
 
     def state(self) -> dict[str, Any]:
         """For checkpoints."""

@@ -1,0 +1,95 @@
+"""Variance gradient scaling: trusts each element of the gradient by how little it varies from step to step."""
+
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from surefoot.core.config import Decay, Fraction, Positive
+from surefoot.core.errors import CheckpointError, CheckpointMismatchError
+from surefoot.core.parts import Knob, PartSettings
+from surefoot.core.records import Knobs
+from surefoot.core.saved import Saved
+from surefoot.learning.transforms import GradientTransform, Layout, transforms
+from surefoot.policies.native_parts import Plain
+
+_SOUND = 1e36
+"""Sum of squares below which squared distances from past gradients are finite in float32; a NaN is not below."""
+
+
+@transforms.register("variance_scaling")
+class VarianceScaling(GradientTransform):
+    """Scales each element of the gradient by max(floor, 1 / (1 + strength v)), v its variance over its squared mean.
+
+    Both are running means with the bias corrected, of every element of its own: the mean over a layer would not see
+    noise that cancels out in it. They are West's (1979) updates: the new gradient has the share (1 - beta) / (1 -
+    beta^steps). A gradient that does not change has variance 0 without any rounding, and so the scale 1.
+    """
+
+    class Settings(PartSettings):
+        """Memory, strength and floor."""
+
+        beta: Decay = Field(0.99, description="decay of the running moments per step")
+        strength: Knob = Field(0.1, description="influence of the relative variance on the scale")
+        floor: Fraction = Field(0.1, description="lowest scale")
+        epsilon: Positive = Field(1e-8, description="added to the squared mean; much smaller gradients are not scaled")
+        warmup: int = Field(100, ge=0, description="number of steps that only measure the moments")
+
+    def __init__(self, settings: Settings, name: str, layout: Layout) -> None:
+        super().__init__(settings, name, layout)
+        self._settings, self._layout = settings, layout
+        size = max(place.stop for place in layout.values())
+        self._steps = torch.zeros(1, dtype=torch.int64)
+        self._moments = {"mean": torch.zeros(size), "variance": torch.zeros(size)}
+        self._scale = torch.ones(())
+
+    def apply(self, gradient: Tensor, knobs: Knobs) -> Tensor:
+        settings, (mean, variance) = self._settings, self._moments.values()
+        self._scale = torch.ones(())
+        if not gradient.dot(gradient) < _SOUND:  # the step may be skipped: nothing remembers it
+            return gradient
+        self._steps += 1
+        share = (1 - settings.beta) / (1 - settings.beta ** int(self._steps))
+        apart = gradient - mean
+        mean.add_(apart, alpha=share)
+        variance.addcmul_(apart, apart, value=share).mul_(1 - share)
+        strength = knobs[f"{self.name}.strength"] if self._steps > settings.warmup else 0.0
+        power = mean.square() + settings.epsilon
+        self._scale = (power / (power + strength * variance)).clamp(min=settings.floor)
+        return gradient.mul_(self._scale)
+
+    def metrics(self) -> dict[str, Tensor]:
+        is_at_floor = (self._scale <= self._settings.floor).float()
+        return {"mean_scale": self._scale.mean(), "share_at_floor": is_at_floor.mean()}
+
+    def native(self) -> Plain:
+        plain = {name: getattr(self._settings, name) for name in ("beta", "floor", "epsilon")}
+        return {"kind": "variance_scaling", "warmup": float(self._settings.warmup), **plain}
+
+    def native_memory(self) -> dict[str, Tensor]:
+        return {"steps": self._steps, **self._moments}
+
+    def state(self) -> dict[str, Any]:
+        by_name = {kind: self._by_name(moment) for kind, moment in self._moments.items()}
+        return {"steps": self._steps.clone(), **by_name}
+
+    def check_state(self, saved: Saved) -> None:
+        try:
+            saved.like(self.state())
+        except CheckpointMismatchError as error:
+            raise CheckpointMismatchError(f"the state of '{self.name}' belongs to another network: {error}") from error
+        if saved["steps"].value < 0:
+            raise saved["steps"].wrong("0 or more")
+        for variance in saved["variance"].entries().values():
+            if (variance.value < 0).any():
+                raise CheckpointError(f"{variance.path} has negative elements, but no variance is negative")
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self._steps.copy_(state["steps"])
+        for kind, moment in self._moments.items():
+            for name, place in self._layout.items():
+                moment[place] = state[kind][name]
+
+    def _by_name(self, moment: Tensor) -> dict[str, Tensor]:
+        return {name: moment[place].clone() for name, place in self._layout.items()}
