@@ -161,7 +161,7 @@ TEST(gradients_of_either_sign_and_any_sound_size_keep_the_moments_finite) {
 }
 
 TEST(transforms_give_the_same_bits_for_any_number_of_threads) {
-  constexpr std::size_t kSize = 30'011;
+  constexpr std::size_t kSize = 100'011;
   Scaling alone(kernels(), kSize), together(kernels(), kSize);
   for (std::size_t step = 0; step < 5; ++step) {
     const Floats given = made_up(kSize, step);

@@ -7,9 +7,10 @@ namespace surefoot {
 
 namespace {
 
-/// Floats of the gradient that one task changes, and those that go through all transforms while they are in the nearest
-/// cache.
-constexpr std::size_t kTask = 4096, kStretch = 1024;
+/// Floats of the gradient that one task changes: fewer take less time than it takes to hand them to another thread.
+constexpr std::size_t kTask = 16384;
+/// Those that go through all transforms while they are in the nearest cache.
+constexpr std::size_t kStretch = 1024;
 /// The sum of squares below which squared distances from past gradients are finite floats; a NaN is not below.
 constexpr double kSound = 1e36;
 
