@@ -1,0 +1,121 @@
+#include "losses.hpp"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+namespace surefoot {
+
+namespace {
+
+/// Measures that a term may have.
+constexpr std::size_t kMostMeasures = 16;
+
+/// Slots of a thread's workspace; layers that sum up gradients have those before.
+enum Slot : std::size_t { kTermGradients = 8, kHead = 24, kCritic = 40 };
+
+}  // namespace
+
+Losses::Losses(const std::vector<PartPlan>& terms, LearningPolicy& net, const Kernels& kernels) : net_(net) {
+  for (const PartPlan& term : terms) {
+    const Term& made = *terms_.emplace_back(make_part<Term>(term, kernels));
+    first_measure_.push_back(measures_.size());
+    if (made.measures().size() > kMostMeasures) throw std::invalid_argument("a term has more than 16 measures");
+    for (const std::string& name : made.measures()) {
+      measures_.push_back(std::to_string(terms_.size() - 1) + "." + name);
+    }
+  }
+  first_measure_.push_back(measures_.size());
+  measured_.resize(measures_.size());
+}
+
+void Losses::begin(const Update& update, std::size_t rows) {
+  update_ = &update;
+  for (const auto& term : terms_) term->begin(update.knobs);
+  for (auto* floats : {&log_prob_, &old_log_prob_, &log_ratio_, &entropy_, &advantage_, &returns_, &old_value_,
+                       &by_log_prob_, &by_entropy_}) {
+    floats->resize(std::max(floats->size(), rows));
+  }
+  const Head& head = *net_.head;
+  (head.is_discrete() ? choice_.resize(rows * head.action_size()) : action_.resize(rows * head.action_size()));
+  if (update.samples.mask != nullptr) mask_ = std::make_unique<bool[]>(rows * head.mask_size());
+  for (auto& column : measured_) column.resize(std::max(column.size(), rows));
+}
+
+void Losses::gather(const Minibatch& minibatch, const Piece& piece, Block block) {
+  const LearnerSamples& from = update_->samples;
+  const std::size_t size = net_.head->action_size(), mask_size = net_.head->mask_size();
+  for (std::size_t row = block.first; row < block.first + block.count; ++row) {
+    const std::size_t sample = static_cast<std::size_t>(piece.samples[row]);
+    if (from.choice != nullptr) {
+      std::copy_n(from.choice + sample * size, size, choice_.data() + row * size);
+    } else {
+      std::copy_n(from.action + sample * size, size, action_.data() + row * size);
+    }
+    if (from.mask != nullptr) std::copy_n(from.mask + sample * mask_size, mask_size, mask_.get() + row * mask_size);
+    old_log_prob_[row] = from.log_prob[sample];
+    advantage_[row] = (from.advantage[sample] - minibatch.mean) / minibatch.scale;
+    returns_[row] = from.returns[sample];
+    old_value_[row] = from.value[sample];
+  }
+}
+
+void Losses::run(const Minibatch& minibatch, Block block, Workspace& workspace) {
+  const std::size_t first = block.first, count = block.count;
+  const Head& head = *net_.head;
+  const std::size_t action = first * head.action_size();
+  const Done done{head.is_discrete() ? nullptr : action_.data() + action,
+                  head.is_discrete() ? choice_.data() + action : nullptr,
+                  update_->samples.mask == nullptr ? nullptr : mask_.get() + first * head.mask_size()};
+  const LearningPart::Rows head_rows = net_.head_part.rows(block), critic_rows = net_.critic_part.rows(block);
+  const LearnedRows acted = head_rows.learned(count, {workspace, kHead});
+  head.evaluate(acted, done, log_prob_.data() + first, entropy_.data() + first);
+  for (std::size_t row = first; row < first + count; ++row) {
+    log_ratio_[row] = log_prob_[row] - old_log_prob_[row];
+    by_log_prob_[row] = 0;
+    by_entropy_[row] = 0;
+  }
+  std::array<float*, LearningPart::Rows::kMost> own{}, own_vectors{};
+  const GivenGradient gradient = critic_rows.gradient();
+  for (std::size_t i = 0; i < gradient.given.size(); ++i) {
+    const std::size_t floats = count * critic_rows.given[i].stride;
+    std::fill_n(gradient.given[i], floats, 0.0f);
+    own[i] = workspace.floats(kTermGradients + i, floats);
+  }
+  for (std::size_t i = 0; i < gradient.vectors.size(); ++i) {
+    if (gradient.vectors[i] == nullptr) continue;
+    const std::size_t floats = count * net_.critic_part.vector_sizes()[i];
+    std::fill_n(gradient.vectors[i], floats, 0.0f);
+    own_vectors[i] = workspace.floats(kTermGradients + LearningPart::Rows::kMost + i, floats);
+  }
+  const ObjectiveRows rows{count,
+                           log_ratio_.data() + first,
+                           entropy_.data() + first,
+                           advantage_.data() + first,
+                           returns_.data() + first,
+                           old_value_.data() + first,
+                           *net_.critic,
+                           critic_rows.learned(count, {workspace, kCritic}),
+                           net_.critic_part.vector_sizes(),
+                           {{own.data(), gradient.given.size()}, {own_vectors.data(), gradient.vectors.size()}}};
+  const ObjectiveGradient out{by_log_prob_.data() + first, by_entropy_.data() + first, gradient};
+  std::array<float*, kMostMeasures> columns;
+  for (std::size_t i = 0; i < terms_.size(); ++i) {
+    const std::size_t begin = first_measure_[i], end = first_measure_[i + 1];
+    for (std::size_t k = begin; k < end; ++k) columns[k - begin] = measured_[k].data() + first;
+    const double weight = update_->weights[i] / static_cast<double>(minibatch.count);
+    terms_[i]->run(rows, static_cast<float>(weight), {columns.data(), end - begin}, out);
+  }
+  head.gradient(acted, done, out.log_prob, out.entropy, head_rows.gradient());
+}
+
+double Losses::sum(std::size_t measure, std::size_t rows) const {
+  const float* const numbers = measured_[measure].data();
+  std::array<double, 8> sums{};  // in the same order always
+  for (std::size_t i = 0; i < rows; ++i) sums[i % 8] += static_cast<double>(numbers[i]);
+  double sum = 0;
+  for (const double part : sums) sum += part;
+  return sum;
+}
+
+}  // namespace surefoot
