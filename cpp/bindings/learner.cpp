@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -137,6 +138,15 @@ FlatMemory memory_of(const nb::dict& dict, const std::vector<NamedTensor>& tenso
     memory.offsets.insert(*offset);
   }
   if (found != offsets.size()) throw nb::value_error("offsets names a tensor that is not given");
+  std::size_t end = 0;
+  for (const auto& [from, to, part] :
+       setting<std::vector<std::tuple<std::size_t, std::size_t, std::size_t>>>(dict, "parts")) {
+    if (from != end || to < from) throw nb::value_error("parts must cover the memory in order, without gaps");
+    memory.parts.push_back({from, to, part});
+    memory.num_parts = std::max(memory.num_parts, part + 1);
+    end = to;
+  }
+  if (end != memory.size) throw nb::value_error("parts must cover the memory in order, without gaps");
   return memory;
 }
 
@@ -197,7 +207,7 @@ nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settin
   const std::size_t count = record.shares.size();
   done["minibatches"] = record.minibatches;
   done["shares"] = owned(std::move(record.shares), {count});
-  done["measures"] = owned(std::move(record.measures), {count, learner.measures().size()});
+  done["measures"] = owned(std::move(record.measures), {count, learner.measures().size() + flat.num_parts});
   return done;
 }
 

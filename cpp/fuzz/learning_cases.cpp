@@ -28,13 +28,14 @@ Floats numbers(std::size_t count, Chance& chance) {
 struct Flat {
   std::vector<float> value, gradient, mean, square;
   std::vector<NamedTensor> tensors;
-  FlatMemory memory;
+  FlatMemory memory{};
 
   explicit Flat(const RandomPolicy& policy) {
     for (const NamedTensor& tensor : policy.named()) {
       memory.offsets[tensor.name] = value.size();
       tensors.push_back({tensor.name, tensor.shape, nullptr});
       value.insert(value.end(), tensor.data, tensor.data + size_of(tensor.shape));
+      memory.parts.push_back({memory.offsets[tensor.name], value.size(), tensors.size() % 3});
     }
     for (auto* floats : {&gradient, &mean, &square}) floats->resize(value.size());
     for (NamedTensor& tensor : tensors) tensor.data = value.data() + memory.offsets[tensor.name];
@@ -43,6 +44,7 @@ struct Flat {
     memory.mean = mean.data();
     memory.square = square.data();
     memory.size = value.size();
+    memory.num_parts = 3;
     // Statistics are given, not learned.
     std::erase_if(memory.offsets, [](const auto& entry) { return entry.first.starts_with("normalizer"); });
   }

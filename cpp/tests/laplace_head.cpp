@@ -162,6 +162,8 @@ TEST(a_head_from_one_file_learns) {
     memory.mean = mean.data();
     memory.square = square.data();
     memory.size = values.size();
+    memory.parts = {{0, memory.size, 0}};
+    memory.num_parts = 1;
     Learner learner(laplace_plan(), {{"surrogate"}}, tensors, *kernels);
     const std::vector<float> obs{1, 2, -1, 0.5f}, nothing(2);
     // Locations are obs * weight + bias: (5.25, -0.5) and (0.25, 0.75); actions beside them, scale 0.5.

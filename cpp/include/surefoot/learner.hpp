@@ -17,6 +17,12 @@
 
 namespace surefoot {
 
+/// Neighboring floats of the optimizer's memory that belong to one part of the network.
+struct PartSlice {
+  std::size_t begin, end;
+  std::size_t part;
+};
+
 /// The optimizer's memory: all tensors that learn, one after the other.
 struct FlatMemory {
   float* value;
@@ -25,6 +31,8 @@ struct FlatMemory {
   float* square;
   std::size_t size;
   std::unordered_map<std::string, std::size_t> offsets;  // by name
+  std::vector<PartSlice> parts;                          // in order, without gaps
+  std::size_t num_parts;
 };
 
 struct OptimizerSettings {
@@ -110,7 +118,8 @@ class Learner {
   Learner& operator=(const Learner&) = delete;
 
   const Policy& policy() const;
-  /// `<term>.<measure>` of all terms by their index, then the norm of the gradient and whether the step was skipped.
+  /// `<term>.<measure>` of all terms by their index, then the norm of the gradient and whether the step was skipped;
+  /// in what `learn` measures, norms of the parts of the gradient follow.
   std::vector<std::string> measures() const;
   std::size_t num_terms() const;
 

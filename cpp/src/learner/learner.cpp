@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 
 #include "losses.hpp"
@@ -26,12 +27,6 @@ constexpr double kNormEpsilon = 1e-6;
 
 /// Of a thread's workspace; losses and layers that sum up gradients have those before.
 constexpr std::size_t kImageSlots = 56;
-
-double norm_of(const std::vector<double>& squares) {
-  double sum = 0;
-  for (const double part : squares) sum += part;
-  return std::sqrt(sum);
-}
 
 AdamStep adam_step(const OptimizerSettings& by, std::size_t steps, float scale) {
   const double count = static_cast<double>(steps);
@@ -71,8 +66,14 @@ class Learner::Work {
     std::size_t first_task;
   };
 
+  /// Floats of the gradient that are measured together.
+  struct Measured {
+    std::size_t first, count, part;
+  };
+
   void prepare(const Update& update, std::span<const NamedTensor> tensors, const FlatMemory& memory);
   void add_summands();
+  void find_parts();
   void add(Dense* layer, const Matrix* in, const Matrix* gradient, FreeVector* vector, std::size_t tasks);
   std::size_t threads_worth(const Update& update) const;
 
@@ -82,7 +83,7 @@ class Learner::Work {
   void step(Crew& crew, const Minibatch& minibatch);
   void propagate(Crew& crew, const Minibatch& minibatch, const Piece& piece);
   void remember(Crew& crew, const Piece& piece);
-  std::vector<double> squares_of_all(Crew& crew) const;
+  double measure_gradient(Crew& crew);
   void record(const Minibatch& minibatch, double norm, bool is_finite);
 
   // Tasks: any thread may do them.
@@ -108,6 +109,9 @@ class Learner::Work {
   std::vector<std::vector<std::int64_t>> orders_;  // of some epochs
   std::vector<Minibatch> minibatches_;             // of the epoch that runs
   std::vector<double> squares_;                    // of the gradient, one a task
+  std::vector<std::size_t> parts_;                 // of the network, one a task
+  std::vector<Measured> measured_;                 // the whole gradient
+  std::vector<double> part_squares_;               // of the gradient of each part
   std::vector<double> sums_;                       // of the measures, over the pieces of a minibatch
   UpdateRecord record_;
   std::vector<Workspace> workspaces_;  // of each thread
@@ -168,6 +172,28 @@ void Learner::Work::add_summands() {
   squares_.resize(sum_tasks_);
 }
 
+/// The part of the network that each task sums up, and stretches of the gradient by part.
+void Learner::Work::find_parts() {
+  part_squares_.assign(memory_.num_parts, 0);
+  measured_.clear();
+  for (const PartSlice& slice : memory_.parts) {
+    for (std::size_t first = slice.begin; first < slice.end; first += kMeasured) {
+      measured_.push_back({first, std::min(kMeasured, slice.end - first), slice.part});
+    }
+  }
+  parts_.assign(sum_tasks_, 0);
+  for (std::size_t i = 0; i < summands_.size(); ++i) {
+    const Summand& summand = summands_[i];
+    const Parameter& parameter = summand.layer != nullptr ? summand.layer->learned() : summand.vector->parameter;
+    if (!parameter.learns) continue;
+    const auto slice = std::upper_bound(memory_.parts.begin(), memory_.parts.end(), parameter.offset,
+                                        [](std::size_t offset, const PartSlice& one) { return offset < one.end; });
+    const std::size_t end = i + 1 < summands_.size() ? summands_[i + 1].first_task : sum_tasks_;
+    std::fill(parts_.begin() + static_cast<std::ptrdiff_t>(summand.first_task),
+              parts_.begin() + static_cast<std::ptrdiff_t>(end), slice->part);
+  }
+}
+
 std::size_t Learner::Work::threads_worth(const Update& update) const {
   std::size_t work = 0;
   for (const Dense& layer : net_.layers) work += layer.multiply_adds();
@@ -190,6 +216,7 @@ void Learner::Work::prepare(const Update& update, std::span<const NamedTensor> t
   record_.steps = update.steps_before;
   const TensorReader reader(tensors);
   net_.bind(reader, memory);
+  find_parts();
   const std::size_t ahead = std::max(kShuffled / update.units, std::size_t{1});
   orders_.assign(std::min(update.epochs, ahead), std::vector<std::int64_t>(update.units));
   obs_.begin(update.samples, reader);
@@ -243,7 +270,7 @@ void Learner::Work::step(Crew& crew, const Minibatch& minibatch) {
               [&](std::size_t task, std::size_t thread) { sum(task, piece, i > 0, workspaces_[thread]); });
   }
   if (update_->on_gradient) update_->on_gradient();
-  const double norm = norm_of(update_->on_gradient ? squares_of_all(crew) : squares_);
+  const double norm = measure_gradient(crew);
   const bool is_finite = std::isfinite(static_cast<float>(norm));
   if (is_finite) {
     const double scale = std::min(update_->optimizer.max_norm / (norm + kNormEpsilon), 1.0);
@@ -260,14 +287,21 @@ void Learner::Work::shuffle(Crew& crew, std::size_t first) {
   crew.each(count, [&](std::size_t i, std::size_t) { permute(*update_, first + i, orders_[i]); });
 }
 
-/// The squares of a gradient that others changed, part by part.
-std::vector<double> Learner::Work::squares_of_all(Crew& crew) const {
-  std::vector<double> squares((memory_.size + kMeasured - 1) / kMeasured);
-  crew.each(squares.size(), [&](std::size_t part, std::size_t) {
-    const std::size_t first = part * kMeasured, count = std::min(kMeasured, memory_.size - first);
-    squares[part] = kernels_.sum_squares(1, count, {memory_.gradient + first, count});
-  });
-  return squares;
+/// The norm of the gradient, and the squares of its parts. Tasks have summed up squares, unless others changed it
+/// since.
+double Learner::Work::measure_gradient(Crew& crew) {
+  std::fill(part_squares_.begin(), part_squares_.end(), 0.0);
+  if (update_->on_gradient) {
+    std::vector<double> squares(measured_.size());
+    crew.each(squares.size(), [&](std::size_t i, std::size_t) {
+      const auto [first, count, part] = measured_[i];
+      squares[i] = kernels_.sum_squares(1, count, {memory_.gradient + first, count});
+    });
+    for (std::size_t i = 0; i < squares.size(); ++i) part_squares_[measured_[i].part] += squares[i];
+  } else {
+    for (std::size_t task = 0; task < squares_.size(); ++task) part_squares_[parts_[task]] += squares_[task];
+  }
+  return std::sqrt(std::accumulate(part_squares_.begin(), part_squares_.end(), 0.0));
 }
 
 void Learner::Work::move(std::size_t task, const AdamStep& by) {
@@ -284,6 +318,7 @@ void Learner::Work::record(const Minibatch& minibatch, double norm, bool is_fini
   for (const double sum : sums_) record_.measures.push_back(sum / static_cast<double>(minibatch.count));
   record_.measures.push_back(norm);
   record_.measures.push_back(is_finite ? 0 : 1);
+  for (const double square : part_squares_) record_.measures.push_back(std::sqrt(square));
   record_.shares.push_back(static_cast<double>(minibatch.count) / static_cast<double>(update_->num_valid));
 }
 
@@ -398,7 +433,8 @@ double Learner::Work::epoch_kl(std::size_t epoch) const {
   const auto found =
       std::find_if(names.begin(), names.end(), [](const std::string& name) { return name.ends_with(".approx_kl"); });
   if (found == names.end()) return 0;
-  const std::size_t column = static_cast<std::size_t>(found - names.begin()), width = names.size() + 2;
+  const std::size_t column = static_cast<std::size_t>(found - names.begin()),
+                    width = names.size() + 2 + part_squares_.size();
   std::size_t first = 0;
   for (std::size_t i = 0; i < epoch; ++i) first += record_.minibatches[i];
   double kl = 0;

@@ -73,7 +73,8 @@ class NativeLearner(Learner):
         self._core = core().Learner(plan.policy, plan.terms, self._tensors())
         names = list(objective.terms)
         terms = (measure.partition(".") for measure in self._core.measures[:-2])
-        self._names = [*(f"{names[int(term)]}/{name}" for term, _, name in terms), GRAD_NORM, SKIPPED]
+        measures = [f"{names[int(term)]}/{name}" for term, _, name in terms]
+        self._names = [*measures, GRAD_NORM, SKIPPED, *gradient.part_norms.metrics]
 
     # tour: learn
     def _run_epochs(self, samples: Samples, knobs: Knobs) -> Watch:

@@ -75,6 +75,10 @@ class Policy(nn.Module):
         """Specs of additional outputs that rollouts and minibatches include, by name, each for one row."""
         return {}
 
+    def part_of(self, parameter: str) -> str:
+        """The part of the network that a parameter belongs to, for metrics of its gradient."""
+        return parameter.partition(".")[0]
+
     def obs_normalizers(self) -> dict[str, RunningNormalizer]:
         """Running statistics of observations by key, if there are any."""
         return {}
@@ -210,9 +214,16 @@ class ActorCritic(Policy):
             return parts
         return (*(f"actor_{part}" for part in parts), *(f"critic_{part}" for part in parts))
 
-    def extras(self) -> dict[str, ArraySpec]:
-        """Specs of additional outputs that rollouts and minibatches include, by name, each for one row."""
-        return {}
+    def part_of(self, parameter: str) -> str:
+        module, _, name = parameter.partition(".")
+        part = name.partition(".")[0]
+        if module == "critic":
+            return self.critic.part_of(name)
+        if module == "critic_body":
+            return "critic" if part == "trunk" else f"critic_{part}"
+        if module == "actor_body" and part != "trunk":
+            return part
+        return "trunk" if module == "actor_body" and self.critic_body is None else "actor"
 
     def obs_normalizers(self) -> dict[str, RunningNormalizer]:
         found = {key: self.preprocess.normalizer_of(key) for key, _ in tree_items(self.preprocess.spec)}

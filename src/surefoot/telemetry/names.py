@@ -19,6 +19,7 @@ CPU_WAIT = "system/cpu_wait"
 RAM = "system/memory_mb"
 RAM_AVAILABLE = "system/memory_available"
 
+TRAIN_PREFIX = "train/"
 APPROX_KL = "train/approx_kl"
 CLIP_FRACTION = "train/clip_fraction"
 CLIP_RANGE = "train/clip_range"

@@ -44,6 +44,10 @@ class Critic(nn.Module):
         """Mean loss over the batch."""
         raise NotImplementedError
 
+    def part_of(self, parameter: str) -> str:
+        """The part of the network that a parameter belongs to, for metrics of its gradient."""
+        return "critic"
+
     def absorb(self, returns: Tensor) -> None:
         """Merge the raw returns of a rollout into running statistics, if there are any."""
 
