@@ -109,7 +109,12 @@ LearnerSamples samples_of(const Policy& policy, const nb::dict& dict) {
   }
   if (has(dict, "mask")) samples.mask = entry<const bool>(dict, "mask", {samples.count, policy.mask_size()});
   samples.log_prob = entry<const float>(dict, "log_prob", column);
-  samples.value = entry<const float>(dict, "value", column);
+  // A critic that predicts nothing but its value has no other old prediction.
+  const bool has_own = has(dict, "prediction");
+  samples.prediction_size = policy.prediction_size();
+  if (!has_own && samples.prediction_size > 1) throw nb::value_error("prediction is missing");
+  samples.prediction = entry<const float>(dict, has_own ? "prediction" : "value",
+                                          has_own ? Shape{samples.count, samples.prediction_size} : column);
   samples.advantage = entry<const float>(dict, "advantage", column);
   samples.returns = entry<const float>(dict, "returns", column);
   return samples;

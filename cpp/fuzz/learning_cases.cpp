@@ -90,7 +90,8 @@ void update(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
   update.samples.action = is_box ? action.data() : nullptr;
   update.samples.choice = is_box ? nullptr : choice.data();
   update.samples.log_prob = log_prob.data();
-  update.samples.value = value.data();
+  update.samples.prediction = value.data();
+  update.samples.prediction_size = 1;
   update.samples.advantage = advantage.data();
   update.samples.returns = returns.data();
   update.seed = chance.word();

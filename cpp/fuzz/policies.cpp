@@ -34,7 +34,7 @@ RandomPolicy::RandomPolicy(const std::vector<std::size_t>& obs_sizes, const Acti
   const std::size_t latent = add_body("actor", plan.actor);
   const std::size_t valued = plan.shares_trunk ? latent : add_body("critic", plan.critic);
   plan.head = head(space, latent);
-  plan.value = {"scalar", {{"layer", std::string("value")}, {"returns", std::string()}}};
+  plan.values = {{{"scalar", {{"layer", std::string("value")}, {"returns", std::string()}}}}};
   add_linear("value", 1, valued);
 }
 

@@ -566,7 +566,7 @@ CriticAnswer ask(const CriticCase& of, const Kernels& set, const Floats& predict
   const MatrixView given{spread.data(), 2};
   float* const by_given = gradient.data();
   std::vector<float*> by_vectors(vectors.size(), nullptr);
-  critic->loss({count, {&given, 1}, vectors, {workspace, 0}}, {returns.data(), old_value.data(), of.clip},
+  critic->loss({count, {&given, 1}, vectors, {workspace, 0}}, {returns.data(), {old_value.data(), 1}, of.clip},
                answer.loss.data(), {{&by_given, 1}, by_vectors});
   for (std::size_t i = 0; i < count; ++i) {
     answer.gradient.push_back(gradient[2 * i]);

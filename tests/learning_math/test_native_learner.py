@@ -74,6 +74,28 @@ POLICIES: dict[str, tuple[Any, ...]] = {
     ),
     "branch of the memory alone": (SEVEN, CHOICES, BRANCH | {"policy.memory": GRU}),
 }
+QUANTILES = {"kind": "quantile", "num_quantiles": 7}
+TWIN = {"kind": "twin", "of": QUANTILES}
+CRITICS: dict[str, dict[str, Any]] = {
+    "quantiles": {"policy.critic": QUANTILES},
+    "quantiles, each clipped": {"policy.critic": QUANTILES, "ppo.clip_value": 0.2, "normalize.returns": True},
+    "quantiles, mean clipped": {"policy.critic": QUANTILES | {"clip": "mean", "kappa": 0.3}, "ppo.clip_value": 0.1},
+    "quantiles, mean and spread clipped": {
+        "policy.critic": QUANTILES | {"clip": "mean_and_spread", "kappa": 0.0},
+        "ppo.clip_value": 0.1,
+    },
+    "twin": {"policy.critic": "twin", "ppo.clip_value": 0.2, "ppo.micro_batch_size": 13},
+    "twin, without layers": {"policy.critic": TWIN, "policy.hidden": ()},
+    "twin quantiles": {"policy.critic": TWIN, "ppo.clip_value": 0.2, "normalize.returns": True},
+    "twin quantiles over the actor's trunk": {"policy.critic": TWIN, "policy.share_trunk": True},
+    "twin with a memory": {
+        "policy.critic": TWIN,
+        "policy.memory": LSTM,
+        "normalize.returns": True,
+        "normalize.return_stats": "previous",
+    },
+    "twin branch": {"policy.critic": TWIN, "policy.memory": GRU, **BRANCH},
+}
 SETTINGS: dict[str, dict[str, Any]] = {
     "one epoch, one minibatch": {"ppo.epochs": 1, "ppo.batch_size": 144},
     "single samples": {"ppo.epochs": 1, "ppo.batch_size": 1, "ppo.advantage_norm": "rollout"},
@@ -144,6 +166,11 @@ def test_every_policy_that_the_core_knows(kind: str):
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_every_setting(kind: str):
     assert_alike(SEVEN, THREE_ACTIONS, **SETTINGS[kind])
+
+
+@pytest.mark.parametrize("kind", CRITICS)
+def test_every_critic(kind: str):
+    assert_alike(SEVEN, CHOICES, made={"share_valid": 0.9}, **CRITICS[kind])
 
 
 @pytest.mark.parametrize("kind", MEMORIES)

@@ -73,7 +73,8 @@ struct LearnerSamples {
   const std::int64_t* choice;
   const bool* mask;  // [count, mask_size] or null
   const float* log_prob;
-  const float* value;
+  const float* prediction;  // [count, prediction_size] that the critics made in the rollout, raw units
+  std::size_t prediction_size;
   const float* advantage;
   const float* returns;
   const SequenceSamples* sequences = nullptr;

@@ -25,8 +25,8 @@ constexpr std::size_t kShuffled = 1 << 20;
 constexpr std::size_t kThreadWork = 200'000;
 constexpr double kNormEpsilon = 1e-6;
 
-/// Of a thread's workspace; losses and layers that sum up gradients have those before.
-constexpr std::size_t kImageSlots = 56;
+/// Of a thread's workspace; losses and layers that sum up gradients have others.
+constexpr std::size_t kImageSlots = 24;
 
 AdamStep adam_step(const OptimizerSettings& by, std::size_t steps, float scale) {
   const double count = static_cast<double>(steps);
@@ -168,7 +168,10 @@ void Learner::Work::add_summands() {
     for (const TakingLayer& layer : body->trunk->layers()) add_layer(layer);
   }
   add_part(net_.head_part);
-  add_part(net_.critic_part);
+  for (LearningCritic& one : net_.critics) {
+    for (const TakingLayer& layer : one.trunk->layers()) add_layer(layer);
+    add_part(one.part);
+  }
   squares_.resize(sum_tasks_);
 }
 

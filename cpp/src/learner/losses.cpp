@@ -11,8 +11,53 @@ namespace {
 /// Measures that a term may have.
 constexpr std::size_t kMostMeasures = 16;
 
-/// Slots of a thread's workspace; layers that sum up gradients have those before.
-enum Slot : std::size_t { kTermGradients = 8, kHead = 24, kCritic = 40 };
+/// Slots of a thread's workspace, beside those of layers that sum up gradients and of images. Each critic has
+/// `kSlotsOfCritic`: its own, then those for gradients.
+enum Slot : std::size_t { kHead = 8, kCritics = 40, kGradients = 8, kSlotsOfCritic = 24 };
+
+/// The critics with their rows of a block; their gradients begin with 0.
+class CriticBlocks {
+ public:
+  CriticBlocks(LearningPolicy& net, Block block, const float* old_prediction, std::size_t stride,
+               Workspace& workspace) {
+    parts_.reserve(net.critics.size());
+    rows_.reserve(net.critics.size());
+    for (std::size_t i = 0; i < net.critics.size(); ++i) {
+      LearningCritic& critic = net.critics[i];
+      Parts& own = parts_.emplace_back(Parts{critic.part.rows(block), {}, {}});
+      const std::size_t slots = kCritics + i * kSlotsOfCritic;
+      const GivenGradient gradient = own.rows.gradient();
+      for (std::size_t k = 0; k < gradient.given.size(); ++k) {
+        const std::size_t floats = block.count * own.rows.given[k].stride;
+        std::fill_n(gradient.given[k], floats, 0.0f);
+        own.given[k] = workspace.floats(slots + kGradients + k, floats);
+      }
+      for (std::size_t k = 0; k < gradient.vectors.size(); ++k) {
+        if (gradient.vectors[k] == nullptr) continue;
+        const std::size_t floats = block.count * critic.part.vector_sizes()[k];
+        std::fill_n(gradient.vectors[k], floats, 0.0f);
+        own.vectors[k] = workspace.floats(slots + kGradients + LearningPart::Rows::kMost + k, floats);
+      }
+      rows_.push_back({*critic.critic,
+                       own.rows.learned(block.count, {workspace, slots}),
+                       {old_prediction, stride},
+                       critic.part.vector_sizes(),
+                       {{own.given.data(), gradient.given.size()}, {own.vectors.data(), gradient.vectors.size()}},
+                       gradient});
+      old_prediction += critic.critic->prediction_size();
+    }
+  }
+
+  std::span<const CriticRows> rows() const { return rows_; }
+
+ private:
+  struct Parts {
+    LearningPart::Rows rows;
+    std::array<float*, LearningPart::Rows::kMost> given, vectors;
+  };
+  std::vector<Parts> parts_;
+  std::vector<CriticRows> rows_;
+};
 
 }  // namespace
 
@@ -32,10 +77,11 @@ Losses::Losses(const std::vector<PartPlan>& terms, LearningPolicy& net, const Ke
 void Losses::begin(const Update& update, std::size_t rows) {
   update_ = &update;
   for (const auto& term : terms_) term->begin(update.knobs);
-  for (auto* floats : {&log_prob_, &old_log_prob_, &log_ratio_, &entropy_, &advantage_, &returns_, &old_value_,
-                       &by_log_prob_, &by_entropy_}) {
+  for (auto* floats :
+       {&log_prob_, &old_log_prob_, &log_ratio_, &entropy_, &advantage_, &returns_, &by_log_prob_, &by_entropy_}) {
     floats->resize(std::max(floats->size(), rows));
   }
+  old_prediction_.resize(std::max(old_prediction_.size(), rows * update.samples.prediction_size));
   const Head& head = *net_.head;
   (head.is_discrete() ? choice_.resize(rows * head.action_size()) : action_.resize(rows * head.action_size()));
   if (update.samples.mask != nullptr) mask_ = std::make_unique<bool[]>(rows * head.mask_size());
@@ -56,7 +102,8 @@ void Losses::gather(const Minibatch& minibatch, const Piece& piece, Block block)
     old_log_prob_[row] = from.log_prob[sample];
     advantage_[row] = (from.advantage[sample] - minibatch.mean) / minibatch.scale;
     returns_[row] = from.returns[sample];
-    old_value_[row] = from.value[sample];
+    std::copy_n(from.prediction + sample * from.prediction_size, from.prediction_size,
+                old_prediction_.data() + row * from.prediction_size);
   }
 }
 
@@ -67,7 +114,7 @@ void Losses::run(const Minibatch& minibatch, Block block, Workspace& workspace) 
   const Done done{head.is_discrete() ? nullptr : action_.data() + action,
                   head.is_discrete() ? choice_.data() + action : nullptr,
                   update_->samples.mask == nullptr ? nullptr : mask_.get() + first * head.mask_size()};
-  const LearningPart::Rows head_rows = net_.head_part.rows(block), critic_rows = net_.critic_part.rows(block);
+  const LearningPart::Rows head_rows = net_.head_part.rows(block);
   const LearnedRows acted = head_rows.learned(count, {workspace, kHead});
   head.evaluate(acted, done, log_prob_.data() + first, entropy_.data() + first);
   for (std::size_t row = first; row < first + count; ++row) {
@@ -75,30 +122,15 @@ void Losses::run(const Minibatch& minibatch, Block block, Workspace& workspace) 
     by_log_prob_[row] = 0;
     by_entropy_[row] = 0;
   }
-  std::array<float*, LearningPart::Rows::kMost> own{}, own_vectors{};
-  const GivenGradient gradient = critic_rows.gradient();
-  for (std::size_t i = 0; i < gradient.given.size(); ++i) {
-    const std::size_t floats = count * critic_rows.given[i].stride;
-    std::fill_n(gradient.given[i], floats, 0.0f);
-    own[i] = workspace.floats(kTermGradients + i, floats);
-  }
-  for (std::size_t i = 0; i < gradient.vectors.size(); ++i) {
-    if (gradient.vectors[i] == nullptr) continue;
-    const std::size_t floats = count * net_.critic_part.vector_sizes()[i];
-    std::fill_n(gradient.vectors[i], floats, 0.0f);
-    own_vectors[i] = workspace.floats(kTermGradients + LearningPart::Rows::kMost + i, floats);
-  }
+  CriticBlocks critics(net_, block, old_prediction_.data() + first * update_->samples.prediction_size,
+                       update_->samples.prediction_size, workspace);
   const ObjectiveRows rows{count,
                            log_ratio_.data() + first,
                            entropy_.data() + first,
                            advantage_.data() + first,
                            returns_.data() + first,
-                           old_value_.data() + first,
-                           *net_.critic,
-                           critic_rows.learned(count, {workspace, kCritic}),
-                           net_.critic_part.vector_sizes(),
-                           {{own.data(), gradient.given.size()}, {own_vectors.data(), gradient.vectors.size()}}};
-  const ObjectiveGradient out{by_log_prob_.data() + first, by_entropy_.data() + first, gradient};
+                           critics.rows()};
+  const ObjectiveGradient out{by_log_prob_.data() + first, by_entropy_.data() + first};
   std::array<float*, kMostMeasures> columns;
   for (std::size_t i = 0; i < terms_.size(); ++i) {
     const std::size_t begin = first_measure_[i], end = first_measure_[i + 1];

@@ -34,7 +34,7 @@ class Losses {
   const Update* update_ = nullptr;
 
   // Samples of the piece that runs.
-  std::vector<float> action_, log_prob_, old_log_prob_, log_ratio_, entropy_, advantage_, returns_, old_value_;
+  std::vector<float> action_, log_prob_, old_log_prob_, log_ratio_, entropy_, advantage_, returns_, old_prediction_;
   std::vector<float> by_log_prob_, by_entropy_;
   std::vector<std::int64_t> choice_;
   std::unique_ptr<bool[]> mask_;

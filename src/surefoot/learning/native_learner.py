@@ -176,8 +176,10 @@ def _arrays(batch: Batch, preprocess: Preprocess) -> dict[str, Any]:
     columns = {name: getattr(batch, name) for name in ("log_prob", "value", "advantage", "returns")}
     arrays: dict[str, Any] = {name: column.contiguous().numpy() for name, column in columns.items()}
     mask: Tensor | None = batch.action_mask
+    stored = batch.extras.get("prediction")
     return arrays | {
         "obs": [leaf.contiguous().numpy() for leaf in preprocess.for_core(batch.obs)],
         "action": batch.action.reshape(len(batch), -1).contiguous().numpy(),
+        "prediction": None if stored is None else stored.flatten(1).contiguous().numpy(),
         "mask": None if mask is None else mask.flatten(1).contiguous().numpy(),
     }

@@ -80,8 +80,13 @@ class Watch:
             std=_mean_std(samples, policy),
             value_error=_value_error(batch),
             skips=tuple(skips),
-            metrics=metrics | others | weights,
+            metrics=metrics | others | weights | _critic_metrics(batch, policy),
         )
+
+
+def _critic_metrics(batch: Batch, policy: Policy) -> dict[str, float]:
+    stored = batch.extras.get("prediction")
+    return {} if stored is None else policy.critic.metrics(stored)
 
 
 def _value_error(batch: Batch) -> float:
