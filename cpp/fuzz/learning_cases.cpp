@@ -80,7 +80,7 @@ void update(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
     update.samples.obs.push_back(obs.emplace_back(numbers(count * size, chance)).data());
   const std::size_t actions = space.size();
   const Floats action = numbers(count * actions, chance), log_prob = numbers(count, chance);
-  const Floats value = numbers(count, chance), advantage = numbers(count, chance), returns = numbers(count, chance);
+  const Floats advantage = numbers(count, chance), returns = numbers(count, chance);
   std::vector<std::int64_t> choice(count * actions);
   const bool is_box = !space.has_choices();
   for (std::size_t i = 0; i < choice.size() && !is_box; ++i) {
@@ -90,8 +90,6 @@ void update(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
   update.samples.action = is_box ? action.data() : nullptr;
   update.samples.choice = is_box ? nullptr : choice.data();
   update.samples.log_prob = log_prob.data();
-  update.samples.prediction = value.data();
-  update.samples.prediction_size = 1;
   update.samples.advantage = advantage.data();
   update.samples.returns = returns.data();
   update.seed = chance.word();
@@ -105,6 +103,9 @@ void update(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
   update.weights = {1.0, 0.5, chance.once_in(2) ? 0.01 : 0.0};
   update.knobs = {{"clip", 0.2}};
   Learner learner(policy.plan, {{"surrogate"}, {"value", {{"clip", 0.2}}}, {"entropy"}}, policy.named(), kernels);
+  update.samples.prediction_size = learner.policy().prediction_size();
+  const Floats prediction = numbers(count * update.samples.prediction_size, chance);
+  update.samples.prediction = prediction.data();
   SequenceSamples sequences;
   std::vector<Floats> states;
   const auto starts = std::make_unique<bool[]>(count);
