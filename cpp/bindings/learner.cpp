@@ -143,12 +143,13 @@ FlatMemory memory_of(const nb::dict& dict, const std::vector<NamedTensor>& tenso
     memory.offsets.insert(*offset);
   }
   if (found != offsets.size()) throw nb::value_error("offsets names a tensor that is not given");
+  memory.num_parts = setting<std::size_t>(dict, "num_parts");
   std::size_t end = 0;
   for (const auto& [from, to, part] :
        setting<std::vector<std::tuple<std::size_t, std::size_t, std::size_t>>>(dict, "parts")) {
     if (from != end || to < from) throw nb::value_error("parts must cover the memory in order, without gaps");
+    if (part >= memory.num_parts) throw nb::value_error("parts has a number out of range");
     memory.parts.push_back({from, to, part});
-    memory.num_parts = std::max(memory.num_parts, part + 1);
     end = to;
   }
   if (end != memory.size) throw nb::value_error("parts must cover the memory in order, without gaps");

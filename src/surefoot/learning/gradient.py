@@ -97,7 +97,7 @@ class GradientStep:
         mean, square = (self._adam.moments[kind].numpy() for kind in MOMENTS)
         offsets = {name: place.start for name, place in self._layout.items()}
         values = {"value": self._flat.numpy(), "gradient": self._gradient.numpy()}
-        return {**values, "mean": mean, "square": square, "offsets": offsets, "parts": self.part_norms.native()}
+        return {**values, "mean": mean, "square": square, "offsets": offsets, **self.part_norms.native()}
 
     @property
     def count(self) -> int:

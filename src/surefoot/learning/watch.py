@@ -7,6 +7,7 @@ from torch import Tensor
 
 from surefoot.core.moments import explained_variance
 from surefoot.core.records import Batch, Knobs, Learned
+from surefoot.learning.part_norms import critics_ratio
 from surefoot.policies.policy import Policy
 from surefoot.rollout.samples import Samples
 
@@ -80,7 +81,7 @@ class Watch:
             std=_mean_std(samples, policy),
             value_error=_value_error(batch),
             skips=tuple(skips),
-            metrics=metrics | others | weights | _critic_metrics(batch, policy),
+            metrics=metrics | others | critics_ratio(others) | weights | _critic_metrics(batch, policy),
         )
 
 
