@@ -19,24 +19,14 @@ struct Penalty {
 /// The KL penalty of rows with these log-ratios; the gradient was 1 everywhere before.
 Penalty kl_penalty(const Kernels& set, const Floats& log_ratio, float weight) {
   const auto term = make_part<Term>({"kl_penalty"}, set);
-  const auto critic = make_part<Critic>({"scalar", {{"layer", "value"}, {"returns", std::string()}}}, set);
   const std::size_t count = log_ratio.size();
   const Floats nothing(count);
   Penalty found{Floats(count), Floats(count, 1.0f)};
   Floats by_entropy(count);
-  Workspace workspace;
   float* const loss = found.loss.data();
-  term->run({count,
-             log_ratio.data(),
-             nothing.data(),
-             nothing.data(),
-             nothing.data(),
-             nothing.data(),
-             *critic,
-             {count, {}, {}, {workspace, 0}},
-             {},
-             {}},
-            weight, {&loss, 1}, {found.gradient.data(), by_entropy.data(), {}});
+  const float* const none = nothing.data();
+  term->run({count, log_ratio.data(), none, none, none, {}}, weight, {&loss, 1},
+            {found.gradient.data(), by_entropy.data()});
   CHECK_EQUAL(by_entropy, nothing);
   return found;
 }

@@ -1,6 +1,8 @@
 // Gradient transforms against their formulas in double.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
+constexpr std::size_t kStretch = 3000;
 constexpr double kBeta = 0.9, kFloor = 0.3, kEpsilon = 1e-8, kStrength = 0.5;
 
 /// Variance scaling of a gradient, step by step, as the learner runs it.
@@ -35,14 +38,19 @@ struct Scaling {
   /// Gives the squares of the changed gradient.
   std::vector<double> step(const Floats& given, std::size_t threads = 1) {
     gradient = given;
-    const FlatMemory memory{nullptr, gradient.data(), nullptr, nullptr, gradient.size(), {}};
-    const std::vector<double> before{set.sum_squares(1, given.size(), {given.data(), given.size()})};
+    const std::size_t size = gradient.size();
+    const FlatMemory memory{nullptr, gradient.data(), nullptr, nullptr, size, {}, {{0, size, 0}}, 1};
+    const double before = set.sum_squares(1, size, {given.data(), size});
+    std::vector<Stretch> stretches;
+    for (std::size_t first = 0; first < size; first += kStretch) {
+      stretches.push_back({first, std::min(kStretch, size - first), 0});
+    }
     ThreadPool pool(threads);
     Crew crew(threads);
     std::vector<double> squares;
     pool.run(threads, [&](std::size_t thread) {
       if (thread > 0) return crew.help(thread);
-      squares = transformed(set, crew, active, memory, before, record);
+      squares = transformed(set, crew, active, memory, stretches, before, record);
       crew.dismiss();
     });
     return squares;
@@ -83,7 +91,7 @@ TEST(variance_scaling_is_its_formula) {
         const double* const measured = scaling.record.transformed.data() + 2 * step;
         CHECK(std::abs(measured[0] - scales / static_cast<double>(size)) < 1e-5);
         CHECK(std::abs(measured[1] - at_floor / static_cast<double>(size)) < 1e-9);
-        CHECK(std::abs(sum_of(squares) - square) <= 1e-12 * square);
+        CHECK(std::abs(std::accumulate(squares.begin(), squares.end(), 0.0) - square) <= 1e-12 * square);
       }
       CHECK_EQUAL(scaling.steps, 30);
     }
@@ -132,8 +140,7 @@ TEST(nothing_remembers_a_gradient_that_is_not_sound) {
         if (step == 5) {
           Floats spoiled = given;
           spoiled[17] = bad;
-          const double squares = sum_of(scaling.step(spoiled));
-          CHECK(!(squares < 1e36));
+          CHECK(scaling.step(spoiled).empty());
           CHECK_EQUAL(scaling.gradient[3], given[3]);
           CHECK_EQUAL(scaling.record.transformed[10], 1.0);
           CHECK_EQUAL(scaling.record.transformed[11], 0.0);

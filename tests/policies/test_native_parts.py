@@ -126,6 +126,6 @@ def test_the_core_lists_its_kinds() -> None:
         "tanh_gaussian",
     ]
     assert kinds["memory"] == ["gru", "lstm", "none"]
-    assert kinds["critic"] == ["scalar"]
+    assert kinds["critic"] == ["quantile", "scalar"]
     assert kinds["term"] == ["entropy", "kl_penalty", "surrogate", "value"]
     assert kinds["gradient transform"] == ["variance_scaling"]

@@ -8,12 +8,15 @@
 
 namespace surefoot {
 
-/// The sum of the squares of a gradient, in order.
-double sum_of(const std::vector<double>& squares);
+/// Floats of the gradient that one task has, all of one part of the network.
+struct Stretch {
+  std::size_t first, count, part;
+};
 
-/// Run all transforms over the gradient, unless it is not sound: then nothing remembers it. Adds to the record what
-/// they measured. Gives the squares of the gradient, part by part; `before` are those of the one that they were given.
+/// Run all transforms over the gradient and add to the record what they measured. Gives the squares of each stretch;
+/// none if the gradient is not sound, with `before` the sum of its squares: then nothing changes it or remembers it.
 std::vector<double> transformed(const Kernels& kernels, Crew& crew, const std::vector<ActiveTransform>& transforms,
-                                const FlatMemory& memory, const std::vector<double>& before, UpdateRecord& record);
+                                const FlatMemory& memory, const std::vector<Stretch>& stretches, double before,
+                                UpdateRecord& record);
 
 }  // namespace surefoot
