@@ -44,6 +44,7 @@ def test_an_alpha_too_small_for_any_number_of_episodes():
 def test_a_ratio_of_equal_returns_has_no_value():
     assert np.isnan(sharpe([0.1] * 3)), "although their computed std is not 0"
     assert np.isnan(sharpe([2.0]))
+    assert np.isnan(sharpe([1e-320, 0.0])), "although they are not equal"
     assert sharpe([1.0, 3.0]) == 2.0
 
 

@@ -84,9 +84,10 @@ def _weights(weights: ArrayLike | None, sample: Floats) -> Floats:
 def sharpe(values: ArrayLike) -> Floats:
     """Mean divided by the standard deviation of values `[..., N]`: `[...]`; NaN if all values are equal."""
     sample = np.asarray(values, dtype=np.float64)
-    # The standard deviation of equal values may differ from 0 in its last bits.
-    std = np.where(np.ptp(sample, axis=-1) > 0, sample.std(axis=-1), np.nan)
-    ratio: Floats = sample.mean(axis=-1) / std
+    std = sample.std(axis=-1)
+    # The std of equal values may differ from 0 in its last bits; that of tiny differences may be 0.
+    has_spread = (np.ptp(sample, axis=-1) > 0) & (std > 0)
+    ratio: Floats = sample.mean(axis=-1) / np.where(has_spread, std, np.nan)
     return ratio
 
 
@@ -148,7 +149,7 @@ def risk_of(returns: Sequence[float], alpha: float = DEFAULT_ALPHA, wins: Sequen
         },
         worst_reward=float(sample.min()),
         worst_episode=int(sample.argmin()),
-        sharpe=None if np.ptp(sample) == 0 else _estimate(sample, drawn, sharpe),
+        sharpe=None if np.isnan(sharpe(sample)) else _estimate(sample, drawn, sharpe),
         win_rate=estimated_mean(won) if won else None,
     )
 
