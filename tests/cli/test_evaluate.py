@@ -7,18 +7,33 @@ from pathlib import Path
 import pytest
 
 from surefoot.api import PPO
+from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.run_directory import RunDirectory
 from tests.cli.processes import surefoot
-from tests.cli.runs import TINY, train
+from tests.cli.runs import TINY, records, train
 
 pytestmark = pytest.mark.xdist_group("evaluate")
+BY_RISK = ("--train.best_metric", "cvar", "--train.cvar_alpha", 0.5)
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
     run = tmp_path_factory.mktemp("evaluate") / "run"
-    train("CartPole-v1", run, *TINY, "--steps", 128, "--train.eval_episodes", 2, "--train.checkpoint_every", 64)
+    train(
+        "CartPole-v1", run, *TINY, *BY_RISK, "--steps", 128, "--train.eval_episodes", 4, "--train.checkpoint_every", 64
+    )
     return run
+
+
+def test_a_run_selects_its_best_policy_by_risk(run):
+    (record,) = (found for found in records(run) if "eval/cvar" in found)
+    (returns,) = map(json.loads, (run / "evaluations.jsonl").read_text().splitlines())
+    assert returns["step"] == record["step"] == 128
+    assert record["eval/cvar"] == pytest.approx(sum(sorted(returns["rewards"])[:2]) / 2)
+    best = read_checkpoint(run / "best.safetensors")
+    assert (best["best_metric"], best["best_score"]) == ("cvar (alpha 0.5)", record["eval/cvar"])
+    refused = surefoot("train", "CartPole-v1", "--train.cvar_alpha", 0, "--train.best_metric", "cvar").refused()
+    assert "train.cvar_alpha: input should be greater than 0" in refused
 
 
 def evaluated(*arguments: object) -> dict:
