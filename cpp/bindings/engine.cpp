@@ -146,6 +146,9 @@ RolloutArrays arrays_of(Engine& engine, const Policy& policy, const nb::dict& gi
   arrays.running_reward = entry<double>(given, "running_reward", {num_rows});
   arrays.running_length = entry<std::int64_t>(given, "running_length", {num_rows});
   if (rows.num_agents() > 1) arrays.valid = entry<bool>(given, "valid", each);
+  if (given.contains("prediction")) {
+    arrays.prediction = entry<float>(given, "prediction", {arrays.num_steps, num_rows, policy.prediction_size()});
+  }
   if (const std::size_t count = rows.metrics().size(); count > 0) {
     arrays.metrics = entry<float>(given, "metrics", {arrays.num_steps, num_rows, count});
   }

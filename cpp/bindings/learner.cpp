@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -108,7 +109,12 @@ LearnerSamples samples_of(const Policy& policy, const nb::dict& dict) {
   }
   if (has(dict, "mask")) samples.mask = entry<const bool>(dict, "mask", {samples.count, policy.mask_size()});
   samples.log_prob = entry<const float>(dict, "log_prob", column);
-  samples.value = entry<const float>(dict, "value", column);
+  // A critic that predicts nothing but its value has no other old prediction.
+  const bool has_own = has(dict, "prediction");
+  samples.prediction_size = policy.prediction_size();
+  if (!has_own && samples.prediction_size > 1) throw nb::value_error("prediction is missing");
+  samples.prediction = entry<const float>(dict, has_own ? "prediction" : "value",
+                                          has_own ? Shape{samples.count, samples.prediction_size} : column);
   samples.advantage = entry<const float>(dict, "advantage", column);
   samples.returns = entry<const float>(dict, "returns", column);
   return samples;
@@ -137,6 +143,16 @@ FlatMemory memory_of(const nb::dict& dict, const std::vector<NamedTensor>& tenso
     memory.offsets.insert(*offset);
   }
   if (found != offsets.size()) throw nb::value_error("offsets names a tensor that is not given");
+  memory.num_parts = setting<std::size_t>(dict, "num_parts");
+  std::size_t end = 0;
+  for (const auto& [from, to, part] :
+       setting<std::vector<std::tuple<std::size_t, std::size_t, std::size_t>>>(dict, "parts")) {
+    if (from != end || to < from) throw nb::value_error("parts must cover the memory in order, without gaps");
+    if (part >= memory.num_parts) throw nb::value_error("parts has a number out of range");
+    memory.parts.push_back({from, to, part});
+    end = to;
+  }
+  if (end != memory.size) throw nb::value_error("parts must cover the memory in order, without gaps");
   return memory;
 }
 
@@ -197,7 +213,7 @@ nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settin
   const std::size_t count = record.shares.size();
   done["minibatches"] = record.minibatches;
   done["shares"] = owned(std::move(record.shares), {count});
-  done["measures"] = owned(std::move(record.measures), {count, learner.measures().size()});
+  done["measures"] = owned(std::move(record.measures), {count, learner.measures().size() + flat.num_parts});
   return done;
 }
 

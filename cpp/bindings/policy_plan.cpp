@@ -111,7 +111,9 @@ PolicyPlan policy_plan(const nb::dict& plain) {
   plan.actor = body_plan(entries.inner("actor"));
   if (!plan.shares_trunk) plan.critic = body_plan(entries.inner("critic"));
   plan.head = entries.part("head");
-  plan.value = entries.part("value");
+  for (const Entries& value : entries.list("values")) {
+    plan.values.push_back({value.part("critic"), mlp_plan(value, "trunk")});
+  }
   return plan;
 }
 

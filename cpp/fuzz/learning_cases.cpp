@@ -28,13 +28,14 @@ Floats numbers(std::size_t count, Chance& chance) {
 struct Flat {
   std::vector<float> value, gradient, mean, square;
   std::vector<NamedTensor> tensors;
-  FlatMemory memory;
+  FlatMemory memory{};
 
   explicit Flat(const RandomPolicy& policy) {
     for (const NamedTensor& tensor : policy.named()) {
       memory.offsets[tensor.name] = value.size();
       tensors.push_back({tensor.name, tensor.shape, nullptr});
       value.insert(value.end(), tensor.data, tensor.data + size_of(tensor.shape));
+      memory.parts.push_back({memory.offsets[tensor.name], value.size(), tensors.size() % 3});
     }
     for (auto* floats : {&gradient, &mean, &square}) floats->resize(value.size());
     for (NamedTensor& tensor : tensors) tensor.data = value.data() + memory.offsets[tensor.name];
@@ -43,6 +44,7 @@ struct Flat {
     memory.mean = mean.data();
     memory.square = square.data();
     memory.size = value.size();
+    memory.num_parts = 3;
     // Statistics are given, not learned.
     std::erase_if(memory.offsets, [](const auto& entry) { return entry.first.starts_with("normalizer"); });
   }
@@ -78,7 +80,7 @@ void update(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
     update.samples.obs.push_back(obs.emplace_back(numbers(count * size, chance)).data());
   const std::size_t actions = space.size();
   const Floats action = numbers(count * actions, chance), log_prob = numbers(count, chance);
-  const Floats value = numbers(count, chance), advantage = numbers(count, chance), returns = numbers(count, chance);
+  const Floats advantage = numbers(count, chance), returns = numbers(count, chance);
   std::vector<std::int64_t> choice(count * actions);
   const bool is_box = !space.has_choices();
   for (std::size_t i = 0; i < choice.size() && !is_box; ++i) {
@@ -88,7 +90,6 @@ void update(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
   update.samples.action = is_box ? action.data() : nullptr;
   update.samples.choice = is_box ? nullptr : choice.data();
   update.samples.log_prob = log_prob.data();
-  update.samples.value = value.data();
   update.samples.advantage = advantage.data();
   update.samples.returns = returns.data();
   update.seed = chance.word();
@@ -102,6 +103,9 @@ void update(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
   update.weights = {1.0, 0.5, chance.once_in(2) ? 0.01 : 0.0};
   update.knobs = {{"clip", 0.2}};
   Learner learner(policy.plan, {{"surrogate"}, {"value", {{"clip", 0.2}}}, {"entropy"}}, policy.named(), kernels);
+  update.samples.prediction_size = learner.policy().prediction_size();
+  const Floats prediction = numbers(count * update.samples.prediction_size, chance);
+  update.samples.prediction = prediction.data();
   SequenceSamples sequences;
   std::vector<Floats> states;
   const auto starts = std::make_unique<bool[]>(count);

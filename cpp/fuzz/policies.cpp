@@ -9,6 +9,7 @@ namespace {
 constexpr Activation kActivations[] = {Activation::kTanh, Activation::kRelu,      Activation::kElu,
                                        Activation::kSilu, Activation::kLeakyRelu, Activation::kGelu};
 constexpr const char* kMemories[] = {"none", "none", "gru", "lstm"};
+constexpr const char* kClips[] = {"quantiles", "mean", "mean_and_spread"};
 constexpr const char* kBoxHeads[] = {"gaussian", "tanh_gaussian", "beta"};
 
 std::vector<double> each(const std::vector<double>& bounds, std::size_t size) {
@@ -34,8 +35,23 @@ RandomPolicy::RandomPolicy(const std::vector<std::size_t>& obs_sizes, const Acti
   const std::size_t latent = add_body("actor", plan.actor);
   const std::size_t valued = plan.shares_trunk ? latent : add_body("critic", plan.critic);
   plan.head = head(space, latent);
-  plan.value = {"scalar", {{"layer", std::string("value")}, {"returns", std::string()}}};
-  add_linear("value", 1, valued);
+  for (std::size_t count = chance.between(1, 2); count > 0; --count) add_critic(valued);
+}
+
+void RandomPolicy::add_critic(std::size_t latent) {
+  const std::string name = "value" + std::to_string(plan.values.size());
+  MlpPlan trunk;
+  const std::size_t in = add_layers(name + ".trunk.", latent, trunk.layers);
+  PartSettings settings{{"layer", name}, {"returns", std::string()}};
+  const bool has_quantiles = chance_.once_in(2);
+  const std::size_t outputs = has_quantiles ? chance_.between(1, 40) : 1;
+  if (has_quantiles) {
+    settings["num_quantiles"] = static_cast<double>(outputs);
+    settings["kappa"] = chance_.once_in(2) ? 1.0 : 0.0;
+    settings["clip"] = std::string(chance_.one_of(kClips));
+  }
+  plan.values.push_back({{has_quantiles ? "quantile" : "scalar", settings}, trunk});
+  add_linear(name, outputs, in);
 }
 
 std::vector<NamedTensor> RandomPolicy::named() const {

@@ -31,6 +31,7 @@ struct RandomPolicy {
   /// Gives the size of what the layers give.
   std::size_t add_layers(const std::string& name, std::size_t in, std::vector<std::string>& layers);
   std::size_t add_body(const std::string& name, BodyPlan& body);
+  void add_critic(std::size_t latent);
   PartPlan head(const ActionSpace& space, std::size_t latent);
 
   Chance& chance_;

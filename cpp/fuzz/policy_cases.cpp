@@ -40,6 +40,8 @@ void collect(Engine& engine, const Policy& policy, Slots& slots, Chance& chance)
                        length.data()};
   arrays.valid = rows.num_agents() > 1 ? valid.get() : nullptr;
   arrays.metrics = metrics.empty() ? nullptr : metrics.data();
+  std::vector<float> prediction(chance.once_in(2) ? 0 : places * policy.prediction_size());
+  arrays.prediction = prediction.empty() ? nullptr : prediction.data();
   const auto pointers = [](std::vector<std::vector<float>>& parts) {
     std::vector<float*> all;
     for (auto& part : parts) all.push_back(part.data());
@@ -122,11 +124,12 @@ void act(const Policy& policy, Chance& chance) {
   const auto mask = flags(rows * policy.mask_size()), start = flags(rows);
   for (std::size_t i = 0; i < rows * policy.mask_size(); ++i) mask[i] = chance.once_in(2);
   std::vector<float> action(rows * policy.action_size()), log_prob(rows), value(rows);
+  std::vector<float> prediction(rows * policy.prediction_size());
   std::vector<std::int64_t> choice(rows * policy.action_size());
   const bool has_mask = policy.mask_size() > 0 && chance.once_in(2);
   Workspace workspace;
   policy.act(rows, leaves, {carried, start.get()}, has_mask ? mask.get() : nullptr, {chance.word(), 1, 2, 3}, workspace,
-             {action.data(), choice.data(), log_prob.data(), value.data(), remembered});
+             {action.data(), choice.data(), log_prob.data(), value.data(), remembered, prediction.data()});
   policy.value(rows, leaves, {carried, start.get()}, workspace, value.data());
   if (!policy.is_discrete()) policy.head().to_env(rows, action.data(), action.data());
 }

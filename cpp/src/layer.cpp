@@ -4,13 +4,6 @@
 
 namespace surefoot {
 
-namespace {
-
-/// Inputs packed before the next column is begun, so that what is being written stays in the first-level cache.
-constexpr std::size_t kPackedInputs = 64;
-
-}  // namespace
-
 void Layer::pack(const Kernels& kernels, std::size_t in, std::size_t out, const float* weight, const float* bias) {
   if (in != in_ || out != out_) {
     // The padding of the old sizes may lie where the new ones have none.
@@ -21,6 +14,7 @@ void Layer::pack(const Kernels& kernels, std::size_t in, std::size_t out, const 
   out_ = out;
   is_narrow_ = out <= kNarrowOutputs;
   panel_ = kernels.panel;
+  transpose_panel_ = kernels.transpose_panel;
   stride_ = is_narrow_ ? out : rounded_up(out, panel_);
   narrow_row_ = rounded_up(in, kNarrowLanes);
   bias_.resize(stride_);
@@ -41,14 +35,7 @@ void Layer::pack_panel(std::size_t panel, const float* weight, const float* bias
     for (std::size_t i = 0; i < out_; ++i) std::copy_n(weight + i * in_, in_, weight_.data() + i * narrow_row_);
     return;
   }
-  float* const to = weight_.data() + first * in_;
-  for (std::size_t begin = 0; begin < in_; begin += kPackedInputs) {
-    const std::size_t end = std::min(begin + kPackedInputs, in_);
-    for (std::size_t column = 0; column < columns; ++column) {
-      const float* const from = weight + (first + column) * in_;
-      for (std::size_t k = begin; k < end; ++k) to[k * panel_ + column] = from[k];
-    }
-  }
+  transpose_panel_(columns, in_, {weight + first * in_, in_}, weight_.data() + first * in_);
 }
 
 void Layer::run(const Kernels& kernels, std::size_t rows, MatrixView in, float* out, std::size_t out_stride) const {

@@ -42,6 +42,7 @@ void check(const PolicyPlan& plan) {
     require(obs.clip > 0, "an observation's clip is not positive");
   }
   check_body(plan, plan.actor);
+  require(!plan.values.empty(), "a policy needs a critic");
   require(!plan.actor.takes_actor_memory, "the actor cannot take its own memory");
   if (!plan.shares_trunk) check_body(plan, plan.critic);
 }
@@ -68,7 +69,9 @@ Policy::Policy(PolicyPlan plan, const Kernels& kernels)
     require(!takes_actors || !critic_remembers, "a critic that takes the actor's memory has none of its own");
   }
   weights_->head = make_part<Head>(plan_.head, kernels);
-  weights_->value = make_part<Critic>(plan_.value, kernels);
+  for (const ValuePlan& value : plan_.values) {
+    weights_->values.push_back({{}, make_part<Critic>(value.critic, kernels)});
+  }
 }
 
 Policy::~Policy() = default;
@@ -80,6 +83,12 @@ const Kernels& Policy::kernels() const { return kernels_; }
 bool Policy::is_synced() const { return weights_->is_synced; }
 
 const Head& Policy::head() const { return *weights_->head; }
+
+std::size_t Policy::prediction_size() const {
+  std::size_t size = 0;
+  for (const ValuePart& value : weights_->values) size += value.critic->prediction_size();
+  return size;
+}
 
 static void require_weights(bool is_synced) {
   if (!is_synced) throw std::logic_error("the policy has no weights yet; sync it first");
@@ -101,6 +110,7 @@ void Policy::act(std::size_t rows, ObsLeaves obs, const CarriedState& state, con
                  Workspace& workspace, const Acted& acted) const {
   require_weights(is_synced());
   const std::size_t action_size = head().action_size(), mask_size = head().mask_size();
+  const std::size_t prediction_size = acted.prediction == nullptr ? 0 : this->prediction_size();
   for_chunks(rows, [&](std::size_t first, std::size_t count) {
     const Pass pass(*this, obs, state, first, count, workspace);
     const std::size_t action = first * action_size;
@@ -111,7 +121,7 @@ void Policy::act(std::size_t rows, ObsLeaves obs, const CarriedState& state, con
     const MatrixView latent = pass.trunk(weights_->actor, features);
     head().sample(pass.rows_of(latent), mask ? mask + first * mask_size : nullptr, key, sampled);
     pass.value(plan_.shares_trunk ? latent : pass.trunk(weights_->critic, pass.critic_features(features, acted.state)),
-               acted.value + first);
+               acted.value + first, acted.prediction ? acted.prediction + first * prediction_size : nullptr);
   });
 }
 // tour: end
@@ -125,7 +135,7 @@ void Policy::value(std::size_t rows, ObsLeaves obs, const CarriedState& state, W
     const MatrixView actor = needs_actor ? pass.actor_features({}) : MatrixView{};
     pass.value(plan_.shares_trunk ? pass.trunk(weights_->actor, actor)
                                   : pass.trunk(weights_->critic, pass.critic_features(actor, {})),
-               value + first);
+               value + first, nullptr);
   });
 }
 

@@ -1,6 +1,7 @@
 #include "policy_pass.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace surefoot {
 
@@ -92,22 +93,32 @@ MatrixView Policy::Pass::convolved(const Encoder& encoder, const ImagePlan& imag
   return {flat, size.floats()};
 }
 
-MatrixView Policy::Pass::network(const Network& network, MatrixView in) const {
-  std::size_t slot = kEven;
-  for (const Layer& layer : network.layers) {
+MatrixView Policy::Pass::network(const Network& network, MatrixView in, std::size_t slot) const {
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const Layer& layer = network.layers[i];
     const std::size_t floats = rows_ * layer.stride();
-    float* const out = workspace_.floats(slot, floats);
+    float* const out = workspace_.floats(slot + i % 2, floats);
     layer.run(kernels_, rows_, in, out);
     kernels_.activate(plan_.activation, out, floats);
     in = {out, layer.stride()};
-    slot = slot == kEven ? kOdd : kEven;
   }
   return in;
 }
 
-void Policy::Pass::value(MatrixView latent, float* value) const {
-  const Critic& critic = *weights_.value;
-  critic.value(rows_, critic.predict(rows_of(latent)), value);
+void Policy::Pass::value(MatrixView latent, float* value, float* prediction) const {
+  const std::size_t stride = prediction == nullptr ? 0 : policy_.prediction_size();
+  float* const others = workspace_.floats(kValues, rows_);
+  for (std::size_t i = 0; i < weights_.values.size(); ++i) {
+    const Critic& critic = *weights_.values[i].critic;
+    const MatrixView predicted = critic.predict(rows_of(network(weights_.values[i].trunk, latent, kOwnEven)));
+    critic.value(rows_, predicted, i == 0 ? value : others);
+    for (std::size_t row = 0; i > 0 && row < rows_; ++row) {
+      if (others[row] < value[row] || std::isnan(others[row])) value[row] = others[row];
+    }
+    if (prediction == nullptr) continue;
+    critic.decode(rows_, predicted, prediction, stride);
+    prediction += critic.prediction_size();
+  }
 }
 
 MatrixView Policy::Pass::remember(const Body& body, MatrixView in, std::span<float* const> next) const {

@@ -6,7 +6,19 @@
 namespace surefoot {
 
 /// Slots of the workspace; from kState on one for each part of the state, and after those the parts' own.
-enum Slot : std::size_t { kNormalized, kFeatures, kEven, kOdd, kPlanes, kImage, kFlat, kState };
+enum Slot : std::size_t {
+  kNormalized,
+  kFeatures,
+  kEven,
+  kOdd,
+  kOwnEven,
+  kOwnOdd,
+  kValues,
+  kPlanes,
+  kImage,
+  kFlat,
+  kState
+};
 
 struct Policy::Pass {
   /// Normalizes the observations that want it.
@@ -20,7 +32,8 @@ struct Policy::Pass {
   MatrixView critic_features(MatrixView actor_features, std::span<float* const> next) const;
   /// The result stands until the next features or trunk.
   MatrixView trunk(const Body& body, MatrixView features) const { return network(body.trunk, features); }
-  void value(MatrixView latent, float* value) const;
+  /// The smallest value of all critics, and what they predicted, one after the other, unless `prediction` is null.
+  void value(MatrixView latent, float* value, float* prediction) const;
 
   /// Features as parts take them.
   PartRows rows_of(MatrixView in) const { return {rows_, in, {workspace_, kState + policy_.state_sizes_.size()}}; }
@@ -35,7 +48,8 @@ struct Policy::Pass {
   float* carried(std::size_t part) const;
   /// An observation through an encoder's convolutions, if it has any.
   MatrixView convolved(const Encoder& encoder, const ImagePlan& image) const;
-  MatrixView network(const Network& network, MatrixView in) const;
+  /// In `slot` and the one after it, by turns.
+  MatrixView network(const Network& network, MatrixView in, std::size_t slot = kEven) const;
 
   const Policy& policy_;
   const PolicyPlan& plan_;

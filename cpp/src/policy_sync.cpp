@@ -106,7 +106,9 @@ void Policy::check_tensors(TensorReader& tensors) const {
     critic_latent = check_body(tensors, plan_, plan_.critic, *weights_->critic.memory, actor.remembered).latent;
   }
   weights_->head->check(tensors, actor.latent);
-  weights_->value->check(tensors, critic_latent);
+  for (std::size_t i = 0; i < plan_.values.size(); ++i) {
+    weights_->values[i].critic->check(tensors, check_network(tensors, plan_.values[i].trunk, critic_latent));
+  }
   tensors.throw_problems();
 }
 
@@ -126,7 +128,10 @@ void Policy::sync(std::span<const NamedTensor> named) {
     pack_body(tensors, kernels_, plan_, plan_.critic, weights.actor.remembered_size, weights.critic);
   }
   weights.head->pack(tensors);
-  weights.value->pack(tensors);
+  for (std::size_t i = 0; i < plan_.values.size(); ++i) {
+    pack_network(tensors, kernels_, plan_.values[i].trunk, 0, weights.values[i].trunk);
+    weights.values[i].critic->pack(tensors);
+  }
   weights.is_synced = true;
 }
 

@@ -38,6 +38,11 @@ struct Body {
   bool is_plain;                // one observation as it is: nothing to lay side by side
 };
 
+struct ValuePart {
+  Network trunk;
+  std::unique_ptr<Critic> critic;
+};
+
 /// Statistics of one observation; empty if it is taken as it is.
 struct ObsStatistics {
   AlignedFloats shift;
@@ -50,7 +55,7 @@ struct Policy::Weights {
   Body actor;
   Body critic;
   std::unique_ptr<Head> head;
-  std::unique_ptr<Critic> value;
+  std::vector<ValuePart> values;
 };
 
 }  // namespace surefoot

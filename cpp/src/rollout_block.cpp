@@ -84,8 +84,11 @@ void RolloutBlock::act(Workspace& workspace) {
   }
   const bool* mask = arrays_.mask == nullptr ? nullptr : arrays_.mask + place * rows_.mask_size();
   const Acted acted{arrays_.action == nullptr ? nullptr : arrays_.action + place * size,
-                    arrays_.choice == nullptr ? nullptr : arrays_.choice + place * size, arrays_.log_prob + place,
-                    arrays_.value + place, state_};
+                    arrays_.choice == nullptr ? nullptr : arrays_.choice + place * size,
+                    arrays_.log_prob + place,
+                    arrays_.value + place,
+                    state_,
+                    arrays_.prediction == nullptr ? nullptr : arrays_.prediction + place * policy_.prediction_size()};
   policy_.act(count(), leaves_, {state_, arrays_.episode_start + place}, mask,
               {key_.seed, key_.first_step + step_, key_.first_row + begin_, key_.stream}, workspace, acted);
   if (env_choice_.empty()) {

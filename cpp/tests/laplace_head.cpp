@@ -93,7 +93,7 @@ PolicyPlan laplace_plan() {
   plan.actor = {{{0, {}}}, {}};
   plan.shares_trunk = true;
   plan.head = {"laplace", {{"layer", "location"}, {"size", 2.0}, {"scale", 0.5}}};
-  plan.value = scalar("value");
+  plan.values = {{scalar("value")}};
   return plan;
 }
 
@@ -162,21 +162,16 @@ TEST(a_head_from_one_file_learns) {
     memory.mean = mean.data();
     memory.square = square.data();
     memory.size = values.size();
+    memory.parts = {{0, memory.size, 0}};
+    memory.num_parts = 1;
     Learner learner(laplace_plan(), {{"surrogate"}}, tensors, *kernels);
     const std::vector<float> obs{1, 2, -1, 0.5f}, nothing(2);
     // Locations are obs * weight + bias: (5.25, -0.5) and (0.25, 0.75); actions beside them, scale 0.5.
     const std::vector<float> action{6.25f, -1.0f, 0.0f, 1.0f}, advantage{2, -1};
     const std::vector<float> log_prob{-3.0f, -1.0f};  // -|distance| / 0.5 summed, and log(2 * 0.5) is 0
     Update update{};
-    update.samples = {2,
-                      {obs.data()},
-                      action.data(),
-                      nullptr,
-                      nullptr,
-                      log_prob.data(),
-                      nothing.data(),
-                      advantage.data(),
-                      nothing.data()};
+    update.samples = {2, {obs.data()},     action.data(), nullptr, nullptr, log_prob.data(), nothing.data(),
+                      1, advantage.data(), nothing.data()};
     update.epochs = 1;
     update.units = update.num_valid = update.batch_size = 2;
     update.target_kl = update.optimizer.max_norm = std::numeric_limits<double>::infinity();

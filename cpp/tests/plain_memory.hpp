@@ -39,7 +39,7 @@ struct Remembering {
       plan.critic = {{}, {{"critic_trunk"}}, {"none"}, true};
     }
     plan.head = categorical("logits", 3);
-    plan.value = scalar("value");
+    plan.values = {{scalar("value")}};
     made_up.add_linear("encoder", 5, 3);
     made_up.add_memory(actor, 5);
     made_up.add_linear("actor_trunk", 6, hidden);

@@ -39,7 +39,7 @@ struct SmallPolicy {
     plan.actor = {{{0, {}}}, {{"trunk"}}, memory.part()};
     plan.shares_trunk = true;
     plan.head = categorical("head", 2);
-    plan.value = scalar("value");
+    plan.values = {{scalar("value")}};
     return plan;
   }
 };

@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -566,7 +567,7 @@ CriticAnswer ask(const CriticCase& of, const Kernels& set, const Floats& predict
   const MatrixView given{spread.data(), 2};
   float* const by_given = gradient.data();
   std::vector<float*> by_vectors(vectors.size(), nullptr);
-  critic->loss({count, {&given, 1}, vectors, {workspace, 0}}, {returns.data(), old_value.data(), of.clip},
+  critic->loss({count, {&given, 1}, vectors, {workspace, 0}}, {returns.data(), {old_value.data(), 1}, of.clip},
                answer.loss.data(), {{&by_given, 1}, by_vectors});
   for (std::size_t i = 0; i < count; ++i) {
     answer.gradient.push_back(gradient[2 * i]);
@@ -624,6 +625,78 @@ TEST(a_nan_that_a_critic_is_given_shows_in_its_row_alone) {
       const bool is_spoiled = row < 2 || (row == 2 && of.clip != kNone);
       CHECK_EQUAL(std::isnan(answer.loss[row]), is_spoiled);
       CHECK_EQUAL(std::isnan(answer.gradient[row]), is_spoiled);
+    }
+  }
+}
+
+/// The loss of one sample of a quantile critic, as policies/critics/quantile.py has it.
+double quantile_loss(const Doubles& quantiles, const Doubles& old, double target, double kappa, double clip,
+                     const std::string& mode) {
+  const std::size_t count = quantiles.size();
+  const auto mean_of = [&](const Doubles& of) { return std::accumulate(of.begin(), of.end(), 0.0) / count; };
+  const auto spread_of = [&](const Doubles& of) {
+    double sum = 0;
+    for (const double one : of) sum += std::pow(one - mean_of(of), 2);
+    return std::sqrt(sum / count + 1e-12);
+  };
+  const auto loss_of = [&](double quantile, std::size_t i) {
+    const double error = target - quantile, tau = (i + 0.5) / count;
+    const double huber = std::abs(error) <= kappa ? error * error / (2 * kappa) : std::abs(error) - kappa / 2;
+    return std::abs(tau - (error < 0 ? 1 : 0)) * huber;
+  };
+  const double mean = mean_of(quantiles), old_mean = mean_of(old);
+  const double moved = old_mean + std::clamp(mean - old_mean, -clip, clip);
+  const double old_spread = spread_of(old), spread = spread_of(quantiles);
+  const double ratio = mode == "mean" ? 1 : (old_spread + std::clamp(spread - old_spread, -clip, clip)) / spread;
+  double each = 0, plain = 0, clipped = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double near = old[i] + std::clamp(quantiles[i] - old[i], -clip, clip);
+    each += std::max(loss_of(quantiles[i], i), loss_of(near, i));
+    plain += loss_of(quantiles[i], i);
+    clipped += loss_of(moved + (quantiles[i] - mean) * ratio, i);
+  }
+  if (clip == std::numeric_limits<double>::infinity()) return plain / count;
+  return (mode == "quantiles" ? each : std::max(plain, clipped)) / count;
+}
+
+TEST(quantile_critics_learn_by_their_formula) {
+  constexpr std::size_t kCount = 5, kRows = 12, kStride = 8;
+  for (const std::string mode : {"quantiles", "mean", "mean_and_spread"}) {
+    for (const double kappa : {0.0, 0.6}) {
+      for (const float clip : {kNone, 0.3f}) {
+        const auto critic = make_part<Critic>({"quantile",
+                                               {{"layer", "value"},
+                                                {"returns", std::string()},
+                                                {"num_quantiles", static_cast<double>(kCount)},
+                                                {"kappa", kappa},
+                                                {"clip", mode}}},
+                                              kernels());
+        Floats given(kRows * kStride, kNan), gradient(kRows * kStride, kUntouched), returns, old, loss(kRows);
+        for (std::size_t row = 0; row < kRows; ++row) {
+          returns.push_back(made_up(row, 2.0, 0.8));
+          for (std::size_t i = 0; i < kCount; ++i) {
+            given[row * kStride + i] = made_up(row * kCount + i, 1.5, 0.3);
+            old.push_back(made_up(row * kCount + i, 1.0, 1.1));
+          }
+        }
+        Workspace workspace;
+        const MatrixView view{given.data(), kStride};
+        float* const by_given = gradient.data();
+        critic->loss({kRows, {&view, 1}, {}, {workspace, 0}}, {returns.data(), {old.data(), kCount}, clip}, loss.data(),
+                     {{&by_given, 1}, {}});
+        for (std::size_t row = 0; row < kRows; ++row) {
+          Doubles quantiles(given.begin() + row * kStride, given.begin() + row * kStride + kCount);
+          const Doubles before(old.begin() + row * kCount, old.begin() + (row + 1) * kCount);
+          const auto wanted = [&] {
+            return quantile_loss(quantiles, before, returns[row], kappa, static_cast<double>(clip), mode);
+          };
+          check_close(loss[row], wanted(), "loss");
+          for (std::size_t i = 0; i < kCount; ++i) {
+            check_close(gradient[row * kStride + i], slope(quantiles[i], wanted), "gradient of the loss");
+          }
+          CHECK_EQUAL(gradient[row * kStride + kCount], kUntouched);
+        }
+      }
     }
   }
 }

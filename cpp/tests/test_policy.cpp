@@ -27,7 +27,7 @@ struct Tiny {
     plan.actor = {{{0, {}}}, {{"hidden"}}};
     plan.critic = {{{0, {}}}, {}};
     plan.head = categorical("logits", 2);
-    plan.value = scalar("value");
+    plan.values = {{scalar("value")}};
   }
 
   std::vector<NamedTensor> tensors() const {

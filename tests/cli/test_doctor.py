@@ -14,6 +14,9 @@ from torch import Tensor, nn
 from surefoot.api import PPO
 from surefoot.cli.main import main
 from surefoot.inspection.run_record import read_run
+from surefoot.policies.critics import ValueTargets
+from surefoot.policies.critics.scalar import ScalarCritic
+from surefoot.policies.critics.twin import TwinCritic
 from surefoot.telemetry import gauges
 from surefoot.telemetry.alerts import ALERTS
 from tests.cli.ailing_envs import EndlessEnv, NoiseEnv, StillEnv, TiringEnv
@@ -71,7 +74,76 @@ def tiring(run: Path) -> None:
     PPO(TiringEnv, **settings).learn(8 * 150, run_dir=run)
 
 
+class FrozenTwin(TwinCritic):
+    """The first critic is frozen."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.trunks[0].requires_grad_(False)
+        self.critics[0].requires_grad_(False)
+
+
+class FrozenSecond(TwinCritic):
+    """The second critic is frozen."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.trunks[1].requires_grad_(False)
+        self.critics[1].requires_grad_(False)
+
+
+class LoudTwin(TwinCritic):
+    """The loss of the first critic is scaled by 1000."""
+
+    def loss(self, prediction: Tensor, targets: ValueTargets) -> Tensor:
+        losses = [self._critic(i).loss(prediction[:, i], self._own(targets, i)) for i in range(2)]
+        return 1000 * losses[0] + losses[1]
+
+
+class FrozenCritic(ScalarCritic):
+    """Does not learn."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.requires_grad_(False)
+
+
+def with_critic(critic: type, run: Path, **settings: Any) -> None:
+    agent = PPO("CartPole-v1", **SMALL, critic=f"{__name__}:{critic.__name__}", **settings)
+    agent.learn(14 * ITERATION, run_dir=run)
+
+
+def first_frozen(run: Path) -> None:
+    with_critic(FrozenTwin, run)
+
+
+def second_frozen(run: Path) -> None:
+    with_critic(FrozenSecond, run, value_coef=0.05)
+
+
+def loud(run: Path) -> None:
+    with_critic(LoudTwin, run)
+
+
+def frozen(run: Path) -> None:
+    with_critic(FrozenCritic, run, share_trunk=True)
+
+
 ILL = {
+    "critic1_vanishing_gradients": (
+        first_frozen,
+        "train/critic1_grad_norm",
+        "none of its parameters is frozen",
+        "medium",
+    ),
+    "critic2_vanishing_gradients": (
+        second_frozen,
+        "train/critic2_grad_norm",
+        "raise ppo.value_coef from 0.05",
+        "medium",
+    ),
+    "critic_vanishing_gradients": (frozen, "train/critic_grad_norm", "lower optimizer.lr from 0.003 to", "medium"),
+    "twin_critics_gradient_imbalance": (loud, "train/critics_grad_ratio", "set normalize.returns to true", "medium"),
     "kl_high": (wild, "train/approx_kl", "lower optimizer.lr from 0.1 to about 0.03", "high"),
     "clip_fraction_high": (wild, "train/clip_fraction", "set ppo.target_kl to 0.02", "medium"),
     "entropy_collapse": (rash, "train/entropy_loss", "raise ppo.entropy_coef from 0 to 0.01", "medium"),
@@ -149,6 +221,14 @@ def test_a_healthy_run_has_no_alert(tmp_path, capsys):
     code, found = examined(tmp_path, capsys)
     assert (code, found["is_healthy"], found["findings"]) == (0, True, [])
     assert set(ILL) < set(found["checked"])
+
+
+@pytest.mark.parametrize(("env", "steps"), [("CartPole-v1", 30 * 1024), ("cheetah-minute", 15 * 4096)])
+def test_a_healthy_run_with_twin_quantile_critics_has_no_alert(env, steps, tmp_path):
+    critic = {"kind": "twin", "of": {"kind": "quantile", "num_quantiles": 11}}
+    PPO(env, **QUIET, critic=critic).learn(steps, run_dir=tmp_path)
+    assert [line for line in (tmp_path / "metrics.jsonl").read_text().splitlines() if "warn/" in line] == []
+    assert all(0.1 < ratio < 10 for ratio in column(tmp_path, "train/critics_grad_ratio"))
 
 
 def test_the_text_reads_well(runs, capsys):

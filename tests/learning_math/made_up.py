@@ -113,6 +113,10 @@ def made_rollout(
     taken = output.distribution.sample(noise)
     log_prob = output.distribution.log_prob(taken) + 0.1 * numbers(STEPS * ROWS)
     value = (output.value + 0.3 * numbers(STEPS * ROWS)).view(STEPS, ROWS)
+    extras = {}
+    if policy.critic.prediction_shape is not None:
+        decoded = policy.critic.decode(output.prediction)
+        extras["prediction"] = (decoded + 0.3 * numbers(*decoded.shape)).view(STEPS, ROWS, *decoded.shape[1:])
     nothing = torch.zeros(STEPS, ROWS, dtype=torch.bool)
     valid = flags(share_valid)
     rollout = Rollout(
@@ -131,6 +135,8 @@ def made_rollout(
         state=state,
         stats=RolloutStats(int(valid.sum()), Episodes(torch.zeros(0).numpy(), torch.zeros(0).long().numpy()), ()),
         chunks=chunks if state else None,
+        extras=extras,
+        learned_extras=tuple(extras),
     )
     return rollout, Targets(numbers(STEPS, ROWS), value + numbers(STEPS, ROWS))
 

@@ -35,6 +35,18 @@ def weights(module: nn.Module) -> list[torch.Tensor]:
     return [parameter.detach().clone() for parameter in module.parameters()]
 
 
+def test_each_part_has_its_own_norm_before_the_clip():
+    module = network()
+    gradient = GradientStep(module, OptimizerConfig(), 1e-3)
+    loss = module(inputs(0)).square().mean()
+    pieces = torch.autograd.grad(loss, list(module.parameters()), retain_graph=True)
+    gradient.add(loss)
+    watched = gradient.step(KNOBS)
+    for part, own in {"0": pieces[:2], "2": pieces[2:]}.items():
+        expected = torch.cat([piece.flatten() for piece in own]).norm().item()
+        assert watched[f"train/{part}_grad_norm"].item() == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("algorithm", ["adam", "adamw"])
 @pytest.mark.parametrize("max_norm", [0.1, None])
 def test_steps_are_those_of_torch_with_a_global_clip(algorithm, max_norm):

@@ -30,6 +30,7 @@ MANY_CHOICES = ArraySpec("multi_discrete", (3,), "int64", sizes=(2, 4, 3), start
 SWITCHES = ArraySpec("multi_binary", (4,), "int64")
 GRU = {"kind": "gru", "hidden_size": 9}
 LSTM = {"kind": "lstm", "hidden_size": 8}
+BRANCH = {"policy.share_memory": True}
 TOLERANCE = 2e-5
 
 POLICIES: dict[str, tuple[Any, ...]] = {
@@ -60,12 +61,40 @@ POLICIES: dict[str, tuple[Any, ...]] = {
         {"policy.memory": GRU | {"layers": 2}, "policy.share_trunk": True, "policy.encoders": {"eyes": "mlp"}},
     ),
     "one lstm each": (SEVEN, CHOICES, {"policy.memory": LSTM | {"layers": 2}, "policy.share_memory": False}),
-    "branch": (TWO_PARTS, CHOICES, {"policy.memory": LSTM, "policy.critic_obs": ("legs",), "policy.hidden": ()}),
+    "branch": (
+        TWO_PARTS,
+        CHOICES,
+        BRANCH | {"policy.memory": LSTM, "policy.critic_obs": ("legs",), "policy.hidden": ()},
+    ),
     "branch with encoders": (
         TWO_PARTS,
         CHOICES,
-        {"policy.memory": GRU, "policy.critic_obs": ("legs",), "policy.encoders": {"legs": "mlp", "eyes": "mlp"}},
+        BRANCH
+        | {"policy.memory": GRU, "policy.critic_obs": ("legs",), "policy.encoders": {"legs": "mlp", "eyes": "mlp"}},
     ),
+    "branch of the memory alone": (SEVEN, CHOICES, BRANCH | {"policy.memory": GRU}),
+}
+QUANTILES = {"kind": "quantile", "num_quantiles": 7}
+TWIN = {"kind": "twin", "of": QUANTILES}
+CRITICS: dict[str, dict[str, Any]] = {
+    "quantiles": {"policy.critic": QUANTILES},
+    "quantiles, each clipped": {"policy.critic": QUANTILES, "ppo.clip_value": 0.2, "normalize.returns": True},
+    "quantiles, mean clipped": {"policy.critic": QUANTILES | {"clip": "mean", "kappa": 0.3}, "ppo.clip_value": 0.1},
+    "quantiles, mean and spread clipped": {
+        "policy.critic": QUANTILES | {"clip": "mean_and_spread", "kappa": 0.0},
+        "ppo.clip_value": 0.1,
+    },
+    "twin": {"policy.critic": "twin", "ppo.clip_value": 0.2, "ppo.micro_batch_size": 13},
+    "twin, without layers": {"policy.critic": TWIN, "policy.hidden": ()},
+    "twin quantiles": {"policy.critic": TWIN, "ppo.clip_value": 0.2, "normalize.returns": True},
+    "twin quantiles over the actor's trunk": {"policy.critic": TWIN, "policy.share_trunk": True},
+    "twin with a memory": {
+        "policy.critic": TWIN,
+        "policy.memory": LSTM,
+        "normalize.returns": True,
+        "normalize.return_stats": "previous",
+    },
+    "twin branch": {"policy.critic": TWIN, "policy.memory": GRU, **BRANCH},
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     "one epoch, one minibatch": {"ppo.epochs": 1, "ppo.batch_size": 144},
@@ -100,7 +129,7 @@ def learn_apart(native: Side, readable: Side, rollout: Any, targets: Any, knobs:
     ours, reference = (side.learn(rollout, targets, knobs) for side in (native, readable))
     assert ours.epochs == reference.epochs
     assert ours.skips == reference.skips
-    assert ours.metrics.keys() == reference.metrics.keys()
+    assert ours.metrics == pytest.approx(reference.metrics, rel=2e-4, abs=2e-6)
     for name in (
         "policy_loss",
         "value_loss",
@@ -137,6 +166,11 @@ def test_every_policy_that_the_core_knows(kind: str):
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_every_setting(kind: str):
     assert_alike(SEVEN, THREE_ACTIONS, **SETTINGS[kind])
+
+
+@pytest.mark.parametrize("kind", CRITICS)
+def test_every_critic(kind: str):
+    assert_alike(SEVEN, CHOICES, made={"share_valid": 0.9}, **CRITICS[kind])
 
 
 @pytest.mark.parametrize("kind", MEMORIES)
@@ -245,10 +279,32 @@ def test_a_transform_need_not_have_metrics():
 
 def test_norms_are_right_with_and_without_transforms_in_turn():
     native, readable, *learned = both(SEVEN, CHOICES, **{"policy.hidden": (130, 130)})
-    for transforms in ({}, {"half": Half(Half.Settings(kind="half"), "half", {})}, {}):
+    for is_halved in (False, True, False):
         for side in (native, readable):
-            side.gradient.transforms = dict(transforms)
+            half = Half(Half.Settings(kind="half"), "half", {})
+            side.gradient.transforms = {"half": half} if is_halved else {}
         assert learn_apart(native, readable, *learned, knobs_of(config_of("torch"))) < TOLERANCE
+
+
+PARTS: dict[str, set[str]] = {
+    "separate": {"actor", "critic"},
+    "dict, shared": {"encoder", "trunk", "actor", "critic"},
+    "branch with encoders": {"encoder", "memory", "actor", "critic_encoder", "critic"},
+    "one lstm each": {"memory", "actor", "critic_memory", "critic"},
+}
+
+
+@pytest.mark.parametrize("kind", PARTS)
+@pytest.mark.parametrize("transforms", [{}, {"half": {"kind": f"{HERE}:Half"}}], ids=["plain", "transformed"])
+def test_norms_of_all_parts_make_up_the_norm_of_the_gradient(kind: str, transforms: dict[str, Any]):
+    obs, action, settings = POLICIES[kind]
+    whole = {"ppo.epochs": 1, "ppo.batch_size": 144, "optimizer.transforms": transforms}
+    for side in both(obs, action, **settings, **whole)[:2]:
+        learned = side.learn(*both(obs, action, **settings, **whole)[2:], knobs_of(config_of("torch")))
+        norms = {name: norm for name, norm in learned.metrics.items() if name.endswith("_grad_norm")}
+        assert set(norms) == {f"train/{part}_grad_norm" for part in PARTS[kind]}
+        assert all(norm > 0 for norm in norms.values())
+        assert math.hypot(*norms.values()) == pytest.approx(learned.grad_norm, rel=1e-5)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -169,6 +169,8 @@ struct Kernels {
   double (*sum_squares)(std::size_t rows, std::size_t columns, MatrixView in);
   /// Some columns of rows as a panel: [rows][panel], padded with zeros.
   void (*copy_panel)(std::size_t rows, std::size_t columns, MatrixView in, float* out);
+  /// Some rows of weights as a panel: [columns][panel]; what lies beyond the rows stays as it is.
+  void (*transpose_panel)(std::size_t rows, std::size_t columns, MatrixView in, float* out);
   void (*surrogate)(const SurrogateBlock& block);
   void (*adam)(const AdamStep& by, std::size_t count, const float* gradient, float* value, float* mean, float* square);
 

@@ -53,6 +53,7 @@ class Layer {
   std::size_t panel_ = 1;       // outputs in a panel
   std::size_t narrow_row_ = 0;  // floats of a narrow layer's output
   bool is_narrow_ = false;
+  void (*transpose_panel_)(std::size_t rows, std::size_t columns, MatrixView in, float* out) = nullptr;
   AlignedFloats weight_;
   AlignedFloats bias_;
 };

@@ -17,6 +17,12 @@
 
 namespace surefoot {
 
+/// Neighboring floats of the optimizer's memory that belong to one part of the network.
+struct PartSlice {
+  std::size_t begin, end;
+  std::size_t part;
+};
+
 /// The optimizer's memory: all tensors that learn, one after the other.
 struct FlatMemory {
   float* value;
@@ -25,6 +31,8 @@ struct FlatMemory {
   float* square;
   std::size_t size;
   std::unordered_map<std::string, std::size_t> offsets;  // by name
+  std::vector<PartSlice> parts;                          // in order, without gaps
+  std::size_t num_parts;
 };
 
 struct OptimizerSettings {
@@ -65,7 +73,8 @@ struct LearnerSamples {
   const std::int64_t* choice;
   const bool* mask;  // [count, mask_size] or null
   const float* log_prob;
-  const float* value;
+  const float* prediction;  // [count, prediction_size] that the critics made in the rollout, raw units
+  std::size_t prediction_size;
   const float* advantage;
   const float* returns;
   const SequenceSamples* sequences = nullptr;
@@ -110,7 +119,8 @@ class Learner {
   Learner& operator=(const Learner&) = delete;
 
   const Policy& policy() const;
-  /// `<term>.<measure>` of all terms by their index, then the norm of the gradient and whether the step was skipped.
+  /// `<term>.<measure>` of all terms by their index, then the norm of the gradient and whether the step was skipped;
+  /// in what `learn` measures, norms of the parts of the gradient follow.
   std::vector<std::string> measures() const;
   std::size_t num_terms() const;
 

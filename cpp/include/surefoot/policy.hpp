@@ -66,6 +66,12 @@ struct BodyPlan {
   bool takes_actor_memory = false;  // critic: what the actor's memory gives comes first, before the encoders
 };
 
+/// A critic, after a trunk of its own if it has one.
+struct ValuePlan {
+  PartPlan critic;
+  MlpPlan trunk{};
+};
+
 struct PolicyPlan {
   std::vector<ObsPlan> obs;
   Activation activation = Activation::kTanh;
@@ -73,7 +79,7 @@ struct PolicyPlan {
   BodyPlan critic;  // ignored if shared
   bool shares_trunk = false;
   PartPlan head{""};
-  PartPlan value{""};
+  std::vector<ValuePlan> values;  // at least one critic; the smallest value counts
 };
 
 /// Rows of observations, one pointer a key: leaf k is [rows, size of key k], float32.
@@ -92,6 +98,7 @@ struct Acted {
   float* log_prob;                  // [rows]
   float* value;                     // [rows] raw units
   std::span<float* const> state{};  // what rows remember now; may be the arrays they came from
+  float* prediction = nullptr;      // [rows, prediction_size] of all critics, raw units; null: not wanted
 };
 
 /// Thread-safe once synced: all const functions may run side by side with a workspace each.
@@ -115,6 +122,7 @@ class Policy {
   bool is_discrete() const { return head().is_discrete(); }
   std::size_t action_size() const { return head().action_size(); }
   std::size_t mask_size() const { return head().mask_size(); }
+  std::size_t prediction_size() const;  // of all critics together
 
   /// Numbers a row of each part of the state: the actor's h (and c), then the critic's if it remembers for itself.
   const std::vector<std::size_t>& state_sizes() const { return state_sizes_; }

@@ -29,6 +29,7 @@ struct RolloutArrays {
   std::vector<std::size_t> state_steps{};          // [C] ascending
   bool* valid{};                                   // [T, N]; only of envs with several agents
   float* metrics{};                                // [T, N, M]; only of envs with metrics
+  float* prediction{};                             // [T, N, P]; only of critics that learn from it
 };
 
 /// What makes a rollout the one it is.

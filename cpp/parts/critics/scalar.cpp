@@ -2,61 +2,31 @@
 #include <algorithm>
 #include <limits>
 
-#include "surefoot/parts/critic.hpp"
+#include "linear_critic.hpp"
 
 namespace surefoot {
 namespace {
 
-class ScalarCritic final : public Critic {
+class ScalarCritic final : public LinearCritic {
  public:
-  ScalarCritic(const PartPlan& plan, const Kernels& kernels)
-      : Critic(kernels), layer_(plan.text("layer")), returns_(plan.text("returns")) {}
-
-  std::size_t prediction_size() const override { return 1; }
-
-  void check(TensorReader& tensors, std::size_t in) const override {
-    tensors.check_linear(layer_, in, prediction_size());
-    if (returns_.empty()) return;
-    tensors.check_size(returns_ + ".shift", 1);
-    tensors.check_size(returns_ + ".scale", 1);
-  }
-
-  void pack(const TensorReader& tensors) override {
-    head_.pack(kernels_, tensors, layer_);
-    if (returns_.empty()) return;
-    shift_ = *tensors[returns_ + ".shift"].data;
-    scale_ = *tensors[returns_ + ".scale"].data;
-  }
-
-  MatrixView predict(const PartRows& rows) const override { return linear(head_, rows, 0); }
+  ScalarCritic(const PartPlan& plan, const Kernels& kernels) : LinearCritic(plan, 1, kernels) {}
 
   void value(std::size_t rows, MatrixView prediction, float* value) const override {
-    for (std::size_t row = 0; row < rows; ++row) {
-      value[row] = prediction.data[row * prediction.stride] * scale_ + shift_;
-    }
-  }
-
-  std::vector<Learned> layers() const override { return {{layer_, prediction_size()}}; }
-  std::vector<Learned> vectors() const override {
-    if (returns_.empty()) return {};
-    return {{returns_ + ".shift", 1}, {returns_ + ".scale", 1}};
+    decode(rows, prediction, value, 1);
   }
 
   void loss(const LearnedRows& rows, const ValueTargets& targets, float* loss,
             const GivenGradient& out) const override {
-    const bool is_raw = returns_.empty();
-    const float shift = is_raw ? 0 : *rows.vectors[0], scale = is_raw ? 1 : *rows.vectors[1];
+    const Units units = units_of(rows);
     const std::size_t stride = rows.given[0].stride;
     for (std::size_t row = 0; row < rows.count; ++row) {
-      const float target = (targets.returns[row] - shift) / scale, old = (targets.old_value[row] - shift) / scale;
-      const Loss found = clipped_loss(rows.given[0].data[row * stride], old, target, targets.clip);
+      const float old = units.encoded(targets.old_prediction.data[row * targets.old_prediction.stride]);
+      const Loss found =
+          clipped_loss(rows.given[0].data[row * stride], old, units.encoded(targets.returns[row]), targets.clip);
       loss[row] = found.value;
       out.given[0][row * stride] = found.slope;
     }
-    // The statistics are not learned.
-    for (float* const by_statistic : out.vectors) {
-      if (by_statistic) std::fill_n(by_statistic, rows.count, 0.0f);
-    }
+    leave_statistics(rows.count, out);
   }
 
  private:
@@ -77,11 +47,6 @@ class ScalarCritic final : public Critic {
     if (square < clipped_square) return {clipped_square, clipped_slope};
     return {clipped_square, 0.5f * (2 * error) + 0.5f * clipped_slope};
   }
-
-  std::string layer_;
-  std::string returns_;  // prefix of the statistics of normalized returns; empty: raw
-  Layer head_;
-  float shift_ = 0, scale_ = 1;
 };
 
 const RegisteredPart<Critic, ScalarCritic> kScalar{"scalar"};

@@ -9,21 +9,35 @@ class ValueTerm final : public Term {
   ValueTerm(const PartPlan& plan, const Kernels& kernels)
       : Term(kernels), clip_(static_cast<float>(plan.number("clip"))) {}
 
+  /// The mean of the critics' losses.
   void run(const ObjectiveRows& rows, float weight, std::span<float* const> measures,
-           const ObjectiveGradient& out) const override {
-    const GivenGradient& own = rows.scratch;
-    rows.critic.loss(rows.predicted, {rows.returns, rows.old_value, clip_}, measures[0], own);
-    if (weight == 0) return;
-    for (std::size_t i = 0; i < own.given.size(); ++i) {
-      add(weight, own.given[i], rows.count * rows.predicted.given[i].stride, out.prediction.given[i]);
-    }
-    for (std::size_t i = 0; i < own.vectors.size(); ++i) {
-      if (own.vectors[i] == nullptr) continue;  // it is not learned
-      add(weight, own.vectors[i], rows.count * rows.vector_sizes[i], out.prediction.vectors[i]);
+           const ObjectiveGradient&) const override {
+    const float share = 1.0f / static_cast<float>(rows.critics.size());
+    float* const loss = measures[0];
+    for (std::size_t i = 0; i < rows.critics.size(); ++i) {
+      const CriticRows& own = rows.critics[i];
+      float* const of_critic = i == 0 ? loss : own.predicted.scratch.floats(kLossSlot, rows.count);
+      own.critic.loss(own.predicted, {rows.returns, own.old_prediction, clip_}, of_critic, own.scratch);
+      for (std::size_t row = 0; row < rows.count; ++row) {
+        loss[row] = i == 0 ? loss[row] * share : loss[row] + of_critic[row] * share;
+      }
+      if (weight != 0) add_gradient(rows.count, weight * share, own);
     }
   }
 
  private:
+  static constexpr std::size_t kLossSlot = 6;  // critics have those before
+
+  static void add_gradient(std::size_t count, float weight, const CriticRows& of) {
+    for (std::size_t i = 0; i < of.scratch.given.size(); ++i) {
+      add(weight, of.scratch.given[i], count * of.predicted.given[i].stride, of.gradient.given[i]);
+    }
+    for (std::size_t i = 0; i < of.scratch.vectors.size(); ++i) {
+      if (of.scratch.vectors[i] == nullptr) continue;  // it is not learned
+      add(weight, of.scratch.vectors[i], count * of.vector_sizes[i], of.gradient.vectors[i]);
+    }
+  }
+
   static void add(float weight, const float* from, std::size_t count, float* to) {
     for (std::size_t i = 0; i < count; ++i) to[i] += weight * from[i];
   }

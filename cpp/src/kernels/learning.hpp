@@ -82,6 +82,51 @@ void copy_panel(std::size_t rows, std::size_t columns, MatrixView in, float* out
   }
 }
 
+/// Swap the blocks of `kSize` lanes that lie beside the diagonal of each larger block; then those of half the size.
+template <std::size_t kSize>
+SUREFOOT_INLINE void transpose(Vector (&rows)[kLanes]) {
+  if constexpr (kSize > 0) {
+    IntVector first, second;
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const std::int32_t own = static_cast<std::int32_t>(lane);
+      first[lane] = own & kSize ? own - static_cast<std::int32_t>(kSize) + static_cast<std::int32_t>(kLanes) : own;
+      second[lane] = own & kSize ? own + static_cast<std::int32_t>(kLanes) : own + static_cast<std::int32_t>(kSize);
+    }
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      if (i & kSize) continue;
+      const Vector a = rows[i], b = rows[i + kSize];
+      rows[i] = __builtin_shuffle(a, b, first);
+      rows[i + kSize] = __builtin_shuffle(a, b, second);
+    }
+    transpose<kSize / 2>(rows);
+  }
+}
+
+void transpose_panel(std::size_t rows, std::size_t columns, MatrixView in, float* out) {
+  std::size_t row = 0;
+  for (; row + kLanes <= rows; row += kLanes) {
+    const float* const from = in.data + row * in.stride;
+    std::size_t column = 0;
+    for (; column + kLanes <= columns; column += kLanes) {
+      Vector block[kLanes];
+#pragma GCC unroll 16
+      for (std::size_t i = 0; i < kLanes; ++i) block[i] = load(from + i * in.stride + column);
+      transpose<kLanes / 2>(block);
+#pragma GCC unroll 16
+      for (std::size_t i = 0; i < kLanes; ++i) store(out + (column + i) * kPanel + row, block[i]);
+    }
+    for (; column < columns; ++column) {
+      for (std::size_t i = 0; i < kLanes; ++i) out[column * kPanel + row + i] = from[i * in.stride + column];
+    }
+  }
+  for (; row < rows; ++row) {
+    for (std::size_t column = 0; column < columns; ++column) {
+      out[column * kPanel + row] = in.data[row * in.stride + column];
+    }
+  }
+}
+
 SUREFOOT_INLINE Vector expm1(Vector x) {
   const Reduced reduced = reduce(at_most(at_least(x, all(-80.0f)), all(80.0f)));
   const Vector scale = power_of_two(reduced.power);

@@ -45,6 +45,7 @@ constexpr Kernels table(const char* name) {
           .column_sums = column_sums,
           .sum_squares = sum_squares,
           .copy_panel = copy_panel,
+          .transpose_panel = transpose_panel,
           .surrogate = surrogate,
           .adam = adam,
           .tanh = map<tanh>,

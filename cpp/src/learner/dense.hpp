@@ -76,7 +76,8 @@ class Dense {
   std::size_t in() const { return in_; }
   bool learns() const { return weight_.learns || bias_.learns; }
   std::size_t multiply_adds() const { return in_ * out.size * (passes_gradients_ ? 3 : 2); }
-  const Parameter& weight() const { return weight_; }
+  /// One of its tensors that learns, if there is any.
+  const Parameter& learned() const { return weight_.learns ? weight_ : bias_; }
 
   Matrix out;   // what it gives
   Matrix grad;  // how the loss changes with that

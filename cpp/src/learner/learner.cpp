@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 
-#include "learning_policy.hpp"
+#include "losses.hpp"
+#include "observations.hpp"
+#include "sequence_states.hpp"
 #include "surefoot/crew.hpp"
 
 namespace surefoot {
@@ -16,32 +19,14 @@ namespace {
 constexpr std::size_t kBlockRows = 48;
 /// Floats of the gradient that one task measures.
 constexpr std::size_t kMeasured = 16384;
-constexpr std::size_t kNormalizedRows = 256;
 /// Samples that are shuffled ahead: epochs side by side keep all threads busy.
 constexpr std::size_t kShuffled = 1 << 20;
 /// Samples times multiply-adds for which another thread pays off: a few microseconds.
 constexpr std::size_t kThreadWork = 200'000;
-/// Measures that a term may have.
-constexpr std::size_t kMostMeasures = 16;
 constexpr double kNormEpsilon = 1e-6;
 
-/// Slots of a thread's workspace; layers that sum up gradients have those before.
-enum Slot : std::size_t { kTermGradients = 8, kHead = 24, kCritic = 40, kImages = 56 };
-
-/// The sum of numbers, in the same order always.
-double sum_of(const float* numbers, std::size_t count) {
-  std::array<double, 8> sums{};
-  for (std::size_t i = 0; i < count; ++i) sums[i % 8] += static_cast<double>(numbers[i]);
-  double sum = 0;
-  for (const double part : sums) sum += part;
-  return sum;
-}
-
-double norm_of(const std::vector<double>& squares) {
-  double sum = 0;
-  for (const double part : squares) sum += part;
-  return std::sqrt(sum);
-}
+/// Of a thread's workspace; losses and layers that sum up gradients have others.
+constexpr std::size_t kImageSlots = 24;
 
 AdamStep adam_step(const OptimizerSettings& by, std::size_t steps, float scale) {
   const double count = static_cast<double>(steps);
@@ -65,7 +50,7 @@ class Learner::Work {
        const Kernels& kernels);
 
   std::vector<std::string> measures() const;
-  std::size_t num_terms() const { return terms_.size(); }
+  std::size_t num_terms() const { return losses_.num_terms(); }
   UpdateRecord learn(const Update& update, std::span<const NamedTensor> tensors, const FlatMemory& memory,
                      ThreadPool& pool);
 
@@ -81,8 +66,14 @@ class Learner::Work {
     std::size_t first_task;
   };
 
+  /// Floats of the gradient that are measured together.
+  struct Measured {
+    std::size_t first, count, part;
+  };
+
   void prepare(const Update& update, std::span<const NamedTensor> tensors, const FlatMemory& memory);
   void add_summands();
+  void find_parts();
   void add(Dense* layer, const Matrix* in, const Matrix* gradient, FreeVector* vector, std::size_t tasks);
   std::size_t threads_worth(const Update& update) const;
 
@@ -92,27 +83,21 @@ class Learner::Work {
   void step(Crew& crew, const Minibatch& minibatch);
   void propagate(Crew& crew, const Minibatch& minibatch, const Piece& piece);
   void remember(Crew& crew, const Piece& piece);
-  void begin_sequences(const Piece& piece);
-  void end_sequences(const Piece& piece, const SequenceSamples::Carry& carry);
-  std::vector<double> squares_of_all(Crew& crew) const;
+  double measure_gradient(Crew& crew);
   void record(const Minibatch& minibatch, double norm, bool is_finite);
 
   // Tasks: any thread may do them.
-  void normalize_obs(std::size_t task);
   void sum(std::size_t task, const Piece& piece, bool adds, Workspace& workspace);
   void move(std::size_t task, const AdamStep& by);
 
-  void gather_obs(const Piece& piece, Block block);
-  void gather(const Minibatch& minibatch, const Piece& piece, Block block);
-  void compute_losses(const Minibatch& minibatch, Block block, Workspace& workspace);
   double epoch_kl(std::size_t epoch) const;
 
   const Kernels& kernels_;
   LearningPolicy net_;
   std::vector<NamedTensor> expected_;  // names and shapes
-  std::vector<std::unique_ptr<Term>> terms_;
-  std::vector<std::size_t> first_measure_;  // of each term
-  std::vector<std::string> measures_;
+  Observations obs_;
+  SequenceStates states_;
+  Losses losses_;
   std::vector<Summand> summands_;
   std::size_t sum_tasks_ = 0;
   std::size_t most_rows_;                                        // that a piece has
@@ -121,24 +106,15 @@ class Learner::Work {
   // The update that runs.
   const Update* update_ = nullptr;
   FlatMemory memory_{};
-  std::vector<AlignedFloats> normalized_;          // observations of all samples
-  std::vector<Normalization> shifts_;              // of observations; a null shift: as they come
-  std::vector<const float*> prepared_;             // the same, or as they came
-  std::vector<std::vector<float>> states_;         // that sequences begin with, of each part [places, size]
   std::vector<std::vector<std::int64_t>> orders_;  // of some epochs
   std::vector<Minibatch> minibatches_;             // of the epoch that runs
-  std::vector<Piece> carried_;                     // of each carry
   std::vector<double> squares_;                    // of the gradient, one a task
+  std::vector<std::size_t> parts_;                 // of the network, one a task
+  std::vector<Measured> measured_;                 // the whole gradient
+  std::vector<double> part_squares_;               // of the gradient of each part
   std::vector<double> sums_;                       // of the measures, over the pieces of a minibatch
   UpdateRecord record_;
   std::vector<Workspace> workspaces_;  // of each thread
-
-  // Samples of the piece that runs.
-  std::vector<float> action_, log_prob_, old_log_prob_, log_ratio_, entropy_, advantage_, returns_, old_value_;
-  std::vector<float> by_log_prob_, by_entropy_;
-  std::vector<std::int64_t> choice_;
-  std::unique_ptr<bool[]> mask_;
-  std::vector<std::vector<float>> measured_;
 };
 
 Learner::Work::Work(const PolicyPlan& plan, const std::vector<PartPlan>& terms, std::span<const NamedTensor> tensors,
@@ -146,23 +122,17 @@ Learner::Work::Work(const PolicyPlan& plan, const std::vector<PartPlan>& terms, 
     : policy(plan, kernels),
       kernels_(kernels),
       net_((policy.sync(tensors), plan), TensorReader(tensors), kernels),
-      expected_(tensors.begin(), tensors.end()) {
-  for (const PartPlan& term : terms) {
-    const Term& made = *terms_.emplace_back(make_part<Term>(term, kernels));
-    first_measure_.push_back(measures_.size());
-    if (made.measures().size() > kMostMeasures) throw std::invalid_argument("a term has more than 16 measures");
-    for (const std::string& name : made.measures()) {
-      measures_.push_back(std::to_string(terms_.size() - 1) + "." + name);
-    }
-  }
-  measured_.resize(measures_.size());
-  sums_.resize(measures_.size());
+      expected_(tensors.begin(), tensors.end()),
+      obs_(net_, kernels),
+      states_(net_),
+      losses_(terms, net_, kernels) {
+  sums_.resize(losses_.measures().size());
   most_rows_ = net_.piece_rows(kMostRows);
   add_summands();
 }
 
 std::vector<std::string> Learner::Work::measures() const {
-  std::vector<std::string> names = measures_;
+  std::vector<std::string> names = losses_.measures();
   names.insert(names.end(), {"grad_norm", "skipped"});
   return names;
 }
@@ -198,8 +168,33 @@ void Learner::Work::add_summands() {
     for (const TakingLayer& layer : body->trunk->layers()) add_layer(layer);
   }
   add_part(net_.head_part);
-  add_part(net_.critic_part);
+  for (LearningCritic& one : net_.critics) {
+    for (const TakingLayer& layer : one.trunk->layers()) add_layer(layer);
+    add_part(one.part);
+  }
   squares_.resize(sum_tasks_);
+}
+
+/// The part of the network that each task sums up, and stretches of the gradient by part.
+void Learner::Work::find_parts() {
+  part_squares_.assign(memory_.num_parts, 0);
+  measured_.clear();
+  for (const PartSlice& slice : memory_.parts) {
+    for (std::size_t first = slice.begin; first < slice.end; first += kMeasured) {
+      measured_.push_back({first, std::min(kMeasured, slice.end - first), slice.part});
+    }
+  }
+  parts_.assign(sum_tasks_, 0);
+  for (std::size_t i = 0; i < summands_.size(); ++i) {
+    const Summand& summand = summands_[i];
+    const Parameter& parameter = summand.layer != nullptr ? summand.layer->learned() : summand.vector->parameter;
+    if (!parameter.learns) continue;
+    const auto slice = std::upper_bound(memory_.parts.begin(), memory_.parts.end(), parameter.offset,
+                                        [](std::size_t offset, const PartSlice& one) { return offset < one.end; });
+    const std::size_t end = i + 1 < summands_.size() ? summands_[i + 1].first_task : sum_tasks_;
+    std::fill(parts_.begin() + static_cast<std::ptrdiff_t>(summand.first_task),
+              parts_.begin() + static_cast<std::ptrdiff_t>(end), slice->part);
+  }
 }
 
 std::size_t Learner::Work::threads_worth(const Update& update) const {
@@ -222,45 +217,18 @@ void Learner::Work::prepare(const Update& update, std::span<const NamedTensor> t
   memory_ = memory;
   record_ = {};
   record_.steps = update.steps_before;
-  for (const auto& term : terms_) term->begin(update.knobs);
   const TensorReader reader(tensors);
   net_.bind(reader, memory);
+  find_parts();
   const std::size_t ahead = std::max(kShuffled / update.units, std::size_t{1});
   orders_.assign(std::min(update.epochs, ahead), std::vector<std::int64_t>(update.units));
-  std::size_t rows = std::min(piece_size(update, most_rows_), update.samples.count), sequences = 0;
-  if (const SequenceSamples* given = update.samples.sequences) {
-    sequences = std::min(rows, given->runs.size());
-    carried_.clear();
-    for (const SequenceSamples::Carry& carry : given->carries) {
-      carried_.push_back(packed(carry.runs, carry.from));
-      rows = std::max(rows, carried_.back().samples.size());
-      sequences = std::max(sequences, carry.runs.size());
-    }
-    states_.resize(net_.state_sizes.size());
-  }
-  net_.reserve(rows, sequences);
-  const Head& head = *net_.head;
-  for (auto* floats : {&log_prob_, &old_log_prob_, &log_ratio_, &entropy_, &advantage_, &returns_, &old_value_,
-                       &by_log_prob_, &by_entropy_}) {
-    floats->resize(std::max(floats->size(), rows));
-  }
-  (head.is_discrete() ? choice_.resize(rows * head.action_size()) : action_.resize(rows * head.action_size()));
-  if (update.samples.mask != nullptr) mask_ = std::make_unique<bool[]>(rows * head.mask_size());
-  for (auto& column : measured_) column.resize(std::max(column.size(), rows));
-  normalized_.resize(net_.plan.obs.size());
-  prepared_ = update.samples.obs;
-  for (std::size_t i = 0; i < normalized_.size(); ++i) {
-    if (net_.plan.obs[i].normalizer.empty()) continue;
-    const std::size_t floats = update.samples.count * net_.plan.obs[i].size;
-    if (normalized_[i].size() < floats) normalized_[i].resize(floats);
-    prepared_[i] = normalized_[i].data();
-  }
-  shifts_.clear();
-  for (const ObsPlan& part : net_.plan.obs) {
-    const bool is_plain = part.normalizer.empty();
-    shifts_.push_back({is_plain ? nullptr : reader[part.normalizer + ".shift"].data,
-                       is_plain ? nullptr : reader[part.normalizer + ".scale"].data, part.clip});
-  }
+  obs_.begin(update.samples, reader);
+  states_.begin(update.samples.sequences);
+  const std::size_t piece = std::min(piece_size(update, most_rows_), update.samples.count);
+  const SequenceSamples* const sequences = update.samples.sequences;
+  net_.reserve(std::max(piece, states_.most_rows()),
+               sequences == nullptr ? 0 : std::max(std::min(piece, sequences->runs.size()), states_.most_sequences()));
+  losses_.begin(update, piece);
 }
 
 UpdateRecord Learner::Work::learn(const Update& update, std::span<const NamedTensor> tensors, const FlatMemory& memory,
@@ -281,8 +249,7 @@ UpdateRecord Learner::Work::learn(const Update& update, std::span<const NamedTen
 // tour: update
 void Learner::Work::run(Crew& crew) {
   const Update& update = *update_;
-  const std::size_t parts = (update.samples.count + kNormalizedRows - 1) / kNormalizedRows;
-  crew.each(parts, [&](std::size_t part, std::size_t) { normalize_obs(part); });
+  crew.each(obs_.num_tasks(), [&](std::size_t task, std::size_t) { obs_.normalize(task); });
   for (std::size_t epoch = 0; epoch < update.epochs; ++epoch) {
     if (epoch % orders_.size() == 0) shuffle(crew, epoch);
     minibatches_ = minibatches_of(update, orders_[epoch % orders_.size()], most_rows_);
@@ -302,11 +269,11 @@ void Learner::Work::step(Crew& crew, const Minibatch& minibatch) {
   for (std::size_t i = 0; i < minibatch.pieces.size(); ++i) {
     const Piece& piece = minibatch.pieces[i];
     propagate(crew, minibatch, piece);
-    crew.each(sum_tasks_ + measures_.size(),
+    crew.each(sum_tasks_ + sums_.size(),
               [&](std::size_t task, std::size_t thread) { sum(task, piece, i > 0, workspaces_[thread]); });
   }
   if (update_->on_gradient) update_->on_gradient();
-  const double norm = norm_of(update_->on_gradient ? squares_of_all(crew) : squares_);
+  const double norm = measure_gradient(crew);
   const bool is_finite = std::isfinite(static_cast<float>(norm));
   if (is_finite) {
     const double scale = std::min(update_->optimizer.max_norm / (norm + kNormEpsilon), 1.0);
@@ -323,14 +290,21 @@ void Learner::Work::shuffle(Crew& crew, std::size_t first) {
   crew.each(count, [&](std::size_t i, std::size_t) { permute(*update_, first + i, orders_[i]); });
 }
 
-/// The squares of a gradient that others changed, part by part.
-std::vector<double> Learner::Work::squares_of_all(Crew& crew) const {
-  std::vector<double> squares((memory_.size + kMeasured - 1) / kMeasured);
-  crew.each(squares.size(), [&](std::size_t part, std::size_t) {
-    const std::size_t first = part * kMeasured, count = std::min(kMeasured, memory_.size - first);
-    squares[part] = kernels_.sum_squares(1, count, {memory_.gradient + first, count});
-  });
-  return squares;
+/// The norm of the gradient, and the squares of its parts. Tasks have summed up squares, unless others changed it
+/// since.
+double Learner::Work::measure_gradient(Crew& crew) {
+  std::fill(part_squares_.begin(), part_squares_.end(), 0.0);
+  if (update_->on_gradient) {
+    std::vector<double> squares(measured_.size());
+    crew.each(squares.size(), [&](std::size_t i, std::size_t) {
+      const auto [first, count, part] = measured_[i];
+      squares[i] = kernels_.sum_squares(1, count, {memory_.gradient + first, count});
+    });
+    for (std::size_t i = 0; i < squares.size(); ++i) part_squares_[measured_[i].part] += squares[i];
+  } else {
+    for (std::size_t task = 0; task < squares_.size(); ++task) part_squares_[parts_[task]] += squares_[task];
+  }
+  return std::sqrt(std::accumulate(part_squares_.begin(), part_squares_.end(), 0.0));
 }
 
 void Learner::Work::move(std::size_t task, const AdamStep& by) {
@@ -347,18 +321,8 @@ void Learner::Work::record(const Minibatch& minibatch, double norm, bool is_fini
   for (const double sum : sums_) record_.measures.push_back(sum / static_cast<double>(minibatch.count));
   record_.measures.push_back(norm);
   record_.measures.push_back(is_finite ? 0 : 1);
+  for (const double square : part_squares_) record_.measures.push_back(std::sqrt(square));
   record_.shares.push_back(static_cast<double>(minibatch.count) / static_cast<double>(update_->num_valid));
-}
-
-void Learner::Work::normalize_obs(std::size_t task) {
-  const std::size_t first = task * kNormalizedRows;
-  const std::size_t rows = std::min(kNormalizedRows, update_->samples.count - first);
-  for (std::size_t i = 0; i < shifts_.size(); ++i) {
-    if (shifts_[i].shift == nullptr) continue;
-    const std::size_t begin = first * net_.plan.obs[i].size;
-    kernels_.normalize(shifts_[i], rows, net_.plan.obs[i].size, update_->samples.obs[i] + begin,
-                       normalized_[i].data() + begin);
-  }
 }
 
 namespace {
@@ -389,23 +353,25 @@ void Learner::Work::propagate(Crew& crew, const Minibatch& minibatch, const Piec
   };
   if (net_.remembering.empty()) {
     over_blocks([&](Block block, Workspace& workspace) {
-      gather(minibatch, piece, block);
+      obs_.gather(piece, block);
+      losses_.gather(minibatch, piece, block);
       net_.encode(block);
       net_.run_trunks(block);
-      compute_losses(minibatch, block, workspace);
+      losses_.run(minibatch, block, workspace);
       net_.back_through_trunks(block);
-      net_.back_through_encoders(block, {workspace, kImages});
+      net_.back_through_encoders(block, {workspace, kImageSlots});
     });
     return;
   }
   over_blocks([&](Block block, Workspace&) {
-    gather(minibatch, piece, block);
+    obs_.gather(piece, block);
+    losses_.gather(minibatch, piece, block);
     net_.encode(block);
   });
   remember(crew, piece);
   over_blocks([&](Block block, Workspace& workspace) {
     net_.run_trunks(block);
-    compute_losses(minibatch, block, workspace);
+    losses_.run(minibatch, block, workspace);
     net_.back_through_trunks(block);
   });
   const std::vector<std::size_t> begins = piece.steps.shares(crew.size());
@@ -417,12 +383,12 @@ void Learner::Work::propagate(Crew& crew, const Minibatch& minibatch, const Piec
       over_blocks([&](Block block, Workspace&) { part.cells->pass_back(layer, block); });
     }
   }
-  over_blocks([&](Block block, Workspace& workspace) { net_.back_through_encoders(block, {workspace, kImages}); });
+  over_blocks([&](Block block, Workspace& workspace) { net_.back_through_encoders(block, {workspace, kImageSlots}); });
 }
 
 /// All memories forward, layer by layer.
 void Learner::Work::remember(Crew& crew, const Piece& piece) {
-  begin_sequences(piece);
+  states_.enter(piece);
   const Blocks blocks(piece.samples.size(), crew.size());
   const std::vector<std::size_t> begins = piece.steps.shares(crew.size());
   for (const LearningPolicy::Remembering& part : net_.remembering) {
@@ -435,149 +401,26 @@ void Learner::Work::remember(Crew& crew, const Piece& piece) {
   }
 }
 
-void Learner::Work::begin_sequences(const Piece& piece) {
-  for (const LearningPolicy::Remembering& body : net_.remembering) {
-    const std::size_t hidden = body.cells->hidden();
-    for (std::size_t layer = 0; layer < body.cells->num_layers(); ++layer) {
-      for (std::size_t part = 0; part < body.cells->num_parts(); ++part) {
-        const std::size_t index = body.first_part + part, size = net_.state_sizes[index];
-        float* const to = body.cells->before(layer, part);
-        for (std::size_t i = 0; i < piece.places.size(); ++i) {
-          const float* const from = states_[index].data() + piece.places[i] * size + layer * hidden;
-          const bool is_start = update_->samples.sequences->episode_start[piece.samples[i]];
-          for (std::size_t k = 0; k < hidden; ++k) to[i * hidden + k] = is_start ? 0.0f : from[k];
-        }
-      }
-    }
-  }
-}
-
-/// The states that sequences begin with: those of the rollout, computed anew where that is wanted.
+/// What sequences begin with, computed anew where that is wanted.
 void Learner::Work::carry_states(Crew& crew) {
-  const SequenceSamples& sequences = *update_->samples.sequences;
-  for (std::size_t part = 0; part < states_.size(); ++part) {
-    const float* const from = sequences.stored[part];
-    states_[part].assign(from, from + sequences.num_places * net_.state_sizes[part]);
-  }
-  for (std::size_t i = 0; i < carried_.size(); ++i) {
-    const Piece& piece = carried_[i];
+  states_.restore();
+  for (std::size_t i = 0; i < states_.carried().size(); ++i) {
+    const Piece& piece = states_.carried()[i];
     const Blocks blocks(piece.samples.size(), crew.size());
     crew.each(blocks.count, [&](std::size_t block, std::size_t) {
-      gather_obs(piece, blocks[block]);
+      obs_.gather(piece, blocks[block]);
       net_.encode(blocks[block]);
     });
     remember(crew, piece);
-    end_sequences(piece, sequences.carries[i]);
+    states_.leave(i);
   }
-}
-
-void Learner::Work::end_sequences(const Piece& piece, const SequenceSamples::Carry& carry) {
-  for (const LearningPolicy::Remembering& body : net_.remembering) {
-    const std::size_t hidden = body.cells->hidden();
-    std::vector<float> last(piece.places.size() * hidden);
-    for (std::size_t layer = 0; layer < body.cells->num_layers(); ++layer) {
-      for (std::size_t part = 0; part < body.cells->num_parts(); ++part) {
-        const std::size_t index = body.first_part + part, size = net_.state_sizes[index];
-        copy_last(piece.steps, hidden, body.cells->states(layer, part), last.data());
-        for (std::size_t i = 0; i < carry.to.size(); ++i) {
-          std::copy_n(last.data() + i * hidden, hidden, states_[index].data() + carry.to[i] * size + layer * hidden);
-        }
-      }
-    }
-  }
-}
-
-void Learner::Work::gather_obs(const Piece& piece, Block block) {
-  for (std::size_t part = 0; part < prepared_.size(); ++part) {
-    Matrix& obs = net_.obs[part];
-    const std::vector<const std::uint8_t*>& images = update_->samples.images;
-    const std::uint8_t* const image = images.empty() ? nullptr : images[part];
-    for (std::size_t row = block.first; row < block.first + block.count; ++row) {
-      const std::size_t first = static_cast<std::size_t>(piece.samples[row]) * obs.size;
-      if (image == nullptr) {
-        std::copy_n(prepared_[part] + first, obs.size, obs.row(row));
-      } else {
-        float* const to = obs.row(row);
-        for (std::size_t i = 0; i < obs.size; ++i) to[i] = static_cast<float>(image[first + i]) / 255.0f;
-      }
-    }
-  }
-}
-
-void Learner::Work::gather(const Minibatch& minibatch, const Piece& piece, Block block) {
-  gather_obs(piece, block);
-  const LearnerSamples& from = update_->samples;
-  const std::size_t size = net_.head->action_size(), mask_size = net_.head->mask_size();
-  for (std::size_t row = block.first; row < block.first + block.count; ++row) {
-    const std::size_t sample = static_cast<std::size_t>(piece.samples[row]);
-    if (from.choice != nullptr) {
-      std::copy_n(from.choice + sample * size, size, choice_.data() + row * size);
-    } else {
-      std::copy_n(from.action + sample * size, size, action_.data() + row * size);
-    }
-    if (from.mask != nullptr) std::copy_n(from.mask + sample * mask_size, mask_size, mask_.get() + row * mask_size);
-    old_log_prob_[row] = from.log_prob[sample];
-    advantage_[row] = (from.advantage[sample] - minibatch.mean) / minibatch.scale;
-    returns_[row] = from.returns[sample];
-    old_value_[row] = from.value[sample];
-  }
-}
-
-void Learner::Work::compute_losses(const Minibatch& minibatch, Block block, Workspace& workspace) {
-  const std::size_t first = block.first, count = block.count;
-  const Head& head = *net_.head;
-  const std::size_t action = first * head.action_size();
-  const Done done{head.is_discrete() ? nullptr : action_.data() + action,
-                  head.is_discrete() ? choice_.data() + action : nullptr,
-                  update_->samples.mask == nullptr ? nullptr : mask_.get() + first * head.mask_size()};
-  const LearningPart::Rows head_rows = net_.head_part.rows(block), critic_rows = net_.critic_part.rows(block);
-  const LearnedRows acted = head_rows.learned(count, {workspace, kHead});
-  head.evaluate(acted, done, log_prob_.data() + first, entropy_.data() + first);
-  for (std::size_t row = first; row < first + count; ++row) {
-    log_ratio_[row] = log_prob_[row] - old_log_prob_[row];
-    by_log_prob_[row] = 0;
-    by_entropy_[row] = 0;
-  }
-  std::array<float*, LearningPart::Rows::kMost> own{}, own_vectors{};
-  const GivenGradient gradient = critic_rows.gradient();
-  for (std::size_t i = 0; i < gradient.given.size(); ++i) {
-    const std::size_t floats = count * critic_rows.given[i].stride;
-    std::fill_n(gradient.given[i], floats, 0.0f);
-    own[i] = workspace.floats(kTermGradients + i, floats);
-  }
-  for (std::size_t i = 0; i < gradient.vectors.size(); ++i) {
-    if (gradient.vectors[i] == nullptr) continue;
-    const std::size_t floats = count * net_.critic_part.vector_sizes()[i];
-    std::fill_n(gradient.vectors[i], floats, 0.0f);
-    own_vectors[i] = workspace.floats(kTermGradients + LearningPart::Rows::kMost + i, floats);
-  }
-  const ObjectiveRows rows{count,
-                           log_ratio_.data() + first,
-                           entropy_.data() + first,
-                           advantage_.data() + first,
-                           returns_.data() + first,
-                           old_value_.data() + first,
-                           *net_.critic,
-                           critic_rows.learned(count, {workspace, kCritic}),
-                           net_.critic_part.vector_sizes(),
-                           {{own.data(), gradient.given.size()}, {own_vectors.data(), gradient.vectors.size()}}};
-  const ObjectiveGradient out{by_log_prob_.data() + first, by_entropy_.data() + first, gradient};
-  std::array<float*, kMostMeasures> columns;
-  for (std::size_t i = 0; i < terms_.size(); ++i) {
-    const std::size_t begin = first_measure_[i];
-    const std::size_t end = i + 1 < terms_.size() ? first_measure_[i + 1] : measures_.size();
-    for (std::size_t k = begin; k < end; ++k) columns[k - begin] = measured_[k].data() + first;
-    const double weight = update_->weights[i] / static_cast<double>(minibatch.count);
-    terms_[i]->run(rows, static_cast<float>(weight), {columns.data(), end - begin}, out);
-  }
-  head.gradient(acted, done, out.log_prob, out.entropy, head_rows.gradient());
 }
 
 void Learner::Work::sum(std::size_t task, const Piece& piece, bool adds, Workspace& workspace) {
   const std::size_t rows = piece.samples.size();
   if (task >= sum_tasks_) {
     const std::size_t index = task - sum_tasks_;
-    sums_[index] = (adds ? sums_[index] : 0) + sum_of(measured_[index].data(), rows);
+    sums_[index] = (adds ? sums_[index] : 0) + losses_.sum(index, rows);
     return;
   }
   const auto after = std::upper_bound(summands_.begin(), summands_.end(), task,
@@ -589,10 +432,12 @@ void Learner::Work::sum(std::size_t task, const Piece& piece, bool adds, Workspa
 }
 
 double Learner::Work::epoch_kl(std::size_t epoch) const {
-  const auto found = std::find_if(measures_.begin(), measures_.end(),
-                                  [](const std::string& name) { return name.ends_with(".approx_kl"); });
-  if (found == measures_.end()) return 0;
-  const std::size_t column = static_cast<std::size_t>(found - measures_.begin()), width = measures_.size() + 2;
+  const std::vector<std::string>& names = losses_.measures();
+  const auto found =
+      std::find_if(names.begin(), names.end(), [](const std::string& name) { return name.ends_with(".approx_kl"); });
+  if (found == names.end()) return 0;
+  const std::size_t column = static_cast<std::size_t>(found - names.begin()),
+                    width = names.size() + 2 + part_squares_.size();
   std::size_t first = 0;
   for (std::size_t i = 0; i < epoch; ++i) first += record_.minibatches[i];
   double kl = 0;

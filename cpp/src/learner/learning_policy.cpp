@@ -60,10 +60,7 @@ LearningPart::Rows LearningPart::rows(Block block) {
 }
 
 LearningPolicy::LearningPolicy(const PolicyPlan& policy_plan, const TensorReader& tensors, const Kernels& set)
-    : plan(policy_plan),
-      kernels(set),
-      head(make_part<Head>(plan.head, kernels)),
-      critic(make_part<Critic>(plan.value, kernels)) {
+    : plan(policy_plan), kernels(set), head(make_part<Head>(plan.head, kernels)) {
   for (const ObsPlan& part : plan.obs) {
     Matrix& matrix = obs.emplace_back(part.size, rounded_up(part.size, kernels.panel));
     obs_wires.push_back({&matrix, nullptr});
@@ -73,7 +70,12 @@ LearningPolicy::LearningPolicy(const PolicyPlan& policy_plan, const TensorReader
   head_part.build(kernels, head->layers(), head->vectors(), actor.trunk->out(), layers);
   if (!plan.shares_trunk) build_body(plan.critic, tensors, &actor.cells->out(), other);
   Wire& latent = plan.shares_trunk ? actor.trunk->out() : other.trunk->out();
-  critic_part.build(kernels, critic->layers(), critic->vectors(), latent, layers);
+  for (const ValuePlan& value : plan.values) {
+    LearningCritic& made = critics.emplace_back();
+    made.critic = make_part<Critic>(value.critic, kernels);
+    made.trunk.emplace(kernels, plan.activation, value.trunk, tensors, latent, layers);
+    made.part.build(kernels, made.critic->layers(), made.critic->vectors(), made.trunk->out(), layers);
+  }
 }
 
 void LearningPolicy::build_body(const BodyPlan& body_plan, const TensorReader& tensors, Wire* actor_memory,
@@ -101,8 +103,10 @@ void LearningPolicy::bind(const TensorReader& tensors, const FlatMemory& memory)
     for (LearningEncoder& encoder : body->encoders) encoder.convolutions.bind(tensors, memory);
   }
   head_part.bind(tensors, memory);
-  critic_part.bind(tensors, memory);
-  critic->pack(tensors);
+  for (LearningCritic& one : critics) {
+    one.part.bind(tensors, memory);
+    one.critic->pack(tensors);
+  }
 }
 
 void LearningPolicy::reserve(std::size_t rows, std::size_t sequences) {
@@ -119,7 +123,10 @@ void LearningPolicy::reserve(std::size_t rows, std::size_t sequences) {
     body->trunk->reserve(rows);
   }
   head_part.reserve(rows);
-  critic_part.reserve(rows);
+  for (LearningCritic& one : critics) {
+    one.trunk->reserve(rows);
+    one.part.reserve(rows);
+  }
 }
 
 void LearningPolicy::encode(Block block) {
@@ -141,14 +148,21 @@ void LearningPolicy::run_trunks(Block block) {
     if (plan.critic.takes_actor_memory) other.features->forward(block);
     other.trunk->forward(block);
   }
-  critic_part.forward(block);
+  for (LearningCritic& one : critics) {
+    one.trunk->forward(block);
+    one.part.forward(block);
+  }
 }
 
 void LearningPolicy::back_through_trunks(Block block) {
   head_part.backward(block);
-  critic_part.backward(block);
-  actor.trunk->backward(block);
-  if (plan.shares_trunk) return;
+  // Critics may take what the actor's trunk gives, or the same as it takes: in either case the actor claimed it first.
+  if (!plan.shares_trunk) actor.trunk->backward(block);
+  for (LearningCritic& one : critics) {
+    one.part.backward(block);
+    one.trunk->backward(block);
+  }
+  if (plan.shares_trunk) return actor.trunk->backward(block);
   other.trunk->backward(block);
   if (plan.critic.takes_actor_memory) other.features->backward(block);
 }

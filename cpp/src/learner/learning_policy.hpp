@@ -67,6 +67,13 @@ class LearningPart {
   std::vector<std::size_t> vector_sizes_;
 };
 
+/// A critic, after a trunk of its own if it has one.
+struct LearningCritic {
+  std::unique_ptr<Critic> critic;
+  std::optional<Mlp> trunk;
+  LearningPart part;
+};
+
 class LearningPolicy {
  public:
   LearningPolicy(const PolicyPlan& plan, const TensorReader& tensors, const Kernels& kernels);
@@ -77,13 +84,13 @@ class LearningPolicy {
   const PolicyPlan plan;
   const Kernels& kernels;
   std::unique_ptr<Head> head;
-  std::unique_ptr<Critic> critic;
 
   std::deque<Dense> layers;  // all of them
   std::deque<Matrix> obs;    // normalized, of the samples of a piece
   std::deque<Wire> obs_wires;
   LearningBody actor, other;  // the other is the critic's, if it has one of its own
-  LearningPart head_part, critic_part;
+  LearningPart head_part;
+  std::deque<LearningCritic> critics;
 
   std::vector<std::size_t> state_sizes;  // of each part of the state, the actor's first
 

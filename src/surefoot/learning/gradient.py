@@ -12,6 +12,7 @@ from surefoot.core.records import Knobs
 from surefoot.core.saved import Saved
 from surefoot.core.state import check_present, load_present
 from surefoot.learning.adam import MOMENTS, Adam
+from surefoot.learning.part_norms import PartNorms
 from surefoot.learning.transforms import GradientTransform, Layout, transforms
 from surefoot.learning.transforms.clip_norm import ClipNorm
 
@@ -43,6 +44,7 @@ class GradientStep:
         for name, parameter in self._named.items():
             parameter.data = self._flat[self._layout[name]].view(parameter.shape)
         self._parameters = list(self._named.values())
+        self.part_norms = PartNorms(module, self._layout)
         self._adam = Adam(self._flat, config)
         self.transforms: dict[str, GradientTransform] = {
             name: transforms[settings.kind](settings, name, self._layout)
@@ -66,11 +68,12 @@ class GradientStep:
     def step(self, knobs: Knobs) -> dict[str, Tensor]:
         """Transform, clip, step and reset the gradient; `skipped` is 1 if it was not finite."""
         watched = self.transform(knobs)
+        norms = self.part_norms.measure(self._gradient)
         gradient = self._clip.apply(self._gradient, knobs)
         skipped = 1 - self._clip.norm.isfinite().float()
         self._adam.step(gradient, knobs.lr, skipped)
         self._is_begun = False
-        return watched | {"grad_norm": self._clip.norm, "skipped": skipped}
+        return watched | {"grad_norm": self._clip.norm, "skipped": skipped, **norms}
 
     @torch.no_grad()
     def transform(self, knobs: Knobs) -> dict[str, Tensor]:
@@ -94,7 +97,7 @@ class GradientStep:
         mean, square = (self._adam.moments[kind].numpy() for kind in MOMENTS)
         offsets = {name: place.start for name, place in self._layout.items()}
         values = {"value": self._flat.numpy(), "gradient": self._gradient.numpy()}
-        return {**values, "mean": mean, "square": square, "offsets": offsets}
+        return {**values, "mean": mean, "square": square, "offsets": offsets, **self.part_norms.native()}
 
     @property
     def count(self) -> int:

@@ -73,7 +73,8 @@ class NativeLearner(Learner):
         self._core = core().Learner(plan.policy, plan.terms, self._tensors())
         names = list(objective.terms)
         terms = (measure.partition(".") for measure in self._core.measures[:-2])
-        self._names = [*(f"{names[int(term)]}/{name}" for term, _, name in terms), GRAD_NORM, SKIPPED]
+        measures = [f"{names[int(term)]}/{name}" for term, _, name in terms]
+        self._names = [*measures, GRAD_NORM, SKIPPED, *gradient.part_norms.metrics]
 
     # tour: learn
     def _run_epochs(self, samples: Samples, knobs: Knobs) -> Watch:
@@ -175,8 +176,10 @@ def _arrays(batch: Batch, preprocess: Preprocess) -> dict[str, Any]:
     columns = {name: getattr(batch, name) for name in ("log_prob", "value", "advantage", "returns")}
     arrays: dict[str, Any] = {name: column.contiguous().numpy() for name, column in columns.items()}
     mask: Tensor | None = batch.action_mask
+    stored = batch.extras.get("prediction")
     return arrays | {
         "obs": [leaf.contiguous().numpy() for leaf in preprocess.for_core(batch.obs)],
         "action": batch.action.reshape(len(batch), -1).contiguous().numpy(),
+        "prediction": None if stored is None else stored.flatten(1).contiguous().numpy(),
         "mask": None if mask is None else mask.flatten(1).contiguous().numpy(),
     }

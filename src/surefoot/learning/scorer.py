@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from surefoot.core.config import PPOConfig
+from surefoot.core.errors import ConfigError
 from surefoot.core.moments import normalized
 from surefoot.core.records import Rollout, Targets
 from surefoot.core.saved import Saved
@@ -19,6 +20,10 @@ class Scorer:
     def __init__(self, ppo: PPOConfig, reward_scaler: RewardScaler | None = None) -> None:
         self._norm, self._scaler = ppo.advantage_norm, reward_scaler
         self.estimator: Estimator = estimators[ppo.estimator.kind](ppo.estimator, ppo)
+        if self.estimator.takes_raw_rewards and reward_scaler is not None:
+            raise ConfigError(
+                [f"normalize.reward: set it to false for ppo.estimator {ppo.estimator.kind}; normalize.returns works"]
+            )
 
     def score(self, rollout: Rollout, critic: Critic) -> Targets:
         """The estimator's targets; advantages are normalized over the rollout if `ppo.advantage_norm` is `rollout`."""

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from surefoot.core.moments import explained_variance
 from surefoot.core.records import Batch, Knobs, Learned
+from surefoot.learning.part_norms import critics_ratio
 from surefoot.policies.policy import Policy
 from surefoot.rollout.samples import Samples
 
@@ -80,8 +81,13 @@ class Watch:
             std=_mean_std(samples, policy),
             value_error=_value_error(batch),
             skips=tuple(skips),
-            metrics=metrics | others | weights,
+            metrics=metrics | others | critics_ratio(others) | weights | _critic_metrics(batch, policy),
         )
+
+
+def _critic_metrics(batch: Batch, policy: Policy) -> dict[str, float]:
+    stored = batch.extras.get("prediction")
+    return {} if stored is None else policy.critic.metrics(stored)
 
 
 def _value_error(batch: Batch) -> float:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from surefoot.native.kernels import core_or_none
+from surefoot.policies.critics import Critic
 from surefoot.policies.native_parts import Plain, PlanBuilder, UnknownToCoreError, require_plain_modules, unknown
 from surefoot.policies.policy import ActorCritic
 
@@ -53,10 +54,6 @@ def _plan(policy: nn.Module, learns: bool) -> Plain:
     require_plain_modules(policy)
     if config.precision != "float32":
         raise UnknownToCoreError(f"the native core does not support policy.precision {config.precision}")
-    if policy.critic.prediction_shape is not None:
-        raise UnknownToCoreError(
-            f"the native core does not store predictions of the critic {type(policy.critic).__name__}"
-        )
     builder = PlanBuilder(policy, config.activation, _known_kinds(), learns)
     obs = builder.part("preprocessing", policy.preprocess)
     plan: Plain = {
@@ -65,13 +62,20 @@ def _plan(policy: nn.Module, learns: bool) -> Plain:
         "shares_trunk": policy.critic_body is None,
         "actor": _plan_body(policy.actor_body, obs, builder),
         "head": builder.part("distribution", policy.head),
-        "value": builder.part("critic", policy.critic),
+        "values": _plan_values(policy.critic, builder),
     }
     if plan["actor"]["takes_actor_memory"]:  # only a critic can share the actor's memory
         raise unknown("body", policy.actor_body)
     if policy.critic_body is not None:
         plan["critic"] = _plan_body(policy.critic_body, obs, builder)
     return plan
+
+
+def _plan_values(critic: Critic, builder: PlanBuilder) -> list[Plain]:
+    """As `PlanBuilder.part`: a subclass may compute something else than the class that describes itself."""
+    describe = vars(type(critic)).get("native_values", Critic.native_values)
+    described: list[Plain] = describe(critic, builder)
+    return described
 
 
 def _plan_body(body: nn.Module, obs: list[Plain], builder: PlanBuilder) -> Plain:

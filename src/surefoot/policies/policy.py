@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from surefoot.core.config import NormalizeConfig, PolicyConfig
+from surefoot.core.config import Activation, NormalizeConfig, PolicyConfig
 from surefoot.core.errors import ConfigError, PolicyError
 from surefoot.core.moments import ObsMoments
 from surefoot.core.records import Obs, State
@@ -75,6 +75,10 @@ class Policy(nn.Module):
         """Specs of additional outputs that rollouts and minibatches include, by name, each for one row."""
         return {}
 
+    def part_of(self, parameter: str) -> str:
+        """The part of the network that a parameter belongs to, for metrics of its gradient."""
+        return parameter.partition(".")[0]
+
     def obs_normalizers(self) -> dict[str, RunningNormalizer]:
         """Running statistics of observations by key, if there are any."""
         return {}
@@ -105,11 +109,18 @@ class Latents:
 class Body(nn.Module):
     """Encoder, memory and trunk over the given observation keys."""
 
-    def __init__(self, encoder: nn.Module, size: int, keys: Sequence[str] | None, config: PolicyConfig):
+    def __init__(
+        self,
+        encoder: nn.Module,
+        size: int,
+        keys: Sequence[str] | None,
+        hidden: Sequence[int],
+        config: PolicyConfig,
+    ) -> None:
         super().__init__()
         self.encoder = encoder
         self.memory = memories[config.memory.kind](size, config.memory)
-        self.trunk = MLP(self.memory.output_size, config.hidden, config.activation)
+        self.trunk = MLP(self.memory.output_size, hidden, config.activation)
         self.output_size = self.trunk.output_size
         self._keys = keys
 
@@ -130,11 +141,16 @@ class Branch(nn.Module):
     """The trunk of a critic over the actor's memory and the observations that only the critic sees."""
 
     def __init__(
-        self, encoder: nn.Module | None, size: int, keys: Sequence[str], config: PolicyConfig, memory_size: int
+        self,
+        encoder: nn.Module | None,
+        size: int,
+        keys: Sequence[str],
+        hidden: Sequence[int],
+        activation: Activation,
     ) -> None:
         super().__init__()
         self.encoder = encoder
-        self.trunk = MLP(memory_size + size, config.hidden, config.activation)
+        self.trunk = MLP(size, hidden, activation)
         self.output_size = self.trunk.output_size
         self._keys = keys
 
@@ -169,12 +185,12 @@ class ActorCritic(Policy):
         self.preprocess = Preprocess(obs_spec, normalize)
         _check_encoder_keys(self.preprocess.spec, config)
         actor_keys = _actor_keys(self.preprocess.spec, config)
-        self.actor_body = self._build_body(actor_keys, encoder)
+        self.actor_body = self._build_body(actor_keys, encoder, config.hidden)
         self._actor_parts = len(self.actor_body.memory.initial_state(1))
-        self.critic_body = self._build_critic_body(encoder)
+        critic = critics[config.critic.kind]
+        self.critic_body = self._build_critic_body(encoder, () if critic.owns_trunk else config.hidden)
         self.head = build_head(self.actor_body.output_size, action_spec, config)
-        critic_size = (self.critic_body or self.actor_body).output_size
-        self.critic = critics[config.critic.kind](critic_size, config, normalize)
+        self.critic = critic((self.critic_body or self.actor_body).output_size, config, normalize)
 
     def forward(
         self,
@@ -210,9 +226,16 @@ class ActorCritic(Policy):
             return parts
         return (*(f"actor_{part}" for part in parts), *(f"critic_{part}" for part in parts))
 
-    def extras(self) -> dict[str, ArraySpec]:
-        """Specs of additional outputs that rollouts and minibatches include, by name, each for one row."""
-        return {}
+    def part_of(self, parameter: str) -> str:
+        module, _, name = parameter.partition(".")
+        part = name.partition(".")[0]
+        if module == "critic":
+            return self.critic.part_of(name)
+        if module == "critic_body":
+            return "critic" if part == "trunk" else f"critic_{part}"
+        if module == "actor_body" and part != "trunk":
+            return part
+        return "trunk" if module == "actor_body" and self.critic_body is None else "actor"
 
     def obs_normalizers(self) -> dict[str, RunningNormalizer]:
         found = {key: self.preprocess.normalizer_of(key) for key, _ in tree_items(self.preprocess.spec)}
@@ -224,23 +247,25 @@ class ActorCritic(Policy):
     def absorb_moments(self, moments: ObsMoments) -> None:
         self.preprocess.merge(moments)
 
-    def _build_body(self, keys: Sequence[str] | None, own_encoder: EncoderFactory | None) -> Body:
+    def _build_body(
+        self, keys: Sequence[str] | None, own_encoder: EncoderFactory | None, hidden: Sequence[int]
+    ) -> Body:
         encoder, size = self._build_encoder(keys, own_encoder)
-        body = Body(encoder, size, keys, self._config)
+        body = Body(encoder, size, keys, hidden, self._config)
         if self._config.orthogonal_init:
             orthogonal_(body.trunk)
             body.memory.orthogonal_()
         return body
 
-    def _build_critic_body(self, own_encoder: EncoderFactory | None) -> Body | Branch | None:
+    def _build_critic_body(self, own_encoder: EncoderFactory | None, hidden: Sequence[int]) -> Body | Branch | None:
         config = self._config
         if config.share_trunk:
             return None
         if not config.share_memory or config.memory.kind == "none":
-            return self._build_body(None, own_encoder)
+            return self._build_body(None, own_encoder, hidden)
         keys = config.critic_obs
         encoder, size = self._build_encoder(keys, own_encoder) if keys else (None, 0)
-        branch = Branch(encoder, size, keys, config, self.actor_body.memory.output_size)
+        branch = Branch(encoder, self.actor_body.memory.output_size + size, keys, hidden, config.activation)
         if config.orthogonal_init:
             orthogonal_(branch.trunk)
         return branch

@@ -108,7 +108,9 @@ class NativeCollector:
     def _buffer_arrays(self) -> dict[str, NDArray[Any]]:
         buffer = self.rows.buffer
         arrays = {name: tensor.numpy() for name, tensor in buffer.tensors.items() if name != "obs"}
-        arrays["action"] = arrays["action"].reshape(*buffer.reward.shape, -1)
+        for name in ("action", "prediction"):
+            if name in arrays:
+                arrays[name] = arrays[name].reshape(*buffer.reward.shape, -1)
         return arrays | {"last_value": buffer.last_value.numpy()}
 
     def _moments(self, result: Any) -> dict[str, Moments]:

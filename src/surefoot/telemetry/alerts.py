@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from surefoot.core.config import Config
 from surefoot.telemetry import names
-from surefoot.telemetry.gauges import HIGH_KL, Exploration, Gauge, Throughput, clipped, explained, plain
+from surefoot.telemetry.gauges import HIGH_KL, Exploration, Gauge, Throughput, clipped, explained, imbalance, plain
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,37 @@ def _finite_numbers(config: Config) -> list[str]:
     return [*tips, "check your own modules for log, sqrt and division"]
 
 
+def _flowing_gradients(config: Config) -> list[str]:
+    tips = ["check that none of its parameters is frozen (requires_grad) and that its loss is not constant"]
+    if config.ppo.value_coef < 0.1:
+        tips.append(f"raise ppo.value_coef from {config.ppo.value_coef:g} to 0.5")
+    if config.ppo.clip_value is not None:
+        clip = config.ppo.clip_value
+        tips.append(f"raise ppo.clip_value from {clip:g} or set it to none: clipped errors have no slope")
+    if config.policy.activation == "relu":
+        tips.append("set policy.activation to elu: all units of a ReLU layer may be inactive (needs a new run)")
+    return [*tips, f"lower optimizer.lr from {config.optimizer.lr:g} to about {config.optimizer.lr / 3:.1g}"]
+
+
+def _vanishing(part: str, metric: str) -> Alert:
+    return Alert(
+        f"{part}_vanishing_gradients",
+        (metric, names.VALUE_LOSS),
+        f"no gradient in {part}",
+        f"the gradient of {part} is practically 0: it does not learn",
+        lambda: plain(metric),
+        lambda config: Limits(1e-8, 1e-7),
+        _flowing_gradients,
+    )
+
+
+def _alike_critics(config: Config) -> list[str]:
+    tips = ["check whether the losses or inputs of the two critics differ in scale"]
+    if not config.normalize.returns:
+        tips.append("set normalize.returns to true: both critics then learn on the same scale")
+    return [*tips, f"lower optimizer.lr from {config.optimizer.lr:g} to about {config.optimizer.lr / 3:.1g}"]
+
+
 def _steady_workers(config: Config) -> list[str]:
     return [
         "see log.txt for the traceback and the index and seed of the env",
@@ -199,6 +230,18 @@ ALERTS = (
         lambda: plain(names.STD),
         lambda config: Limits(2 * _std_floor(config), 3 * _std_floor(config)),
         _wider_noise,
+    ),
+    _vanishing("critic", names.CRITIC_GRAD_NORM),
+    _vanishing("critic1", names.CRITIC1_GRAD_NORM),
+    _vanishing("critic2", names.CRITIC2_GRAD_NORM),
+    Alert(
+        "twin_critics_gradient_imbalance",
+        (names.CRITICS_GRAD_RATIO, names.CRITIC1_GRAD_NORM, names.CRITIC2_GRAD_NORM),
+        "twin critics unbalanced",
+        "the gradient of one twin critic is more than 100 times that of the other: only one of them learns",
+        lambda: imbalance,
+        lambda config: Limits(100, 30),
+        _alike_critics,
     ),
     Alert(
         "throughput_drop",

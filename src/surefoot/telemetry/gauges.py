@@ -21,6 +21,12 @@ def plain(metric: str) -> Gauge:
     return lambda metrics: metrics.get(metric)
 
 
+def imbalance(metrics: Metrics) -> float | None:
+    """How many times larger the gradient of one twin critic is than that of the other."""
+    ratio = metrics.get(names.CRITICS_GRAD_RATIO)
+    return None if ratio is None else max(ratio, 1 / max(ratio, 1e-12))
+
+
 def usual_clip_fraction(clip: float) -> float:
     """The fraction of samples that a KL divergence of 0.05 moves out of the clip range: 53% at 0.2, 75% at 0.1.
 

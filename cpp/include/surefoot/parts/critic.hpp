@@ -5,11 +5,11 @@
 
 namespace surefoot {
 
-/// What a critic learns from: raw returns, and the raw values that the rollout stored.
+/// What a critic learns from: raw returns, and what it predicted in the rollout.
 struct ValueTargets {
-  const float* returns;    // [count]
-  const float* old_value;  // [count]
-  float clip;              // around the old values; infinity: none
+  const float* returns;       // [count]
+  MatrixView old_prediction;  // [count, prediction_size] raw units; or the value, for critics that predict nothing else
+  float clip;                 // around the old predictions; infinity: none
 };
 
 class Critic : public Part {
@@ -22,6 +22,9 @@ class Critic : public Part {
   virtual MatrixView predict(const PartRows& rows) const = 0;
   /// Expected returns of predictions, in raw units.
   virtual void value(std::size_t rows, MatrixView prediction, float* value) const = 0;
+
+  /// The same of all their numbers, into rows that are `stride` apart.
+  virtual void decode(std::size_t rows, MatrixView prediction, float* out, std::size_t stride) const = 0;
 
   /// Linear layers of the features, in the order in which `given` has them.
   virtual std::vector<Learned> layers() const = 0;

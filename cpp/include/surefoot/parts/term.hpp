@@ -12,6 +12,16 @@ namespace surefoot {
 /// The scalars of an update that schedules may move, by name.
 using Knobs = std::map<std::string, double>;
 
+/// A critic with what it predicted for some rows, and what there is to learn from.
+struct CriticRows {
+  const Critic& critic;
+  LearnedRows predicted;
+  MatrixView old_prediction;
+  std::span<const std::size_t> vector_sizes;
+  GivenGradient scratch;   // as large as the gradient of the prediction
+  GivenGradient gradient;  // of what its layers gave; terms add their parts
+};
+
 /// Some rows of a minibatch: what the policy gave, and what there is to learn from.
 struct ObjectiveRows {
   std::size_t count;
@@ -19,18 +29,13 @@ struct ObjectiveRows {
   const float* entropy;
   const float* advantage;
   const float* returns;
-  const float* old_value;
-  const Critic& critic;
-  LearnedRows predicted;                      // by the critic
-  std::span<const std::size_t> vector_sizes;  // of the critic's vectors
-  GivenGradient scratch;                      // as large as the gradient of the prediction
+  std::span<const CriticRows> critics;
 };
 
 /// What a row's losses change with; terms add their parts.
 struct ObjectiveGradient {
-  float* log_prob;           // [count]
-  float* entropy;            // [count]
-  GivenGradient prediction;  // of what the critic's layers gave
+  float* log_prob;  // [count]
+  float* entropy;   // [count]
 };
 
 class Term {

@@ -12,6 +12,9 @@ from surefoot.policies.critics import Critic
 class Estimator:
     """Base class of estimators. Rewards are scaled if `normalize.reward` is set; `rollout.stats` has raw returns."""
 
+    takes_raw_rewards = False
+    """Whether rewards must be those of the env; then `normalize.reward` is refused."""
+
     def __init__(self, settings: PartSettings, ppo: PPOConfig) -> None:
         pass
 

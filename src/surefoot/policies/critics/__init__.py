@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from surefoot.core.config import NormalizeConfig, PolicyConfig
+from surefoot.core.errors import PolicyError
 from surefoot.core.registry import Registry
 from surefoot.policies.native_parts import Plain, PlanBuilder, unknown
 
@@ -25,6 +26,9 @@ class Critic(nn.Module):
     def __init__(self, latent_size: int, config: PolicyConfig, normalize: NormalizeConfig) -> None:
         super().__init__()
 
+    owns_trunk = False
+    """Whether the critic brings the trunk after encoder and memory itself; a shared trunk stays the actor's."""
+
     prediction_shape: tuple[int, ...] | None = None
     """Shape of one row's decoded prediction, for critics whose loss needs the old one; None if the value suffices."""
 
@@ -38,11 +42,23 @@ class Critic(nn.Module):
 
     def value(self, prediction: Tensor) -> Tensor:
         """Expected return in raw units `[B]`."""
-        raise NotImplementedError
+        return self.expected(self.decode(prediction))
+
+    def expected(self, decoded: Tensor) -> Tensor:
+        """Expected return `[B]` of a decoded prediction; needed for twins of critics that define `value` otherwise."""
+        raise PolicyError(f"{type(self).__name__} must define expected(decoded)")
 
     def loss(self, prediction: Tensor, targets: ValueTargets) -> Tensor:
         """Mean loss over the batch."""
         raise NotImplementedError
+
+    def metrics(self, decoded: Tensor) -> dict[str, float]:
+        """Metrics of the decoded predictions that a rollout stored, by full name."""
+        return {}
+
+    def part_of(self, parameter: str) -> str:
+        """The part of the network that a parameter belongs to, for metrics of its gradient."""
+        return "critic"
 
     def absorb(self, returns: Tensor) -> None:
         """Merge the raw returns of a rollout into running statistics, if there are any."""
@@ -50,6 +66,10 @@ class Critic(nn.Module):
     def native(self, plan: PlanBuilder) -> Plain:
         """Kind, settings and tensor names of the critic in the native core; see docs/native.md."""
         raise unknown("critic", self)
+
+    def native_values(self, plan: PlanBuilder) -> list[Plain]:
+        """For the native core: the critics of which the smallest value counts, each with a trunk of its own or none."""
+        return [{"critic": plan.part("critic", self), "trunk": []}]
 
 
 critics: Registry[Critic] = Registry("critic", "surefoot.policies.critics", "policy.critic", "Critic")

@@ -1,0 +1,44 @@
+// The objective: what the samples of a piece did, the losses of all terms, and the gradient of the policy's outputs.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "batches.hpp"
+#include "learning_policy.hpp"
+
+namespace surefoot {
+
+class Losses {
+ public:
+  Losses(const std::vector<PartPlan>& terms, LearningPolicy& net, const Kernels& kernels);
+
+  /// `<term>.<measure>` of all terms by their index.
+  const std::vector<std::string>& measures() const { return measures_; }
+  std::size_t num_terms() const { return terms_.size(); }
+
+  /// The update that follows, with pieces of at most `rows` samples.
+  void begin(const Update& update, std::size_t rows);
+  void gather(const Minibatch& minibatch, const Piece& piece, Block block);
+  /// From the outputs of the policy's layers to their gradient.
+  void run(const Minibatch& minibatch, Block block, Workspace& workspace);
+  /// The sum of a measure over the samples of a piece.
+  double sum(std::size_t measure, std::size_t rows) const;
+
+ private:
+  std::vector<std::unique_ptr<Term>> terms_;
+  std::vector<std::size_t> first_measure_;  // of each term, and their end
+  std::vector<std::string> measures_;
+  LearningPolicy& net_;
+  const Update* update_ = nullptr;
+
+  // Samples of the piece that runs.
+  std::vector<float> action_, log_prob_, old_log_prob_, log_ratio_, entropy_, advantage_, returns_, old_prediction_;
+  std::vector<float> by_log_prob_, by_entropy_;
+  std::vector<std::int64_t> choice_;
+  std::unique_ptr<bool[]> mask_;
+  std::vector<std::vector<float>> measured_;
+};
+
+}  // namespace surefoot
