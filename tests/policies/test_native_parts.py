@@ -126,4 +126,4 @@ def test_the_core_lists_its_kinds() -> None:
         "tanh_gaussian",
     ]
     assert kinds["memory"] == ["gru", "lstm", "none"]
-    assert kinds["critic"] == ["scalar"]
+    assert kinds["critic"] == ["quantile", "scalar"]
