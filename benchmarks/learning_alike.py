@@ -1,7 +1,8 @@
-"""Two implementations learn alike: the same tasks and seeds with both, and whether the final returns overlap.
+"""Implementations that learn alike: the same tasks and seeds with each, and whether the final returns overlap.
 
     python -m benchmarks.learning_alike [TASK ...]                      native and reference engine
     python -m benchmarks.learning_alike --compare learner [TASK ...]    native and torch's learner
+    python -m benchmarks.learning_alike --compare critic [TASK ...]     scalar, quantile and twin critics
 
 Each run is `surefoot train` in a process of its own, then `surefoot evaluate` of the final policy. Results and curves
 go to benchmarks/results/learning_alike/. Every finished run is kept there, and a later call continues with those that
@@ -27,6 +28,7 @@ RESULTS = Path(__file__).parent / "results" / "learning_alike"
 SEEDS = 5
 EPISODES = 20
 RESAMPLES = 10_000
+COLORS = ("tab:blue", "tab:orange", "tab:green", "tab:purple")
 
 
 @dataclass(frozen=True)
@@ -43,20 +45,24 @@ class Task:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two values of a setting."""
+    """Settings by the names of the sides."""
 
     name: str
-    setting: str
-    sides: tuple[str, str]
+    sides: dict[str, tuple[str, ...]]
     tasks: tuple[Task, ...]
     folder: str = ""
+    seeds: int = SEEDS
+
+
+def values_of(setting: str, *values: str) -> dict[str, tuple[str, ...]]:
+    """Sides that are values of one setting."""
+    return {value: (f"--{setting}", value) for value in values}
 
 
 COMPARISONS = {
     "engine": Comparison(
         "engine",
-        "rollout.engine",
-        ("native", "local"),
+        values_of("rollout.engine", "native", "local"),
         (
             Task("CartPole-v1", 60_000, 60),
             Task("Pendulum-v1", 100_000, -900),
@@ -65,8 +71,7 @@ COMPARISONS = {
     ),
     "learner": Comparison(
         "learner",
-        "train.learner",
-        ("native", "torch"),
+        values_of("train.learner", "native", "torch"),
         (
             Task("CartPole-v1", 60_000, 60),
             Task("Pendulum-v1", 100_000, -900),
@@ -79,13 +84,21 @@ COMPARISONS = {
         ),
         "learner",
     ),
+    "critic": Comparison(
+        "critic",
+        values_of("policy.critic", "scalar", "quantile", "twin")
+        | {"twin quantile": ("--policy.critic", "twin", "--policy.critic.of", "quantile")},
+        (Task("cheetah-minute", 300_000, 100), Task("Hopper-v5", 300_000, 200)),
+        "critic",
+        seeds=3,
+    ),
 }
 
 
 def run(comparison: Comparison, task: Task, side: str, seed: int) -> Run:
     """Train one seed with one side and evaluate its final policy."""
     fixed = ["--log.console", "off", "--train.eval_episodes", "0", "--train.eval_every", "0", "--train.threads", "1"]
-    settings = [f"--{comparison.setting}", side, "--steps", str(task.steps), "--seed", str(seed), *fixed]
+    settings = [*comparison.sides[side], "--steps", str(task.steps), "--seed", str(seed), *fixed]
     with tempfile.TemporaryDirectory() as folder:
         surefoot("train", task.target or task.name, "--run-dir", folder, *settings, *task.settings)
         scored = json.loads(surefoot("evaluate", folder, "--episodes", str(EPISODES), "--seed", "1000", "--json"))
@@ -131,7 +144,7 @@ def plot(comparison: Comparison, task: Task, runs: Sequence[Run], file: Path) ->
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
-    for side, color in zip(comparison.sides, ("tab:blue", "tab:orange"), strict=True):
+    for side, color in zip(comparison.sides, COLORS, strict=False):
         for number, one in enumerate(one for one in runs if one[comparison.name] == side):
             steps, rewards = [point[0] for point in one["curve"]], [point[1] for point in one["curve"]]
             axes.plot(steps, rewards, color=color, linewidth=1.2, alpha=0.8, label=side if number == 0 else None)
@@ -159,16 +172,16 @@ def compare(comparison: Comparison, task: Task, seeds: int, folder: Path, again:
 
 def table(comparison: Comparison, folder: Path) -> str:
     """All results as Markdown."""
-    first, second = comparison.sides
+    sides = list(comparison.sides)
     lines = [
-        f"# Learning with `{comparison.setting}` {first} and {second}",
+        f"# Learning with each {comparison.name}: {', '.join(sides)}",
         "",
         f"Final policy, deterministic, {EPISODES} episodes: mean over the seeds with its 95 % bootstrap interval, and",
         "the median of the seconds that training took with one thread. Repeat with",
         f"`python -m benchmarks.learning_alike --compare {comparison.name} --again`.",
         "",
-        f"| task | steps | seeds | {first} | {second} | overlap | {first}, s | {second}, s |",
-        "|---|---|---|---|---|---|---|---|",
+        f"| task | steps | seeds | {' | '.join(sides)} | overlap | {' | '.join(f'{side}, s' for side in sides)} |",
+        f"|{'---|' * (4 + 2 * len(sides))}",
     ]
     for task in comparison.tasks:
         file = folder / f"{task.name}.json"
@@ -197,7 +210,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tasks", nargs="*", help="names of tasks; all if none is named")
     parser.add_argument("--compare", choices=list(COMPARISONS), default="engine")
-    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--seeds", type=int, help="seeds per side; by default those of the comparison")
     parser.add_argument("--steps", type=int, help="instead of the task's own; for a try")
     parser.add_argument("--again", action="store_true", help="run what is already in the results, too")
     parser.add_argument("--output", type=Path, default=RESULTS)
@@ -213,7 +226,7 @@ def main() -> None:
     for task in comparison.tasks:
         if not arguments.tasks or task.name in arguments.tasks:
             one = task if arguments.steps is None else replace(task, steps=arguments.steps)
-            compare(comparison, one, arguments.seeds, folder, arguments.again)
+            compare(comparison, one, arguments.seeds or comparison.seeds, folder, arguments.again)
             (folder / "README.md").write_text(table(comparison, folder), encoding="utf-8")
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from surefoot.core.errors import SurefootError as SurefootError
     from surefoot.core.parts import Knob as Knob
     from surefoot.core.parts import PartSettings as PartSettings
-    from surefoot.evaluation.evaluate import Evaluation as Evaluation
+    from surefoot.evaluation.evaluation import Evaluation as Evaluation
     from surefoot.learning.estimators import Estimator as Estimator
     from surefoot.learning.schedules import Schedule as Schedule
     from surefoot.learning.terms import Term as Term
@@ -36,7 +36,7 @@ _HOMES = {
     "SurefootError": "surefoot.core.errors",
     "Knob": "surefoot.core.parts",
     "PartSettings": "surefoot.core.parts",
-    "Evaluation": "surefoot.evaluation.evaluate",
+    "Evaluation": "surefoot.evaluation.evaluation",
     "Estimator": "surefoot.learning.estimators",
     "Schedule": "surefoot.learning.schedules",
     "Term": "surefoot.learning.terms",

@@ -38,7 +38,8 @@ from surefoot.core.trust import Trust
 from surefoot.envs.make import EnvSource, fixed_envs
 from surefoot.envs.protocol import VecEnv
 from surefoot.envs.protocol.batching import as_batch
-from surefoot.evaluation.evaluate import Evaluation, evaluate
+from surefoot.evaluation.evaluate import evaluate
+from surefoot.evaluation.evaluation import Evaluation
 from surefoot.export.onnx_file import Exported, export_onnx
 from surefoot.export.parity import TOLERANCE
 from surefoot.policies.acting import as_mask, as_starts, as_state
@@ -148,9 +149,9 @@ class PPO:
 
     @torch_defaults()
     def evaluate(
-        self, episodes: int = 10, *, seed: int = 0, deterministic: bool = True, env: EnvSource | None = None
+        self, episodes: int = 20, *, seed: int = 0, deterministic: bool = True, env: EnvSource | None = None
     ) -> Evaluation:
-        """Mean reward, standard deviation and confidence interval over complete episodes with fixed seeds."""
+        """Play complete episodes from fixed seeds; the result has confidence intervals and figures of risk (`cvar`)."""
         episodes = _whole(episodes, "evaluate: episodes", at_least=1)
         seed = _whole(seed, "evaluate: seed", at_least=0)
         with self._envs_like_ours("evaluate", env, seed, min(episodes, EVALUATION_ROWS)) as vec_env:

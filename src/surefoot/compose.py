@@ -26,7 +26,8 @@ from surefoot.envs.library import is_library
 from surefoot.envs.make import PETTINGZOO, EnvSource, fixed_envs, make_vec_env
 from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.best_metric import check_best_metric
-from surefoot.evaluation.evaluate import Evaluation, evaluate
+from surefoot.evaluation.evaluate import evaluate
+from surefoot.evaluation.evaluation import Evaluation
 from surefoot.learning.execution import execution_of
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner

@@ -1,7 +1,7 @@
 """A run: a trainer with its hooks, sinks and checkpoints."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from surefoot.core.state import load_states, states
 from surefoot.core.version import VERSION
 from surefoot.envs.make import EnvSource
 from surefoot.envs.protocol import VecEnv
-from surefoot.evaluation.evaluate import Evaluation
+from surefoot.evaluation.evaluation import Evaluation
 from surefoot.evaluation.hook import EvaluateAndKeepBest
 from surefoot.policies.policy import Policy
 from surefoot.rollout.actors import Actors
@@ -58,8 +58,8 @@ class Run:
         self.hooks = HookGroup(named_hooks(config, hooks))
         self._hook_states: dict[str, Any] = {}  # includes hooks that are not attached now
         self._saving: SaveCheckpoints | None = None
-        evaluation = evaluator(config, trainer.policy, source)
-        self.evaluation = None if evaluation is None else self._keep_best(evaluation)
+        evaluate, start = evaluator(config, trainer.policy, source), trainer.progress.step
+        self.evaluation = evaluate and EvaluateAndKeepBest(evaluate, self.state, config.train, start, directory)
 
     @property
     def policy(self) -> Policy:
@@ -249,13 +249,6 @@ class Run:
                 "these environments cannot save their state: a resumed run continues from the same weights, optimizer,"
                 " statistics and counters with new episodes, not bit for bit"
             )
-
-    def _keep_best(self, evaluation: Callable[[], Evaluation]) -> EvaluateAndKeepBest:
-        best_file = None if self.directory is None else self.directory.best
-        every, start = self.config.train.eval_every, self.trainer.progress.step
-        metric = self.config.train.best_metric
-        best = None if self.directory is None else self.directory.best_score(metric)
-        return EvaluateAndKeepBest(evaluation, self.state, every, start, best_file, best, metric)
 
     def _sinks(self, start: int) -> list[Sink]:
         config = self.config

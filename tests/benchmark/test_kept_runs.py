@@ -54,7 +54,7 @@ def test_published_results_belong_to_the_tasks(comparison) -> None:
         assert (task.target or task.name) in preset_names() or ":" in task.target
         file = learning_alike.RESULTS / comparison.folder / f"{task.name}.json"
         if file.exists():
-            assert len(KeptRuns(file, task).runs) == 2 * learning_alike.SEEDS
+            assert len(KeptRuns(file, task).runs) == len(comparison.sides) * comparison.seeds
 
 
 def test_the_verdict_of_a_task() -> None:

@@ -170,10 +170,11 @@ def test_scaling(tmp_path: Path) -> None:
 def test_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """All that can do the task, and one whose package is missing; none of their processes is left."""
     before = members(os.getpid())
-    installed = [name for name in ("envpool", "sb3", "sb3-subproc", "skrl") if not missing_packages(PEERS[name])]
+    installed = [name for name in ("envpool", "sb3", "sb3-subproc") if not missing_packages(PEERS[name])]
     monkeypatch.setitem(TASKS, "tiny", Task("tiny", "CartPole-v1", 2, 60, 1, 2, (4,)))
     monkeypatch.setattr(PEERS["sb3-contrib"], "needs", ("no_such_package",))
-    arguments = ["--tasks", "tiny", "--seconds", "0.05", "--repeats", "2", "--output", str(tmp_path)]
+    peers = ["--peers", "envpool", "sb3", "sb3-subproc", "sb3-contrib"]
+    arguments = ["--tasks", "tiny", *peers, "--seconds", "0.05", "--repeats", "2", "--output", str(tmp_path)]
     assert main(["bench", "peers", *arguments]) == 0
     record = json.loads((tmp_path / "peers.json").read_text())
     task = record["tasks"][0]
@@ -193,7 +194,7 @@ def test_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     shown = capsys.readouterr()
     assert "sb3-contrib left out: no_such_package is not installed" in shown.err
     assert "Surefoot processes" in shown.out
-    assert "native over it" in " ".join(shown.out.split())
+    assert "native over it" in (tmp_path / "peers.md").read_text()  # a narrow terminal breaks the line
 
 
 def test_a_side_that_fails_is_the_exit_code(tmp_path, monkeypatch, capsys) -> None:

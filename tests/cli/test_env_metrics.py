@@ -27,7 +27,10 @@ def test_metrics_reach_the_records_and_the_last_line(run):
     last = records(run)[-1]
     assert {name for name in last if name.startswith("env/")} == {*NAMES, "env/age"}
     assert {name for name in last if name.startswith("eval/")} == {
-        *("eval/mean_reward", "eval/std_reward", "eval/mean_ep_length"),
+        *("eval/mean_reward", "eval/std_reward", "eval/mean_ep_length", "eval/cvar", "eval/worst_reward"),
+        *(f"eval/quantile_{share}" for share in ("05", "25", "50", "75", "95")),
+        *(("eval/sharpe",) if last["eval/std_reward"] else ()),
+        "eval/win_rate",
         *("eval/travel", "eval/angle", "eval/is_success", "eval/age"),
     }
     assert f"is_success {last['eval/is_success']:.4g}, age {last['eval/age']:.4g}" in out
@@ -39,6 +42,7 @@ def test_evaluate_shows_them(run):
     assert [len(found["values"]) for found in result["metrics"].values()] == [3, 3, 3, 3]
     out = surefoot("evaluate", run, "--episodes", 3).succeeded().out
     assert f"travel          {result['metrics']['travel']['mean']:.4g}\n" in out
+    assert f"win rate        {result['metrics']['is_success']['mean']:.2f}".split() == out.splitlines()[-1].split()[:3]
 
 
 def test_the_best_policy_is_chosen_by_the_metric(run, tmp_path):
@@ -60,7 +64,7 @@ def test_an_unknown_metric_is_refused_before_anything_is_trained(tmp_path):
     finished = surefoot("train", ENV, "--run-dir", tmp_path / "run", *TINY, "--train.best_metric", "travl")
     assert finished.code == 2
     assert "train.best_metric" in finished.err
-    assert "known: mean_reward, travel, angle, is_success, age" in finished.err
+    assert "win_rate, travel, angle, is_success, age; prefix it with '-'" in finished.err
     assert not (tmp_path / "run").exists()
 
 

@@ -7,18 +7,33 @@ from pathlib import Path
 import pytest
 
 from surefoot.api import PPO
+from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.run_directory import RunDirectory
 from tests.cli.processes import surefoot
-from tests.cli.runs import TINY, train
+from tests.cli.runs import TINY, records, train
 
 pytestmark = pytest.mark.xdist_group("evaluate")
+BY_RISK = ("--train.best_metric", "cvar", "--train.cvar_alpha", 0.5)
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
     run = tmp_path_factory.mktemp("evaluate") / "run"
-    train("CartPole-v1", run, *TINY, "--steps", 128, "--train.eval_episodes", 2, "--train.checkpoint_every", 64)
+    train(
+        "CartPole-v1", run, *TINY, *BY_RISK, "--steps", 128, "--train.eval_episodes", 4, "--train.checkpoint_every", 64
+    )
     return run
+
+
+def test_a_run_selects_its_best_policy_by_risk(run):
+    (record,) = (found for found in records(run) if "eval/cvar" in found)
+    (returns,) = map(json.loads, (run / "evaluations.jsonl").read_text().splitlines())
+    assert returns["step"] == record["step"] == 128
+    assert record["eval/cvar"] == pytest.approx(sum(sorted(returns["rewards"])[:2]) / 2)
+    best = read_checkpoint(run / "best.safetensors")
+    assert (best["best_metric"], best["best_score"]) == ("cvar (alpha 0.5)", record["eval/cvar"])
+    refused = surefoot("train", "CartPole-v1", "--train.cvar_alpha", 0, "--train.best_metric", "cvar").refused()
+    assert "train.cvar_alpha: input should be greater than 0" in refused
 
 
 def evaluated(*arguments: object) -> dict:
@@ -45,13 +60,45 @@ def test_people_get_lines(run):
     out = surefoot("evaluate", run).succeeded().out
     assert f"mean reward     {result['mean_reward']:.2f} ± {result['std_reward']:.2f}" in out
     assert f"mean length     {result['mean_ep_length']:.1f}" in out
-    assert "episodes        10" in out
+    assert "episodes        20" in out
+    risk = result["risk"]
+    assert (
+        f"worst reward    {risk['worst']['reward']:.2f} (episode {risk['worst']['episode']}; the first is 0)\n" in out
+    )
+    head, *table = out.split("\n\n")[1].splitlines()
+    assert [line[:15].rstrip() for line in table] == [
+        *("mean reward", "CVaR 5%", "quantile 5%", "quantile 25%", "quantile 50%", "quantile 75%", "quantile 95%"),
+        *(["mean / std"] if risk["sharpe"] else []),
+    ]
+    low, high = risk["cvar"]["interval"]
+    assert table[1].split()[2:] == [f"{risk['cvar']['value']:.2f}", f"{low:.2f}", "to", f"{high:.2f}"]
+    assert len({line.index(" to ") for line in table}) == len({len(line) for line in table}) == 1, "aligned"
+    assert head.index("95%") < table[0].index(" to ")
+
+
+def test_the_share_of_the_cvar_can_be_set(run):
+    rewards = evaluated(run, "--episodes", 16)["rewards"]
+    finished = surefoot("evaluate", run, "--episodes", 16, "--alpha", 0.25, "--json").succeeded()
+    risk = json.loads(finished.out)["risk"]
+    assert (risk["alpha"], risk["cvar"]["value"]) == (0.25, pytest.approx(sum(sorted(rewards)[:4]) / 4))
+    assert (risk["worst"]["reward"], rewards[risk["worst"]["episode"]]) == (min(rewards), min(rewards))
+    assert list(risk["quantiles"]) == ["5", "25", "50", "75", "95"]
+    assert risk["win_rate"] is None
+    assert "WARNING" not in finished.err
+    few = surefoot("evaluate", run, "--episodes", 3, "--alpha", 0.2).succeeded()
+    assert (
+        few.err
+        == "WARNING: the CVaR of the worst 20% of 3 episodes is the worst episode; evaluate at least 5 episodes\n"
+    )
+    assert "CVaR 20%" in few.out
+    for wrong in ("0", "1.01", "nan"):
+        assert "--alpha: must be above 0 and at most 1" in surefoot("evaluate", run, "--alpha", wrong).refused()
 
 
 def test_the_same_seed_gives_the_same_episodes_in_any_process(run):
     first = evaluated(run, "--seed", 3)
     assert evaluated(run, "--seed", 3) == first
-    here = PPO.load(run / "best.safetensors").evaluate(10, seed=3)
+    here = PPO.load(run / "best.safetensors").evaluate(seed=3)
     assert list(here.rewards) == first["rewards"]
     assert evaluated(run, "--seed", 4)["rewards"] != first["rewards"]
 

@@ -31,9 +31,8 @@ def test_a_run_directory_holds_what_the_design_says(trained):
     names = sorted(path.name for path in run.iterdir())
     events = [name for name in names if name.startswith("events.out.tfevents.")]
     assert len(events) == 1
-    assert names == sorted(
-        ["best.safetensors", "checkpoints", "config.yaml", "lock", "log.txt", "metrics.jsonl", *events]
-    )
+    files = ("best.safetensors", "config.yaml", "evaluations.jsonl", "lock", "log.txt", "metrics.jsonl")
+    assert names == sorted(["checkpoints", *files, *events])
     assert saved_steps(run) == [160, 128, 96], "three are kept"
     assert not list(run.rglob("*.tmp"))
 

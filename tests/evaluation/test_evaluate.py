@@ -17,7 +17,8 @@ from surefoot.envs.adapters.pettingzoo_parallel import PettingZooEnvs
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines.processes import ProcessEngine
 from surefoot.evaluation import evaluate as module
-from surefoot.evaluation.evaluate import Evaluation, evaluate
+from surefoot.evaluation.evaluate import evaluate
+from surefoot.evaluation.evaluation import Evaluation
 from surefoot.policies.policy import PolicyOutput
 from tests.envs.measured import MeasuredEnv, MeasuredTeam
 from tests.envs.tasks import ENDLESS, CounterEnv, MaskMethodEnv, counters, factories
@@ -88,6 +89,27 @@ def test_a_policy_may_remember_the_observation_itself():
     env = GymnasiumEnvs([lambda: made], seed=3)
     evaluate(Stacking(env.action_spec), env, episodes=1, seed=0)
     assert [int(action) for action in made.received] == [0, 0, 1, 2]
+
+
+def test_what_a_policy_sees_can_be_perturbed():
+    """The policy acts on the shown step; the perturbation shifts it by the number of steps that it has seen."""
+    seen = []
+
+    def perturb(obs: Obs, state: State, start: torch.Tensor, mask: torch.Tensor | None) -> Obs:
+        seen.append((state[0].tolist(), start.tolist(), mask))
+        return obs + state[0].unsqueeze(-1)
+
+    class Following(CountingPolicy):
+        def forward(self, obs: Obs, state: State, episode_start, action_mask=None) -> PolicyOutput:
+            counted = super().forward(obs, state, episode_start, action_mask)
+            output = KnownPolicy(env.action_spec, choose=lambda seen: seen[:, 2].long()).forward(obs, (), episode_start)
+            return PolicyOutput(output.distribution, counted.prediction, counted.value, counted.state)
+
+    made = CounterEnv(lengths=[2])
+    env = GymnasiumEnvs([lambda: made], seed=3)
+    evaluate(Following(env.action_spec), env, episodes=2, seed=0, perturb=perturb)
+    assert seen == [([0], [True], None), ([1], [False], None), ([2], [True], None), ([1], [False], None)]
+    assert [int(action) for action in made.received] == [0 + 0, 1 + 1, 0 + 2, 1 + 1]
 
 
 def test_masks_are_respected():
@@ -188,12 +210,13 @@ def test_the_interval_of_equal_rewards_is_a_point():
 def test_all_of_it_as_json():
     result = Evaluation((1.0, 3.0), (4, 6), {"won": (1.0, math.nan), "fell": (math.nan, math.nan)})
     low, high = result.interval()
-    assert result.to_json() == {
+    assert result.to_json(0.5) == {
         "mean_reward": 2.0,
         "std_reward": 1.0,
         "mean_ep_length": 5.0,
         "episodes": 2,
         "confidence_interval": [low, high],
+        "risk": result.risk(0.5).to_json(),
         "rewards": [1.0, 3.0],
         "lengths": [4, 6],
         "metrics": {"won": {"mean": 1.0, "values": [1.0, None]}, "fell": {"mean": None, "values": [None, None]}},

@@ -2,11 +2,10 @@
 
 import torch
 from torch import nn
-from torch.distributions import Normal
 
 from surefoot.core.config import NormalizeConfig, PolicyConfig
 from surefoot.policies.critics import Critic, ValueTargets, critics
-from surefoot.policies.critics.quantile import clipped_quantiles, midpoints, quantile_cvar, quantile_huber
+from surefoot.policies.critics.quantile import clipped_quantiles, quantile_huber
 
 from .cases import Case, float64, golden
 
@@ -48,26 +47,6 @@ def test_quantile_value_clip(case: Case):
     clipped = clipped_quantiles(new, old, case.given["eps"], "quantiles")
     case.agrees(clipped, "clipped")
     case.differs(clipped, "clipped_around_old_mean")
-
-
-@golden("cvar_quantiles")
-def test_cvar_of_quantiles(case: Case):
-    shuffled = float64(case.given["quantiles"])[[2, 0, 3, 1]]
-    for key in case.expect:
-        case.agrees(quantile_cvar(shuffled, float(key.removeprefix("alpha_"))), key)
-    case.differs(quantile_cvar(shuffled, 0.375), "alpha_0_375_floor_no_fraction")
-    case.differs(quantile_cvar(shuffled, 0.375), "alpha_0_375_ceil")
-
-
-@golden("cvar_normal")
-def test_the_error_of_cvar_shrinks_with_the_number_of_quantiles(case: Case):
-    found = {}
-    for count in (21, 51, 101, 1001):
-        found[count] = quantile_cvar(Normal(0.0, 1.0).icdf(midpoints(count).double()), 0.05)
-        torch.testing.assert_close(found[count], float64(case.expect[f"N_{count}"]), rtol=0, atol=1e-6)
-    errors = [float(value) - case.expect["exact"] for value in found.values()]
-    assert errors == sorted(errors, reverse=True)
-    assert errors[-1] > 0  # always on the side of too little risk
 
 
 @golden("twin_min")

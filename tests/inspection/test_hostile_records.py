@@ -84,6 +84,28 @@ def test_only_bad_lines_are_an_error(tmp_path):
         read_run(folder)
 
 
+REWARDS = ["1e100", "-1e100", "1e-320", "5e-324", "0", "NaN", "-Infinity", "1e400", "true", '"x"', "[]", "null"]
+
+
+@pytest.mark.parametrize("value", REWARDS)
+def test_returns_of_evaluations(tmp_path, value):
+    folder = written(tmp_path / "run", "\n".join(SOUND).encode())
+    lines = [
+        f'{{"step": {step}, "rewards": [{value}, {other}], "wins": [{value}]}}'
+        for step, other in ((100, 0), (200, value))
+    ]
+    (folder / "evaluations.jsonl").write_text("\n".join(lines))
+    assert examine(folder) == 30
+
+
+@pytest.mark.parametrize("content", ["", '{"step": 100}', '{"rewards": [1]}', '{"step": 1, "rewards": []}', "[]\n5\nx"])
+def test_evaluations_without_returns(tmp_path, content):
+    folder = written(tmp_path / "run", "\n".join(SOUND).encode())
+    (folder / "evaluations.jsonl").write_text(content)
+    assert examine(folder) == 30
+    assert "<h2>Returns</h2>" not in report_page([read_run(folder)])
+
+
 def test_gauges_of_extreme_settings():
     """A clip range of 20 is allowed, and the alerts are checked during training."""
     assert gauges.clipped({names.CLIP_FRACTION: 0.0, names.CLIP_RANGE: 20.0}) is None

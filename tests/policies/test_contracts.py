@@ -120,14 +120,15 @@ def test_encoder(name: str) -> None:
 @pytest.mark.parametrize("name", critics.names())
 def test_critic(name: str, normalized: bool) -> None:
     torch.manual_seed(0)
-    build = lambda: critics[name](LATENT, PolicyConfig(), NormalizeConfig(returns=normalized))  # noqa: E731
+    build = lambda: critics[name](LATENT, PolicyConfig(critic=name), NormalizeConfig(returns=normalized))  # noqa: E731
     critic = build()
     latent = torch.randn(BATCH, LATENT)
     before = critic.value(critic(latent)).detach()
     assert before.shape == (BATCH,)
     critic.absorb(torch.randn(100) * 50 + 300)
     assert torch.allclose(critic.value(critic(latent)), before, atol=1e-3), "statistics moved the predictions"
-    loss = critic.loss(critic(latent), ValueTargets(torch.randn(BATCH), before, 0.2))
+    old = critic.decode(critic(latent)).detach()
+    loss = critic.loss(critic(latent), ValueTargets(torch.randn(BATCH), before, 0.2, old))
     assert loss.shape == ()
     loss.backward()
     assert all(parameter.grad is not None for parameter in critic.parameters())
@@ -139,14 +140,15 @@ def test_critic(name: str, normalized: bool) -> None:
 @pytest.mark.parametrize("name", critics.names())
 def test_critic_learns_its_targets(name: str) -> None:
     torch.manual_seed(0)
-    critic = critics[name](LATENT, PolicyConfig(), NormalizeConfig(returns=True))
+    critic = critics[name](LATENT, PolicyConfig(critic=name), NormalizeConfig(returns=True))
     latent = torch.randn(256, LATENT)
     returns = 100 + 20 * latent[:, 0]
     critic.absorb(returns)
     optimizer = torch.optim.Adam(critic.parameters(), 0.05)
     for _ in range(300):
         optimizer.zero_grad()
-        critic.loss(critic(latent), ValueTargets(returns, returns, None)).backward()
+        prediction = critic(latent)
+        critic.loss(prediction, ValueTargets(returns, returns, None, prediction.detach())).backward()
         optimizer.step()
     assert (critic.value(critic(latent)) - returns).abs().mean() < 3
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from surefoot.core.config import NormalizeConfig, PolicyConfig
 from surefoot.core.specs import ArraySpec, ObsSpec
 from surefoot.policies.critics.scalar import ScalarCritic
+from surefoot.policies.critics.twin import TwinCritic
 from surefoot.policies.distributions.categorical import CategoricalHead
 from surefoot.policies.native_plan import NativePlan, native_tensors, plan_policy
 from surefoot.policies.policy import ActorCritic
@@ -46,8 +47,19 @@ def test_a_plan_names_everything_by_the_learners_names() -> None:
     assert [encoder["obs"] for encoder in plan["critic"]["encoders"]] == [0, 1]
     assert plan["head"]["std_layer"] == "head.std_layer"
     assert (plan["head"]["low"], plan["head"]["high"]) == ([-1.0, -1.0], [1.0, 4.0])
-    assert plan["value"] == {"kind": "scalar", "layer": "critic.head", "returns": "critic.returns"}
+    scalar = {"kind": "scalar", "layer": "critic.head", "returns": "critic.returns"}
+    assert plan["values"] == [{"critic": scalar, "trunk": []}]
     assert f"{first}.shift" in native_tensors(policy)
+
+
+def test_twin_critics_are_two_with_trunks_of_their_own() -> None:
+    plan = planned(build(critic={"kind": "twin", "of": {"kind": "quantile", "num_quantiles": 3}}, hidden=(8,)))
+    assert plan["critic"]["trunk"] == []
+    assert [value["trunk"] for value in plan["values"]] == [[f"critic.trunks.{i}.layers.0"] for i in range(2)]
+    critic = {"kind": "quantile", "returns": "", "num_quantiles": 3, "kappa": 1.0, "clip": "quantiles"}
+    assert [value["critic"] for value in plan["values"]] == [
+        critic | {"layer": f"critic.critics.{i}.head"} for i in range(2)
+    ]
 
 
 def test_a_plan_without_normalization_or_own_critic_body() -> None:
@@ -96,10 +108,8 @@ class OwnCritic(ScalarCritic):
     """Could compute anything."""
 
 
-class Remembered(ScalarCritic):
-    """Wants its own predictions back."""
-
-    prediction_shape = ()
+class OwnTwin(TwinCritic):
+    """Could compute anything."""
 
 
 class OwnPolicy(ActorCritic):
@@ -149,7 +159,7 @@ CONFIGS = PolicyConfig(), NormalizeConfig()
         (ActorCritic(VECTOR, CHOICE, *CONFIGS, encoder=lambda spec: OwnEncoder()), "encoder OwnEncoder"),
         (with_parts(head=OwnHead(64, CHOICE, CONFIGS[0])), "distribution OwnHead"),
         (with_parts(critic=OwnCritic(64, *CONFIGS)), "critic OwnCritic"),
-        (with_parts(critic=Remembered(64, *CONFIGS)), "does not store predictions of the critic Remembered"),
+        (with_parts(critic=OwnTwin(64, PolicyConfig(critic="twin"), CONFIGS[1])), "critic OwnTwin"),
         (build({"camera": IMAGE, "joints": VECTOR}), "'camera' is image of uint8"),
         (with_another_convolution(nn.Conv2d(1, 16, 4, 2, padding=1)), "only plain convolutions; actor_body.encoder"),
         (with_another_convolution(nn.Linear(4, 4)), "layer Linear"),

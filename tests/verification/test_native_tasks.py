@@ -36,6 +36,31 @@ POLICIES: dict[str, dict[str, Any]] = {
     "lstm, burn-in": {"policy.memory": "lstm", "ppo.burn_in": 3, "rollout.sequence_length": 7, "normalize.obs": True},
 }
 
+QUANTILES = {"kind": "quantile", "num_quantiles": 7}
+TWIN, TWIN_QUANTILES = {"kind": "twin"}, {"kind": "twin", "of": QUANTILES}
+MASKED, FREE = {"env.kwargs": {"action": "multi_discrete"}}, {"env.kwargs": {"action": "box"}}
+GRU, LSTM = ({"policy.memory": {"kind": kind, "hidden_size": 6}} for kind in ("gru", "lstm"))
+SCALED = {"optimizer.transforms": {"variance": {"kind": "variance_scaling", "warmup": 3}}}
+PIECES = {"ppo.micro_batch_size": 20}
+NORMALIZED = {"normalize.returns": True, "ppo.clip_value": 0.2}
+LATE = {"normalize.returns": True, "normalize.return_stats": "previous"}
+GRID: dict[str, dict[str, Any]] = {
+    # Every pair of critic, memory, mask, scaled gradients, micro-batches and normalized returns is in some entry.
+    "quantiles, masked, scaled": {"policy.critic": QUANTILES, **MASKED, **SCALED},
+    "quantiles, gru, pieces, normalized": {"policy.critic": QUANTILES, **FREE, **GRU, **PIECES, **NORMALIZED},
+    "quantiles, lstm, masked, late": {"policy.critic": QUANTILES | {"clip": "mean"}, **MASKED, **LSTM, **LATE},
+    "twin, pieces, normalized": {"policy.critic": TWIN, **MASKED, **PIECES, **NORMALIZED},
+    "twin, gru, masked, scaled": {"policy.critic": TWIN, **MASKED, **GRU, **SCALED, "policy.share_memory": True},
+    "twin, lstm, scaled, late": {"policy.critic": TWIN, **FREE, **LSTM, **SCALED, **LATE},
+    "twin quantiles, scaled, normalized": {"policy.critic": TWIN_QUANTILES, **FREE, **SCALED, **NORMALIZED},
+    "twin quantiles, gru, masked, late": {"policy.critic": TWIN_QUANTILES, **MASKED, **GRU, **LATE},
+    "twin quantiles, lstm, all": {
+        "policy.critic": TWIN_QUANTILES,
+        **{**MASKED, **LSTM, **SCALED, **PIECES, **NORMALIZED},
+    },
+    "twin quantiles, shared, pieces": {"policy.critic": TWIN_QUANTILES, **FREE, **PIECES, "policy.share_trunk": True},
+}
+
 
 @pytest.fixture(autouse=True)
 def _less(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,9 +91,9 @@ def test_native_task_equals_the_reference(env_id: str) -> None:
     assert endings(report)[1] > 0
 
 
-@pytest.mark.parametrize("kind", POLICIES)
+@pytest.mark.parametrize("kind", POLICIES | GRID)
 def test_native_policy_equals_the_reference(kind: str) -> None:
-    report = verify(build_config({"env.id": PROBE, "normalize.obs": True}, POLICIES[kind]))
+    report = verify(build_config({"env.id": PROBE, "normalize.obs": True}, (POLICIES | GRID)[kind]))
     assert_equal(report)
     terminations, truncations = endings(report)
     assert terminations > 0

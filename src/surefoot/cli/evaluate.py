@@ -1,13 +1,19 @@
 """`surefoot evaluate RUN|MODEL ...`"""
 
-import json
+import json as json_text
+import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from surefoot.cli.arguments import parse
 from surefoot.cli.trained import load_agent
+from surefoot.core.errors import ConfigError
+from surefoot.core.risk import DEFAULT_ALPHA, Estimate, Risk, check_alpha, percent
+
+if TYPE_CHECKING:
+    from surefoot.evaluation.evaluation import Evaluation
 
 
 def main(arguments: list[str]) -> int:
@@ -18,8 +24,9 @@ def main(arguments: list[str]) -> int:
 def evaluate_model(
     model: Annotated[Path, tyro.conf.Positional],
     /,
-    episodes: int = 10,
+    episodes: int = 20,
     seed: int = 0,
+    alpha: float = DEFAULT_ALPHA,
     stochastic: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     env: str | None = None,
@@ -31,32 +38,62 @@ def evaluate_model(
         model: a run directory or a .safetensors file
         episodes: number of episodes
         seed: seed of the episodes; the same seed gives the same episodes
+        alpha: share of the worst episodes that the CVaR is the mean of
         stochastic: sample actions instead of using the deterministic ones
         json: print JSON
         env: a Gymnasium id to use instead of the one the policy was trained on
         trust: import modules and load libraries that the model names
     """
-    from surefoot.core.errors import ConfigError
+    from surefoot.telemetry.console import warnings_on_stderr
 
     if episodes < 1:
         raise ConfigError([f"--episodes: must be at least 1 (got {episodes})"])
+    check_alpha(alpha, "--alpha")
     agent, path = load_agent(model, env, trust)
     evaluation = agent.evaluate(episodes, seed=seed, deterministic=not stochastic)
-    _print(evaluation.to_json(), json, path)
+    with warnings_on_stderr():
+        if json:
+            print(json_text.dumps({"model": str(path), **evaluation.to_json(alpha)}))
+        else:
+            print("\n".join([f"model           {path}", *_lines(evaluation, evaluation.risk(alpha))]))
     return 0
 
 
-def _print(result: dict[str, Any], as_json: bool, path: Path) -> None:
-    if as_json:
-        print(json.dumps({"model": str(path), **result}))
-        return
-    low, high = result["confidence_interval"]
-    print(f"model           {path}")
-    print(f"mean reward     {result['mean_reward']:.2f} ± {result['std_reward']:.2f}")
-    print(f"95% interval    {low:.2f} to {high:.2f} (bootstrap, of the mean)")
-    print(f"mean length     {result['mean_ep_length']:.1f}")
-    print(f"episodes        {result['episodes']}")
-    for name, found in result["metrics"].items():
-        known = sum(value is not None for value in found["values"])
-        few = f" (mean of {known} episodes that have a value)" if known < result["episodes"] else ""
-        print(f"{name:15s} {found['mean']:.4g}{few}" if known else f"{name:15s} unknown: no episode has a value")
+def _lines(evaluation: "Evaluation", risk: Risk) -> list[str]:
+    count = len(evaluation.rewards)
+    return [
+        f"mean reward     {evaluation.mean_reward:.2f} ± {evaluation.std_reward:.2f}",
+        f"worst reward    {risk.worst_reward:.2f} (episode {risk.worst_episode}; the first is 0)",
+        f"mean length     {evaluation.mean_ep_length:.1f}",
+        f"episodes        {count}",
+        *(_metric_line(evaluation, name) for name in evaluation.metrics),
+        "",
+        *_table(risk),
+    ]
+
+
+def _metric_line(evaluation: "Evaluation", name: str) -> str:
+    values, mean = evaluation.metrics[name], evaluation.mean_metric(name)
+    if mean is None:
+        return f"{name:15s} unknown: no episode has a value"
+    known = sum(not math.isnan(value) for value in values)
+    few = f" (mean of {known} episodes that have a value)" if known < len(values) else ""
+    return f"{name:15s} {mean:.4g}{few}"
+
+
+def _table(risk: Risk) -> list[str]:
+    """Figures with their intervals, aligned at the right."""
+    figures: dict[str, Estimate | None] = {
+        "mean reward": risk.mean,
+        f"CVaR {percent(risk.alpha)}": risk.cvar,
+        **{f"quantile {percent(share)}": found for share, found in risk.quantiles.items()},
+        "mean / std": risk.sharpe,
+        "win rate": risk.win_rate,
+    }
+    cells = {name: [f"{value:.2f}" for value in found] for name, found in figures.items() if found is not None}
+    wide = max(len(cell) for row in cells.values() for cell in row)
+    width = max(wide, len("value"))
+    head = f"{'':15s} {'value':>{width}}   95% bootstrap interval"
+    return [head] + [
+        f"{name:15s} {value:>{width}}   {low:>{wide}} to {high:>{wide}}" for name, (value, low, high) in cells.items()
+    ]

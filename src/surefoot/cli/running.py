@@ -4,7 +4,7 @@ from contextlib import closing
 
 from surefoot.compose import Specs, build_env, build_policy, build_trainer, describe_rollouts
 from surefoot.core.config import Config
-from surefoot.evaluation.evaluate import Evaluation
+from surefoot.evaluation.evaluation import Evaluation
 from surefoot.run import Run
 from surefoot.telemetry.console import warnings_on_stderr
 from surefoot.training.run_directory import RunDirectory

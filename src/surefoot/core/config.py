@@ -8,12 +8,14 @@ from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny
 
 from surefoot.core.parts import Knob, KnobMark, PartOf, PartSettings, PartsOf, Section
 from surefoot.core.registry import nearest
+from surefoot.core.risk import DEFAULT_ALPHA
 
 Activation = Literal["tanh", "relu", "elu", "silu", "leaky_relu", "gelu"]
 _LARGEST = 1e38  # float32 can hold it, also added to 1
 Positive = Annotated[float, Field(gt=0, le=_LARGEST)]
 NonNegative = Annotated[float, Field(ge=0, le=_LARGEST)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
+Share = Annotated[float, Field(gt=0, le=1)]
 Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -216,9 +218,10 @@ class TrainConfig(Section):
     eval_episodes: Number = Field(10, description="episodes per evaluation; 0 disables evaluation")
     best_metric: str = Field(
         "mean_reward",
-        description="evaluation score that decides which policy is kept as the best: mean_reward, a"
-        " metric of the environment, or -metric where lower is better",
+        description="evaluation score that decides which policy is kept as the best: mean_reward, cvar or another"
+        " eval/ metric, a metric of the environment, or -metric where lower is better",
     )
+    cvar_alpha: Share = Field(DEFAULT_ALPHA, description="share of the worst episodes that eval/cvar is the mean of")
     max_skipped_steps: Count = Field(
         10, description="consecutive gradient steps with NaN or infinity before rolling back to the last good weights"
     )

@@ -2,18 +2,27 @@
 
 from collections.abc import Iterable
 
+from surefoot.core.config import TrainConfig
 from surefoot.core.errors import ConfigError
 from surefoot.core.registry import nearest
-from surefoot.evaluation.evaluate import Evaluation
+from surefoot.core.risk import QUANTILES, too_few
+from surefoot.evaluation.evaluation import WIN_METRICS, Evaluation, quantile_name
+from surefoot.telemetry import names
 
-MEAN_REWARD = "mean_reward"
 LOWER = "-"
 """Prefix of a metric's name if lower is better."""
+_FIGURES = (
+    *(names.EVAL_REWARD, names.EVAL_REWARD_STD, names.EVAL_LENGTH, names.EVAL_CVAR, names.EVAL_WORST),
+    *(names.EVAL_SHARPE, *(quantile_name(share) for share in QUANTILES)),
+)
+_CVAR = names.EVAL_CVAR.removeprefix(names.EVAL_PREFIX)
 
 
 def check_best_metric(wanted: str, metrics: Iterable[str]) -> None:
-    """Reject a metric that the envs do not declare."""
-    known = [MEAN_REWARD, *metrics]
+    """Reject a metric that evaluations of these envs do not have."""
+    of_env = list(metrics)
+    wins = [names.EVAL_WIN_RATE] if set(WIN_METRICS) & set(of_env) else []
+    known = [*(name.removeprefix(names.EVAL_PREFIX) for name in (*_FIGURES, *wins)), *of_env]
     if wanted.removeprefix(LOWER) not in known:
         raise ConfigError(
             [
@@ -23,8 +32,23 @@ def check_best_metric(wanted: str, metrics: Iterable[str]) -> None:
         )
 
 
-def score(evaluation: Evaluation, best_metric: str) -> float | None:
+def score(evaluation: Evaluation, train: TrainConfig) -> float | None:
     """A number that is higher for better policies; None if no episode has a value for the metric."""
-    name = best_metric.removeprefix(LOWER)
-    value = evaluation.mean_reward if name == MEAN_REWARD else evaluation.mean_metric(name)
-    return -value if value is not None and best_metric.startswith(LOWER) else value
+    name = names.EVAL_PREFIX + train.best_metric.removeprefix(LOWER)
+    value = evaluation.summary(train.cvar_alpha).get(name)
+    return -value if value is not None and train.best_metric.startswith(LOWER) else value
+
+
+def criterion(train: TrainConfig) -> str:
+    """The metric with what else its numbers depend on: only scores of the same criterion can be compared."""
+    return f"{train.best_metric} (alpha {train.cvar_alpha:g})" if _is_cvar(train) else train.best_metric
+
+
+def unreliable(train: TrainConfig) -> str | None:
+    """A warning if the best policy would be chosen by a CVaR of too few episodes, else None."""
+    problem = too_few(train.eval_episodes, train.cvar_alpha) if _is_cvar(train) else None
+    return problem and f"train.best_metric is {train.best_metric}, but {problem} (train.eval_episodes)"
+
+
+def _is_cvar(train: TrainConfig) -> bool:
+    return train.best_metric.removeprefix(LOWER) == _CVAR

@@ -1,7 +1,6 @@
-"""Evaluation: complete episodes from fixed seeds, deterministic or sampled, with a confidence interval."""
+"""Evaluation: complete episodes from fixed seeds, deterministic or sampled."""
 
-import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,120 +9,124 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from surefoot.core.errors import EnvError
-from surefoot.core.philox import Stream, uniforms, words
-from surefoot.core.records import Obs
+from surefoot.core.philox import Stream, uniforms
+from surefoot.core.records import Obs, State
 from surefoot.core.tree import tree_map
-from surefoot.envs.protocol import VecEnv, slot_for, step_all
+from surefoot.envs.protocol import Slot, VecEnv, slot_for, step_all
 from surefoot.envs.protocol.steps import check_step
+from surefoot.evaluation.evaluation import Evaluation
 from surefoot.policies.policy import Policy
-from surefoot.rollout.episode_metrics import EpisodeMetrics, mean_of_known
+from surefoot.rollout.episode_metrics import EpisodeMetrics
 
 PATIENCE = 100_000
 """Evaluation fails after this many steps without a finished episode."""
-_RESAMPLES = 1000
 
+Perturb = Callable[[Obs, State, Tensor, Tensor | None], Obs]
+"""Changes what the policy observes: from (obs, state, start, action mask), exactly what it is about to be given.
 
-@dataclass(frozen=True)
-class Evaluation:
-    """Rewards, lengths and metrics of the episodes, with summary statistics."""
-
-    rewards: tuple[float, ...]
-    lengths: tuple[int, ...]
-    metrics: dict[str, tuple[float, ...]] = field(default_factory=dict)
-    """Metrics of the env by name, one number per episode; NaN means no value."""
-
-    def mean_metric(self, name: str) -> float | None:
-        """Mean of a metric over the episodes that have a value; None if there are none."""
-        return mean_of_known(self.metrics[name])
-
-    @property
-    def mean_reward(self) -> float:
-        """Mean total reward per episode."""
-        return float(np.mean(self.rewards))
-
-    @property
-    def std_reward(self) -> float:
-        """Standard deviation of the total rewards."""
-        return float(np.std(self.rewards))
-
-    @property
-    def mean_ep_length(self) -> float:
-        """Mean episode length."""
-        return float(np.mean(self.lengths))
-
-    def interval(self) -> tuple[float, float]:
-        """95% bootstrap confidence interval of the mean reward."""
-        count = len(self.rewards)
-        drawn = words(0, np.arange(_RESAMPLES), [0], count, Stream.BOOTSTRAP)[:, 0] % np.uint64(count)
-        means = np.asarray(self.rewards)[drawn.astype(np.int64)].mean(axis=1)
-        low, high = np.percentile(means, [2.5, 97.5])
-        return float(low), float(high)
-
-    def to_json(self) -> dict[str, Any]:
-        """The evaluation as JSON."""
-        return {
-            "mean_reward": self.mean_reward,
-            "std_reward": self.std_reward,
-            "mean_ep_length": self.mean_ep_length,
-            "episodes": len(self.rewards),
-            "confidence_interval": list(self.interval()),
-            "rewards": list(self.rewards),
-            "lengths": list(self.lengths),
-            "metrics": {
-                name: {"mean": self.mean_metric(name), "values": [None if math.isnan(v) else v for v in values]}
-                for name, values in self.metrics.items()
-            },
-        }
+It runs without gradients; one that needs them enables them itself (`torch.enable_grad`).
+"""
 
 
 @torch.no_grad()
-def evaluate(policy: Policy, env: VecEnv, episodes: int, seed: int, deterministic: bool = True) -> Evaluation:
+def evaluate(
+    policy: Policy,
+    env: VecEnv,
+    episodes: int,
+    seed: int,
+    deterministic: bool = True,
+    perturb: Perturb | None = None,
+) -> Evaluation:
     """Run `episodes` episodes. Each row plays an equal share, so that short episodes are not overrepresented.
 
     A row that stays inactive while all others finish, such as an agent that never joins, is skipped.
     """
-    rows = env.num_rows
-    shares = np.array([episodes // rows + (row < episodes % rows) for row in range(rows)])
     slot = slot_for(env)
     env.reset(slot)
     check_step(env, slot, 0)
-    state, start = policy.initial_state(rows), torch.ones(rows, dtype=torch.bool)
-    reward, length = np.zeros(rows), np.zeros(rows, dtype=np.int64)
-    metrics = EpisodeMetrics(env.metrics, rows)
-    finished: list[tuple[int, float, int, list[float]]] = []
-    step = quiet_since = 0
-    has_played = np.zeros(rows, dtype=bool)
-    while (shares > 0).any() and not (has_played.any() and (shares[has_played] <= 0).all()):
-        output = policy(_tensors(slot.obs), state, start, _mask(slot.action_mask))
-        state = output.state
-        if deterministic:
-            action = output.distribution.mode()
-        else:
-            drawn = uniforms(seed, [step], np.arange(rows), policy.head.noise_size, Stream.EVALUATION)
-            action = output.distribution.sample(policy.head.noise(torch.from_numpy(drawn))[0])
-        step_all(env, policy.head.to_env(action).numpy(), slot)
-        step += 1
-        check_step(env, slot, step)
-        reward += np.where(slot.valid, slot.reward, 0)
-        length += slot.valid
-        has_played |= slot.valid
-        of_ended = iter(metrics.absorb(slot.metrics[None], slot.ended[None], slot.valid[None]).tolist())
-        for row in np.flatnonzero(slot.ended):
-            of_episode = next(of_ended) if slot.valid[row] else []
-            if shares[row] > 0 and slot.valid[row]:  # a failed env cuts off its episode
-                finished.append((int(row), float(reward[row]), int(length[row]), of_episode))
-                shares[row] -= 1
-                quiet_since = step
-            reward[row], length[row] = 0.0, 0
-        if step - quiet_since > PATIENCE:
-            raise EnvError(f"no episode ended within {PATIENCE} steps; set env.max_episode_steps to evaluate this env")
+    player, played = _Player(policy, env.num_rows, None if deterministic else seed, perturb), _Played(env, episodes)
+    start = torch.ones(env.num_rows, dtype=torch.bool)
+    while not played.are_enough:
+        step_all(env, player.act(slot, start), slot)
+        check_step(env, slot, player.step)
+        played.absorb(slot)
         start = torch.from_numpy(slot.ended | ~slot.valid)
-    finished.sort(key=lambda episode: episode[0])
-    return Evaluation(
-        tuple(item[1] for item in finished),
-        tuple(item[2] for item in finished),
-        {name: tuple(item[3][place] for item in finished) for place, name in enumerate(metrics.names)},
-    )
+    return played.evaluation()
+
+
+class _Player:
+    """The policy with its recurrent state; samples with counted randomness if it has a seed."""
+
+    def __init__(self, policy: Policy, rows: int, seed: int | None, perturb: Perturb | None) -> None:
+        self._policy, self._rows, self._seed, self._perturb = policy, rows, seed, perturb
+        self._state = policy.initial_state(rows)
+        self.step = 0
+
+    def act(self, slot: Slot, start: Tensor) -> NDArray[Any]:
+        """Env actions for the observations in the slot; `start` marks rows at the beginning of an episode."""
+        obs, mask = _tensors(slot.obs), _mask(slot.action_mask)
+        if self._perturb is not None:
+            obs = self._perturb(obs, self._state, start, mask)
+        output = self._policy(obs, self._state, start, mask)
+        action = output.distribution.mode() if self._seed is None else output.distribution.sample(self._noise())
+        self._state = output.state
+        self.step += 1
+        env_action: NDArray[Any] = self._policy.head.to_env(action).numpy()
+        return env_action
+
+    def _noise(self) -> Tensor:
+        assert self._seed is not None
+        head = self._policy.head
+        drawn = uniforms(self._seed, [self.step], np.arange(self._rows), head.noise_size, Stream.EVALUATION)
+        return head.noise(torch.from_numpy(drawn))[0]
+
+
+class _Played:
+    """Collects finished episodes until each row has played its share."""
+
+    def __init__(self, env: VecEnv, episodes: int) -> None:
+        rows = env.num_rows
+        self._shares = np.array([episodes // rows + (row < episodes % rows) for row in range(rows)])
+        self._reward, self._length = np.zeros(rows), np.zeros(rows, dtype=np.int64)
+        self._has_played = np.zeros(rows, dtype=bool)
+        self._metrics = EpisodeMetrics(env.metrics, rows)
+        self._finished: list[tuple[int, float, int, list[float]]] = []
+        self._quiet_steps = 0
+
+    @property
+    def are_enough(self) -> bool:
+        """Whether all rows, or all that are active, have played their share."""
+        is_done, active = self._shares <= 0, self._has_played
+        return bool(is_done.all() or (active.any() and is_done[active].all()))
+
+    def absorb(self, slot: Slot) -> None:
+        """Add a step of all rows; an error if no episode ended for too long."""
+        self._reward += np.where(slot.valid, slot.reward, 0)
+        self._length += slot.valid
+        self._has_played |= slot.valid
+        self._quiet_steps += 1
+        of_ended = iter(self._metrics.absorb(slot.metrics[None], slot.ended[None], slot.valid[None]).tolist())
+        for row in map(int, np.flatnonzero(slot.ended)):
+            if slot.valid[row]:  # a failed env cuts off its episode
+                self._finish(row, next(of_ended))
+            self._reward[row], self._length[row] = 0.0, 0
+        if self._quiet_steps > PATIENCE:
+            raise EnvError(f"no episode ended within {PATIENCE} steps; set env.max_episode_steps to evaluate this env")
+
+    def _finish(self, row: int, metrics: list[float]) -> None:
+        if self._shares[row] > 0:
+            self._finished.append((row, float(self._reward[row]), int(self._length[row]), metrics))
+            self._shares[row] -= 1
+            self._quiet_steps = 0
+
+    def evaluation(self) -> Evaluation:
+        """The episodes, sorted by row."""
+        finished = sorted(self._finished, key=lambda episode: episode[0])
+        return Evaluation(
+            tuple(reward for _, reward, _, _ in finished),
+            tuple(length for _, _, length, _ in finished),
+            {name: tuple(item[3][place] for item in finished) for place, name in enumerate(self._metrics.names)},
+        )
 
 
 def _tensors(obs: Any) -> Obs:

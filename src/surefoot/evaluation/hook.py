@@ -1,50 +1,56 @@
 """Evaluation during training: logs the score and saves the best policy."""
 
+import json
 import logging
+import math
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import closing
 from typing import Any
 
+from surefoot.core.config import TrainConfig
 from surefoot.core.errors import EnvError, SurefootError
 from surefoot.core.failures import brief
+from surefoot.core.files import AppendedFile
 from surefoot.core.records import IterationReport
-from surefoot.evaluation.best_metric import MEAN_REWARD, score
-from surefoot.evaluation.evaluate import Evaluation
-from surefoot.telemetry import names
+from surefoot.evaluation.best_metric import criterion, score, unreliable
+from surefoot.evaluation.evaluation import Evaluation
 from surefoot.training.checkpoint import write_checkpoint
 from surefoot.training.hooks import Every, Hook
+from surefoot.training.run_directory import RunDirectory
 
 _log = logging.getLogger("surefoot")
 
 
 class EvaluateAndKeepBest(Hook):
-    """Evaluates at an interval of steps and at the end."""
+    """Evaluates at an interval of steps and at the end; in a run directory, keeps the returns and the best policy."""
 
     def __init__(
         self,
         evaluate: Callable[[], Evaluation],
         state: Callable[[], dict[str, Any]],
-        every: int,
+        train: TrainConfig,
         start: int,
-        best_file: Path | None,
-        best: float | None = None,
-        best_metric: str = MEAN_REWARD,
+        directory: RunDirectory | None = None,
     ) -> None:
         super().__init__()
-        self._evaluate, self._run_state, self._best_metric = evaluate, state, best_metric
-        self._interval, self._every = every, Every(every, start)
-        self._best_file = best_file
-        self.best = best
+        self._evaluate, self._run_state, self._train, self._directory = evaluate, state, train, directory
+        self._every = Every(train.eval_every, start)
+        self.best = None if directory is None else directory.best_score(criterion(train))
         self.last: Evaluation | None = None
 
     @property
     def best_state(self) -> dict[str, Any]:
         """For checkpoints: the best score, and its metric."""
-        return {"best_score": self.best, "best_metric": self._best_metric}
+        return {"best_score": self.best, "best_metric": criterion(self._train)}
 
     def go_on_from(self, step: int) -> None:
         """Count the intervals from this step, like the run that is resumed."""
-        self._every = Every(self._interval, step)
+        self._every = Every(self._train.eval_every, step)
+
+    def begin(self) -> None:
+        """Warn about a choice that is mostly chance."""
+        if problem := unreliable(self._train):
+            _log.warning("%s", problem)
 
     def after_iteration(self, report: IterationReport) -> None:
         """Evaluate if it is due; an env error during evaluation causes a warning and does not end the run."""
@@ -56,28 +62,38 @@ class EvaluateAndKeepBest(Hook):
             _log.warning("evaluation failed: %s", error)
             return
         _log.info("evaluation at step %d: mean reward %.3f", report.progress.step, evaluation.mean_reward)
-        report.metrics[names.EVAL_REWARD] = evaluation.mean_reward
-        report.metrics[names.EVAL_REWARD_STD] = evaluation.std_reward
-        report.metrics[names.EVAL_LENGTH] = evaluation.mean_ep_length
-        for name in evaluation.metrics:
-            mean = evaluation.mean_metric(name)
-            if mean is not None:
-                report.metrics[names.EVAL_PREFIX + name] = mean
+        report.metrics.update(evaluation.summary(self._train.cvar_alpha))
+        self._write_returns(report.progress.step, evaluation)
         self._compare(evaluation)
 
+    def _write_returns(self, step: int, evaluation: Evaluation) -> None:
+        """Append the returns of single episodes, from which the report draws the distribution."""
+        if self._directory is None:
+            return
+        record: dict[str, Any] = {"step": step, "rewards": evaluation.rewards}
+        if evaluation.wins is not None:
+            record["wins"] = [None if math.isnan(win) else win for win in evaluation.wins]
+        try:
+            with closing(AppendedFile(self._directory.evaluations_file)) as file:
+                file.write(json.dumps(record) + "\n")
+        except OSError as error:
+            _log.warning("returns of the evaluation at step %d not saved: %s", step, error.strerror or brief(error))
+
     def _compare(self, evaluation: Evaluation) -> None:
-        value = score(evaluation, self._best_metric)
+        value = score(evaluation, self._train)
         if value is None:
-            _log.warning("no evaluated episode has a value for '%s'; the best policy is unchanged", self._best_metric)
+            _log.warning(
+                "no evaluated episode has a value for '%s'; the best policy is unchanged", self._train.best_metric
+            )
         elif self.best is None or value > self.best:
             self._keep(value)
 
     def _keep(self, score: float) -> None:
         previous, self.best = self.best, score
-        if self._best_file is None:
+        if self._directory is None:
             return
         try:
-            write_checkpoint(self._best_file, self._run_state())
+            write_checkpoint(self._directory.best, self._run_state())
         except (OSError, MemoryError, SurefootError) as error:
             # The best score stays that of the file.
             self.best = previous

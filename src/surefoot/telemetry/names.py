@@ -52,6 +52,11 @@ EVAL_PREFIX = "eval/"
 EVAL_REWARD = "eval/mean_reward"
 EVAL_REWARD_STD = "eval/std_reward"
 EVAL_LENGTH = "eval/mean_ep_length"
+EVAL_CVAR = "eval/cvar"
+EVAL_QUANTILE_PREFIX = "eval/quantile_"
+EVAL_WORST = "eval/worst_reward"
+EVAL_SHARPE = "eval/sharpe"
+EVAL_WIN_RATE = "eval/win_rate"
 
 ALERT_PREFIX = "warn/"
 

@@ -29,6 +29,7 @@ class RunDirectory:
         self.path = path
         self.config_file = path / "config.yaml"
         self.metrics_file = path / "metrics.jsonl"
+        self.evaluations_file = path / "evaluations.jsonl"
         self.log_file = path / "log.txt"
         self.best = path / "best.safetensors"
         self.checkpoints = path / "checkpoints"

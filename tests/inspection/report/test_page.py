@@ -10,7 +10,7 @@ from surefoot.inspection.report.page import report_page
 from surefoot.inspection.report.traces import color_of
 from surefoot.inspection.run_record import RunRecord
 from tests.inspection.report.browser import probe, screenshot
-from tests.inspection.report.written_runs import records, write_run
+from tests.inspection.report.written_runs import records, write_evaluations, write_run
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -28,6 +28,7 @@ LOOK_AROUND = """
     text: document.body.innerText,
   };
 """
+LATER_HEADINGS = ["Returns", "Diagnostics", "Timing", "Settings"]
 LOOK = LOOK_AROUND + "return look;"
 SWITCH = """
   const learning = document.getElementById("chart-0");
@@ -74,6 +75,7 @@ def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     local = {"rollout.engine": "local"}
     runs = [write_run(folder / f"seed{seed}", records(40, seed), local | {"train.seed": seed}) for seed in (1, 2, 3)]
+    write_evaluations(runs[0].path, {7680: [5.0, 9.0, 7.0], 10240: [float(number) for number in range(60)]})
     return report_page([*runs, write_run(folder / "fast", alerting(records(40, 9)), local | {"optimizer.lr": 0.01})])
 
 
@@ -86,9 +88,9 @@ def found(page, tmp_path_factory):
 def test_every_chart_is_drawn(found):
     assert found["problem"] == ""
     assert found["requests"] == []
-    assert found["headings"] == ["Summary", "Learning", "Alerts", "Evaluation", "Diagnostics", "Timing", "Settings"]
-    # Return, alerts, evaluation, 9 diagnostics (no std), phases of all, steps/s, phases of two groups.
-    assert found["plots"] == found["svgs"] == 3 + 9 + 1 + 1 + 2
+    assert found["headings"] == ["Summary", "Learning", "Alerts", "Evaluation", *LATER_HEADINGS]
+    # Return, alerts, evaluation, returns, 9 diagnostics (no std), phases of all, steps/s, phases of two groups.
+    assert found["plots"] == found["svgs"] == 3 + 1 + 9 + 1 + 1 + 2
     assert found["empty"] == found["invalid"] == []
     assert found["wider"] <= 0
 
@@ -103,9 +105,9 @@ def test_switches_change_what_is_drawn(found):
     assert strong["mean"] != before["mean"]
     # Three raw lines, two edges of the band, the mean and the diamonds go; two lines and diamonds stay.
     assert (strong["lines"], hidden["lines"]) == (10, 3)
-    assert found["zoomed"].count([1000, 2000]) == len(found["zoomed"]) - 1, "all but the bars by phase"
+    assert found["zoomed"].count([1000, 2000]) == len(found["zoomed"]) - 2, "all but the returns and the bars by phase"
     assert found["kept"] == found["zoomed"]
-    assert sorted(set(found["reset"])) == [100, round(40 * 256 * 1.01)]
+    assert sorted(set(found["reset"])) == [62, 100, round(40 * 256 * 1.01)]
 
 
 def test_the_picture_shows_it(page, tmp_path):
@@ -128,6 +130,8 @@ def test_odd_runs_have_a_page(tmp_path):
     for line in lines:
         del line["time/time_elapsed"]
     runs = [short, bare, write_run(tmp_path / "gaps", lines)]
+    write_evaluations(tmp_path / "gaps", {2560: [0.5] * 7})
+    write_evaluations(tmp_path / "short", {256: [-1234.5, 3.0]}, [0.0, None])
     found = probe(report_page(runs), tmp_path, LOOK, width=500)
     assert found["problem"] == ""
     assert found["empty"] == found["invalid"] == []

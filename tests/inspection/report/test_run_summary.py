@@ -31,6 +31,15 @@ def test_the_best_evaluation_need_not_be_the_last(tmp_path):
     assert summarize(write_run(tmp_path / "run", lines)).best == (999.0, None, 2560)
 
 
+def test_the_best_evaluation_is_the_one_whose_policy_was_kept(tmp_path):
+    lines = records(30)
+    for index, cvar in ((9, 3.0), (19, 7.0), (29, 5.0)):
+        lines[index]["eval/cvar"] = cvar
+    for best_metric, step in (("cvar", 5120), ("-cvar", 2560), ("mean_reward", 7680), ("missing", 7680)):
+        run = write_run(tmp_path / best_metric, lines, {"train.best_metric": best_metric})
+        assert summarize(run).best.step == step
+
+
 def test_a_run_that_stopped_and_one_that_still_runs(tmp_path):
     run = write_run(tmp_path / "run", records(5), {"train.steps": 100_000})
     assert summarize(run).status == "stopped"

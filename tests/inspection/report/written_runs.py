@@ -44,6 +44,13 @@ def records(count: int, seed: int = 1) -> list[Record]:
     return found
 
 
+def write_evaluations(folder: Path, by_step: dict[int, list[float]], wins: list[float | None] | None = None) -> None:
+    """The returns of single episodes, as evaluations leave them."""
+    won = {} if wins is None else {"wins": wins}
+    lines = [json.dumps({"step": step, "rewards": rewards, **won}) + "\n" for step, rewards in by_step.items()]
+    (folder / "evaluations.jsonl").write_text("".join(lines), encoding="utf-8")
+
+
 def write_run(folder: Path, found: list[Record], settings: dict[str, Any] | None = None) -> ReportedRun:
     """Write it, and read it back."""
     folder.mkdir(parents=True)

@@ -18,6 +18,7 @@ from surefoot.inspection.report.charts import (
     learning_chart,
 )
 from surefoot.inspection.report.reported_run import with_distinct_names
+from surefoot.inspection.report.returns import MOST_RUNS, return_charts, return_table, runs_of, shown_evaluations
 from surefoot.inspection.report.run_groups import SEED, Group, flat, group_runs, settings_of
 from surefoot.inspection.report.run_summary import versions_of
 from surefoot.inspection.report.tables import all_settings, differences_table, summary_table
@@ -27,6 +28,11 @@ from surefoot.inspection.run_record import RunRecord
 from surefoot.telemetry import names
 
 GENERATOR = "surefoot report"
+_RETURNS_NOTE = (
+    "Returns of single episodes in the last evaluation, and in the best one by <code>train.best_metric</code>. Red: the"
+    " worst share of the episodes (<code>train.cvar_alpha</code>); VaR: the quantile at its edge; CVaR: its mean."
+    " Columns from 5% to 95%: quantiles. Small numbers: 95% bootstrap intervals."
+)
 _ALERT_NOTE = "When each alert was active; run <code>surefoot doctor RUN</code> for remedies."
 
 
@@ -100,6 +106,7 @@ def _fill(page: Page) -> None:
     evaluation = _by_env(page, lambda mine: page.figure(evaluation_chart(mine, unit)))
     note = "Complete episodes with deterministic actions; error bars: one std over the episodes."
     page.add("Evaluation", evaluation or "<p>No evaluation was recorded.</p>", evaluation and note)
+    page.add("Returns", _by_env(page, lambda mine: _returns(page, mine)), _RETURNS_NOTE)
     page.add("Environment", _by_env(page, lambda mine: page.small_figures(env_metric_charts(mine, unit))))
     page.add("Diagnostics", _by_env(page, lambda mine: page.small_figures(diagnostic_charts(mine, unit))))
     page.add(
@@ -108,6 +115,13 @@ def _fill(page: Page) -> None:
         _timing_note(page),
     )
     page.add("Settings", _settings(page))
+
+
+def _returns(page: Page, groups: list[Group]) -> str:
+    evaluations = shown_evaluations(groups)
+    few = f"<p class='note'>Histograms are shown for the first {MOST_RUNS} runs.</p>"
+    limit = few if len(runs_of(evaluations)) > MOST_RUNS else ""
+    return page.small_figures(return_charts(evaluations)) + limit + return_table(evaluations)
 
 
 def _by_env(page: Page, draw: Callable[[list[Group]], str]) -> str:

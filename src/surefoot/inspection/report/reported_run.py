@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from surefoot.inspection.evaluation_record import EvaluatedEpisodes, read_evaluations
 from surefoot.inspection.report.alert_spans import AlertSpan, alert_spans
 from surefoot.inspection.run_record import RunRecord
 from surefoot.telemetry import names
@@ -24,6 +25,11 @@ class ReportedRun(RunRecord):
     def alerts(self) -> list[AlertSpan]:
         """When each alert was active."""
         return alert_spans(self)
+
+    @cached_property
+    def evaluations(self) -> dict[int, EvaluatedEpisodes]:
+        """Returns of single episodes by step; empty for runs of earlier versions."""
+        return read_evaluations(self.path)
 
     @cached_property
     def seconds(self) -> list[float] | None:

@@ -43,7 +43,7 @@ def summary_table(groups: Sequence[Group]) -> str:
         if len(group.runs) > 1:
             rows.append(_group_row(group, summaries))
         rows += [_run_row(group, run, found) for run, found in zip(group.runs, summaries, strict=True)]
-    return _table("summary", head, "".join(rows))
+    return table("summary", head, "".join(rows))
 
 
 def differences_table(groups: Sequence[Group]) -> str:
@@ -58,7 +58,7 @@ def differences_table(groups: Sequence[Group]) -> str:
         values = [", ".join(dict.fromkeys(config.get(key, "not set") for config in group)) for group in configs]
         cells = "".join(f"<td>{escape(value)}</td>" for value in values)
         rows += f"<tr><th>{escape(key)}</th>{cells}</tr>"
-    return _table("settings", f"<th>setting</th>{head}", rows)
+    return table("settings", f"<th>setting</th>{head}", rows)
 
 
 def all_settings(group: Group) -> str:
@@ -138,7 +138,8 @@ def _group_row(group: Group, summaries: Sequence[RunSummary]) -> str:
     return _row(cells, "group")
 
 
-def _table(kind: str, head: str, rows: str) -> str:
+def table(kind: str, head: str, rows: str) -> str:
+    """A table that scrolls by itself if it is too wide."""
     return f'<div class="wide"><table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 

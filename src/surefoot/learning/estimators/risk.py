@@ -11,12 +11,12 @@ from surefoot.core.config import Count, Fraction, Number, Positive, PPOConfig
 from surefoot.core.errors import ConfigError
 from surefoot.core.parts import PartSettings
 from surefoot.core.records import Rollout, Targets
+from surefoot.core.risk import cvar
 from surefoot.core.saved import Saved
 from surefoot.learning.estimators import estimators
 from surefoot.learning.estimators.gae import GAE
 from surefoot.learning.reward_scaler import discounted_sums
 from surefoot.policies.critics import Critic
-from surefoot.policies.critics.quantile import quantile_cvar
 
 
 def capped_rewards(rewards: Tensor, sums: Tensor, cap: float, alpha: float, beta: float) -> Tensor:
@@ -72,11 +72,11 @@ class Risk(GAE):
         whole = replace(rollout, terminated=ended, truncated=torch.zeros_like(ended))
         if not len(self._recent):  # no episode has ended yet
             return super().estimate(whole, critic)
-        cap, cvar = float(self._recent.quantile(alpha)), float(quantile_cvar(self._recent, self._settings.alpha))
-        beta = self._beta(cvar)
+        cap, worst = float(self._recent.quantile(alpha)), float(cvar(self._recent.numpy(), self._settings.alpha))
+        beta = self._beta(worst)
         rewards = torch.where(rollout.valid, rollout.reward, 0)
         targets = super().estimate(replace(whole, reward=capped_rewards(rewards, sums, cap, alpha, beta)), critic)
-        told = {"cvar": cvar, "mean": float(self._recent.mean()), "cap": cap, "alpha": alpha, "beta": beta}
+        told = {"cvar": worst, "mean": float(self._recent.mean()), "cap": cap, "alpha": alpha, "beta": beta}
         return replace(targets, metrics={f"risk/{name}": value for name, value in told.items()})
 
     def _returns_so_far(self, rollout: Rollout) -> Tensor:
@@ -96,12 +96,12 @@ class Risk(GAE):
         share = min(1.0, self._updates / settings.warmup) if settings.warmup else 1.0
         return 1 + (settings.alpha - 1) * share
 
-    def _beta(self, cvar: float) -> float:
+    def _beta(self, worst: float) -> float:
         """The weight of CVaR. With a limit it is that of the Lagrangian E + l (CVaR - limit), divided by 1 + l."""
         settings = self._settings
         if settings.limit is None:
             return settings.beta
-        violation = (settings.limit - cvar) / max(float(self._recent.std(correction=0)), 1e-8)
+        violation = (settings.limit - worst) / max(float(self._recent.std(correction=0)), 1e-8)
         self._dual = max(0.0, self._dual + settings.dual_rate * violation)
         dual = max(0.0, self._dual + settings.dual_damping * violation)
         return dual / (1 + dual)

@@ -1,0 +1,141 @@
+"""The result of an evaluation: rewards of single episodes, and figures of their mean and of their risk."""
+
+import logging
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from surefoot.core.errors import ConfigError
+from surefoot.core.risk import DEFAULT_ALPHA, QUANTILES, Risk, check_alpha, cvar, estimated_mean, risk_of, too_few
+from surefoot.core.risk import sharpe as sharpe_of
+from surefoot.rollout.episode_metrics import mean_of_known
+from surefoot.telemetry import names
+
+WIN_METRICS = ("win", "success", "is_success")
+"""Env metrics that say whether an episode was won: the first one that the env declares counts."""
+_log = logging.getLogger("surefoot")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Rewards, lengths and metrics of the episodes, with summary statistics."""
+
+    rewards: tuple[float, ...]
+    lengths: tuple[int, ...]
+    metrics: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    """Metrics of the env by name, one number per episode; NaN means no value."""
+
+    def mean_metric(self, name: str) -> float | None:
+        """Mean of a metric over the episodes that have a value; None if there are none."""
+        return mean_of_known(self.metrics[name])
+
+    @property
+    def mean_reward(self) -> float:
+        """Mean total reward per episode."""
+        return float(np.mean(self.rewards))
+
+    @property
+    def std_reward(self) -> float:
+        """Standard deviation of the total rewards."""
+        return float(np.std(self.rewards))
+
+    @property
+    def mean_ep_length(self) -> float:
+        """Mean episode length."""
+        return float(np.mean(self.lengths))
+
+    def interval(self) -> tuple[float, float]:
+        """95% bootstrap confidence interval of the mean reward."""
+        _, low, high = estimated_mean(self.rewards)
+        return low, high
+
+    def cvar(self, alpha: float = DEFAULT_ALPHA) -> float:
+        """Mean total reward of the worst `alpha` share of the episodes, with the fractional rest of the last one."""
+        self._warn_if_too_few(check_alpha(alpha))
+        return float(cvar(self.rewards, alpha))
+
+    def quantile(self, share: float) -> float:
+        """Total reward that a share of the episodes stays below, linearly interpolated: 0.5 is the median."""
+        if not 0 <= share <= 1:
+            raise ConfigError([f"quantile: must be between 0 and 1 (got {share})"])
+        return float(np.quantile(self.rewards, share))
+
+    @property
+    def worst_episode(self) -> int:
+        """Index of the episode with the lowest total reward."""
+        return int(np.argmin(self.rewards))
+
+    @property
+    def worst_reward(self) -> float:
+        """Lowest total reward."""
+        return min(self.rewards)
+
+    @property
+    def sharpe(self) -> float | None:
+        """Mean reward divided by its standard deviation; None for one episode or equal rewards."""
+        ratio = float(sharpe_of(self.rewards))
+        return None if math.isnan(ratio) else ratio
+
+    @property
+    def wins(self) -> tuple[float, ...] | None:
+        """Whether each episode was won, as the env reports it (WIN_METRICS): from 0 to 1, NaN for no value.
+
+        None if the env has no such metric, or if its numbers are not between 0 and 1.
+        """
+        found = next((self.metrics[name] for name in WIN_METRICS if name in self.metrics), None)
+        return found if found is not None and all(math.isnan(win) or 0 <= win <= 1 for win in found) else None
+
+    @property
+    def win_rate(self) -> float | None:
+        """Share of won episodes among those that have a value; None if the env does not report it."""
+        return None if self.wins is None else mean_of_known(self.wins)
+
+    def risk(self, alpha: float = DEFAULT_ALPHA) -> Risk:
+        """CVaR, quantiles and the other risk figures with 95% bootstrap intervals."""
+        self._warn_if_too_few(check_alpha(alpha))
+        return risk_of(self.rewards, alpha, self.wins)
+
+    def summary(self, alpha: float = DEFAULT_ALPHA) -> dict[str, float]:
+        """Single numbers by their metric name (`eval/...`); a metric of the env hides a figure of the same name."""
+        quantiles = np.quantile(self.rewards, QUANTILES).tolist()
+        found: dict[str, float | None] = {
+            names.EVAL_REWARD: self.mean_reward,
+            names.EVAL_REWARD_STD: self.std_reward,
+            names.EVAL_LENGTH: self.mean_ep_length,
+            names.EVAL_CVAR: float(cvar(self.rewards, alpha)),
+            **{quantile_name(share): value for share, value in zip(QUANTILES, quantiles, strict=True)},
+            names.EVAL_WORST: self.worst_reward,
+            names.EVAL_SHARPE: self.sharpe,
+            names.EVAL_WIN_RATE: self.win_rate,
+            **{names.EVAL_PREFIX + name: self.mean_metric(name) for name in self.metrics},
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+    def to_json(self, alpha: float = DEFAULT_ALPHA) -> dict[str, Any]:
+        """The evaluation as JSON."""
+        risk = self.risk(alpha)
+        return {
+            "mean_reward": self.mean_reward,
+            "std_reward": self.std_reward,
+            "mean_ep_length": self.mean_ep_length,
+            "episodes": len(self.rewards),
+            "confidence_interval": [risk.mean.low, risk.mean.high],
+            "risk": risk.to_json(),
+            "rewards": list(self.rewards),
+            "lengths": list(self.lengths),
+            "metrics": {
+                name: {"mean": self.mean_metric(name), "values": [None if math.isnan(v) else v for v in values]}
+                for name, values in self.metrics.items()
+            },
+        }
+
+    def _warn_if_too_few(self, alpha: float) -> None:
+        if problem := too_few(len(self.rewards), alpha):
+            _log.warning("%s", problem)
+
+
+def quantile_name(share: float) -> str:
+    """The metric name of a quantile, such as eval/quantile_05."""
+    return f"{names.EVAL_QUANTILE_PREFIX}{100 * share:02.0f}"
