@@ -29,6 +29,16 @@ constexpr const char* kNumbers[] = {"contact_cost_weight",
                                     "episode_steps",
                                     "length",
                                     "bump_penalty",
+                                    "horizon",
+                                    "window",
+                                    "low",
+                                    "high",
+                                    "exposure_cost",
+                                    "volatility",
+                                    "stress_begins",
+                                    "bankrupt_below",
+                                    "risky_length",
+                                    "loss_probability",
                                     "unknown"};
 constexpr const char* kRanges[] = {"contact_cost_range",  "contact_force_range", "healthy_angle_range",
                                    "healthy_state_range", "healthy_z_range",     "impact_cost_range"};
@@ -40,6 +50,7 @@ constexpr const char* kFlags[] = {"exclude_current_positions_from_observation",
                                   "sutton_barto_reward",
                                   "terminate_when_unhealthy"};
 constexpr const char* kProbeActions[] = {"discrete", "multi_discrete", "multi_binary", "box", "none"};
+constexpr const char* kProcesses[] = {"normal", "student_t", "jump", "none"};
 
 double option_number(Chance& chance) {
   return chance.once_in(2) ? static_cast<double>(chance.between(0, 70)) : chance.odd_number();
@@ -49,6 +60,8 @@ double option_number(Chance& chance) {
 Options random_options(const std::string& id, Chance& chance) {
   std::map<std::string, Option> given{{kAssets, std::string(MUJOCO_ASSETS)}};
   if (id == "Probe-v0") given["action"] = std::string(chance.one_of(kProbeActions));
+  if (id == "Market-v0" && chance.once_in(2)) given["process"] = std::string(chance.one_of(kProcesses));
+  if (id == "Market-v0" && chance.once_in(4)) given["returns"] = std::vector<double>(chance.between(100, 300), 0.01);
   if (chance.once_in(8)) given["frame_skip"] = static_cast<double>(chance.between(0, 8));
   if (chance.once_in(12)) given["xml_file"] = std::string(chance.one_of(kModels));
   for (std::size_t count = chance.once_in(5) ? chance.between(1, 2) : 0; count > 0; --count) {

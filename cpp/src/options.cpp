@@ -45,6 +45,13 @@ std::string Options::text(const std::string& name, const std::string& otherwise)
   refuse(name, "a string");
 }
 
+std::vector<double> Options::numbers(const std::string& name) const {
+  const Option* option = find(name);
+  if (option == nullptr) return {};
+  if (const auto* values = std::get_if<std::vector<double>>(option)) return *values;
+  refuse(name, "a list of numbers");
+}
+
 std::pair<double, double> Options::range(const std::string& name, std::pair<double, double> otherwise) const {
   const Option* option = find(name);
   if (option == nullptr) return otherwise;

@@ -46,4 +46,9 @@ double Generator::normal() {
   return random_standard_normal(&bits);
 }
 
+double Generator::student_t(double degrees) {
+  bitgen_t bits{this, next_word, nullptr, next_uniform, next_word};
+  return random_standard_t(&bits, degrees);
+}
+
 }  // namespace surefoot

@@ -102,7 +102,7 @@ bool Rows::is_at_limit(std::size_t env) const {
 }
 
 RowStep Rows::counted(const Outcome& outcome, bool is_at_limit) const {
-  RowStep step{outcome.reward, outcome.terminated, is_at_limit, true};
+  RowStep step{outcome.reward, outcome.terminated, outcome.truncated || is_at_limit, true};
   if (endings_.truncation_as_termination) {
     step.terminated |= step.truncated;
     step.truncated = false;

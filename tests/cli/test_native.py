@@ -124,7 +124,7 @@ def test_several_envs_are_told_apart(folder):
 
 @pytest.mark.parametrize(
     ("version", "mujoco", "said"),
-    [("99", "1", "was built for interface version 99, not 2"), ("2", "99", "was built for MuJoCo 99, not ")],
+    [("99", "1", "was built for interface version 99, not 3"), ("3", "99", "was built for MuJoCo 99, not ")],
 )
 def test_a_library_of_another_version_is_refused(tmp_path, version, mujoco, said):
     source = tmp_path / "old.cpp"

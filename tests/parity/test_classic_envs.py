@@ -16,7 +16,7 @@ from tests.parity.stepping import Actions, compare, policy_actions, random_actio
 TASKS: list[tuple[str, dict[str, Any]]] = [
     *[(env_id, {}) for env_id in ("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "MountainCarContinuous-v0")],
     *[(env_id, {}) for env_id in ("Pendulum-v1", "CartPoleNoVel-v1", "PendulumNoVel-v1", "AcrobotNoVel-v1")],
-    *[(env_id, {}) for env_id in ("TMaze-v0", "RepeatPrevious-v0")],
+    *[(env_id, {}) for env_id in ("TMaze-v0", "RepeatPrevious-v0", "Market-v0", "RiskyCorridor-v0")],
     *[("Probe-v0", {"action": kind}) for kind in ("discrete", "multi_discrete", "multi_binary", "box")],
 ]
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
@@ -28,6 +28,13 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("TMaze-v0", {"length": 100, "bump_penalty": 0.1}),
     ("RepeatPrevious-v0", {"symbols": 7, "delay": 1, "episode_steps": 49}),
     ("RepeatPrevious-v0", {"symbols": 32, "delay": 64, "episode_steps": 65}),
+    ("Market-v0", {"process": "student_t", "degrees": 2.5, "window": 0, "horizon": 3}),
+    ("Market-v0", {"process": "student_t", "degrees": 7, "stress_begins": 0.1, "low": 0.1, "high": 0.7}),
+    ("Market-v0", {"process": "jump", "jump_probability": 0.3, "stress_begins": 0.2, "stress_ends": 0}),
+    ("Market-v0", {"impact_cost": 0.3, "exposure_cost": 0.1, "turnover_cost": 0.02, "horizon": 17, "window": 256}),
+    ("Market-v0", {"volatility": 0.3, "bankrupt_below": 0.5, "bankrupt_penalty": 2.0}),
+    ("RiskyCorridor-v0", {"risky_length": 1, "safe_length": 8, "loss_probability": 0.5, "step_cost": 0.3}),
+    ("RiskyCorridor-v0", {"risky_gain": -1, "safe_gain": 7.5, "loss": 2, "loss_probability": 1}),
 ]
 STEPS = 10_000
 
@@ -177,6 +184,16 @@ def test_unknown_options_are_refused(env_id: str) -> None:
         ("RepeatPrevious-v0", {"symbols": 1}, "'symbols' must be a whole number from 2 to 32, not 1"),
         ("RepeatPrevious-v0", {"delay": 65}, "'delay' must be a whole number from 1 to 64, not 65"),
         ("RepeatPrevious-v0", {"delay": 64}, "'episode_steps' must be a whole number from 65 to 1024, not 64"),
+        ("Market-v0", {"process": "levy"}, "'process' must be normal, student_t or jump, not 'levy'"),
+        ("Market-v0", {"window": -1}, "'window' must be a whole number from 0 to 256, not -1"),
+        ("Market-v0", {"process": "student_t", "degrees": 2}, "'degrees' must be a number from 2.1 to 1000"),
+        ("Market-v0", {"degrees": 5}, "Market-v0 has no native option 'degrees'"),
+        ("Market-v0", {"low": 2}, "'low' must be less than option 'high'"),
+        ("Market-v0", {"returns": [0.1] * 200, "drift": 0.1}, "Market-v0 has no native option 'drift'"),
+        ("Market-v0", {"returns": [0.1] * 135}, "'returns' must be at least window . horizon numbers"),
+        ("Market-v0", {"returns": [0.1] * 200, "start": "last"}, "'start' must be random or first, not 'last'"),
+        ("Market-v0", {"prices": "none.csv"}, "prices: 'none.csv' is not a file"),
+        ("RiskyCorridor-v0", {"loss": -1}, "'loss' must be a number from 0 to 1e.06"),
     ],
 )
 def test_options_of_another_kind_are_refused(env_id: str, kwargs: dict[str, Any], message: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from surefoot.core.layers import build_config
 from surefoot.envs.native import native_ids
+from surefoot.presets import load_preset, preset_names
 from surefoot.verification import Report, check, contract, independence, subject, verify
 
 PROBE = "Probe-v0"
@@ -86,7 +87,8 @@ def endings(report: Report) -> tuple[int, int]:
 
 @pytest.mark.parametrize("env_id", [name for name in native_ids() if name != PROBE])
 def test_native_task_equals_the_reference(env_id: str) -> None:
-    report = verify(env_id)
+    preset = load_preset(env_id) if env_id in preset_names() else {"env": {"id": env_id}}
+    report = verify(build_config(preset, {"env.truncation_as_termination": False}))
     assert_equal(report)
     assert endings(report)[1] > 0
 

@@ -25,10 +25,12 @@ struct Action {
   std::span<const std::int64_t> choices;
 };
 
-/// What a step gave an agent; time limits are counted outside.
+/// What a step gave an agent. Time limits are counted outside; `truncated` is for an episode that ends where its data
+/// or its own horizon ends.
 struct Outcome {
   double reward;
   bool terminated;
+  bool truncated = false;
 };
 
 /// Bytes of one env: what it fills, and the addresses that it asks for.
@@ -138,7 +140,7 @@ std::unique_ptr<Env> make_env(const std::string& id, const Options& options);
 
 /// Raised whenever a library that was compiled before must not be used any more: with every change of what the headers
 /// that are installed declare.
-constexpr int kInterfaceVersion = 2;
+constexpr int kInterfaceVersion = 3;
 
 /// What a library of environments exports as `surefoot_library`. Only the two versions are read before they are known.
 struct Library {

@@ -1,4 +1,4 @@
-// The generator of Gymnasium's environments: numpy's PCG64 with numpy's own uniform and normal.
+// The generator of Gymnasium's environments: numpy's PCG64 with numpy's own distributions.
 #pragma once
 
 #include <array>
@@ -22,6 +22,7 @@ class Generator {
   double uniform();                         // [0, 1)
   double uniform(double low, double high);  // as numpy rounds it
   double normal();                          // standard normal (ziggurat)
+  double student_t(double degrees);         // `Generator.standard_t`
 
  private:
   unsigned __int128 state_ = 0;

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.envs.registration import EnvSpec
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from surefoot.core.cores import available_cores
 from surefoot.core.errors import ConfigError, NativeError
@@ -28,7 +28,8 @@ _STILL_NATIVE = frozenset(
     {"default_camera_config", "width", "height", "camera_id", "camera_name", "max_geom", "visual_options"}
 )
 """Arguments of MuJoCo tasks that only change pictures, which nobody takes of native envs."""
-_OWNERS = ("gymnasium.envs.", "surefoot.envs.")
+_OWN = "surefoot.envs."
+_OWNERS = ("gymnasium.envs.", _OWN)
 """Where the envs are from that the core has counterparts of; a registry may have others under the same ids."""
 _NUMBERS = (int, float, np.number)
 NO_LIMIT, _LIMIT = -1, "max_episode_steps"
@@ -103,10 +104,23 @@ def _gymnasium_task(factory: GymnasiumFactory) -> NativeTask:
     spec = gym.spec(env_id)
     if not str(spec.entry_point).startswith(_OWNERS) or spec.kwargs or spec.additional_wrappers:
         raise NativeError(f"'{env_id}' is registered as another env here than the one that the core knows")
-    options = _options(env_id, factory.kwargs)
+    options = _options(env_id, _core_arguments(spec, factory.kwargs))
     if str(spec.entry_point).startswith("gymnasium.envs.mujoco"):
         options["assets"] = str(Path(gym.__file__).parent / "envs" / "mujoco" / "assets")
     return NativeTask(env_id, options, _limit(factory, spec))
+
+
+def _core_arguments(spec: EnvSpec, kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Arguments as the core takes them, by the twin's `core_arguments`, if it has one: the core opens no files."""
+    if not isinstance(spec.entry_point, str) or not spec.entry_point.startswith(_OWN):
+        return kwargs
+    translate = getattr(load_env_creator(spec.entry_point), "core_arguments", None)
+    if translate is None:
+        return kwargs
+    try:
+        return translate({name: value for name, value in kwargs.items() if name != _LIMIT})  # type: ignore[no-any-return]
+    except (gym.error.Error, TypeError) as error:
+        raise NativeError(" ".join(str(error).split())) from error
 
 
 def _pettingzoo_task(factory: PettingZooFactory) -> NativeTask:

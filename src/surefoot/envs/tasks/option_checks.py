@@ -1,5 +1,6 @@
 """Checks the options and loaded states of tasks; raises Gymnasium's error, like other env constructors."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -16,11 +17,23 @@ def whole_number(name: str, value: Any, least: int, most: int) -> int:
     raise gym.error.Error(f"{name} must be a whole number from {least} to {most}, not {value!r}")
 
 
+def number(name: str, value: Any, least: float, most: float) -> float:
+    """The value as a float, if it is a number from `least` to `most`."""
+    if _is_number(value) and least <= value <= most:
+        return float(value)
+    raise gym.error.Error(f"{name} must be a number from {least:g} to {most:g}, not {value!r}")
+
+
 def share(name: str, value: Any) -> float:
     """The value as a float, if it is a number from 0 to 1."""
-    if _is_number(value) and 0 <= value <= 1:
-        return float(value)
-    raise gym.error.Error(f"{name} must be a number from 0 to 1, not {value!r}")
+    return number(name, value, 0.0, 1.0)
+
+
+def one_of(name: str, value: Any, names: Sequence[str]) -> str:
+    """The value, if it is one of the names."""
+    if isinstance(value, str) and value in names:
+        return value
+    raise gym.error.Error(f"{name} must be {', '.join(names[:-1])} or {names[-1]}, not {value!r}")
 
 
 def physical_state(name: str, value: Any, current: Any) -> Any:
