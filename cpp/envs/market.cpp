@@ -30,18 +30,18 @@ class Market final : public Cloned<Market> {
         bankrupt_penalty_(bounded_number(options, "bankrupt_penalty", 0.0, 0.0, kMostPenalty)) {
     if (!(low_ < high_)) refuse_option("low", "less than option 'high'");
     // Recorded returns come from a file that the reference has read and checked; all copies share them.
-    std::vector<double> recorded = options.numbers("returns");
-    if (recorded.empty()) {
+    auto recorded = options.numbers("returns");
+    if (!recorded) {
       process_.emplace(options);
       drawn_.resize(window_ + horizon_);
       return;
     }
-    if (recorded.size() < window_ + horizon_) refuse_option("returns", "at least window + horizon numbers");
-    for (const double each : recorded) {
+    if (recorded->size() < window_ + horizon_) refuse_option("returns", "at least window + horizon numbers");
+    for (const double each : *recorded) {
       if (!(std::abs(each) <= kMostReturn)) refuse_option("returns", "numbers from -1e+06 to 1e+06");
     }
     starts_at_random_ = one_of(options, "start", {"random", "first"}) == "random";
-    recorded_ = std::make_shared<const std::vector<double>>(std::move(recorded));
+    recorded_ = std::make_shared<const std::vector<double>>(std::move(*recorded));
   }
 
   std::vector<ObsPart> obs_parts() const override {

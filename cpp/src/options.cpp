@@ -45,9 +45,9 @@ std::string Options::text(const std::string& name, const std::string& otherwise)
   refuse(name, "a string");
 }
 
-std::vector<double> Options::numbers(const std::string& name) const {
+std::optional<std::vector<double>> Options::numbers(const std::string& name) const {
   const Option* option = find(name);
-  if (option == nullptr) return {};
+  if (option == nullptr) return std::nullopt;
   if (const auto* values = std::get_if<std::vector<double>>(option)) return *values;
   refuse(name, "a list of numbers");
 }

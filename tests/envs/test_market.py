@@ -169,6 +169,7 @@ def test_the_one_step_investor_is_made_of_options(exposure):
         ({"start": "first"}, "start has no effect without prices; set prices to a CSV file or remove start"),
         ({"returns": [0.0] * 135}, "there are 135 recorded returns, but window . horizon = 136 are needed"),
         ({"returns": [math.inf] * 200}, "returns must be a number from -1e.06 to 1e.06, not inf"),
+        ({"returns": []}, "there are 0 recorded returns"),
         ({"returns": 3}, "returns must be a list of numbers, not 3"),
         ({"returns": [0.0] * 200, "drift": 0.1}, "drift has no effect on recorded returns; remove it"),
         ({"returns": [0.0] * 200, "prices": "a.csv"}, "prices and returns cannot both be given"),

@@ -191,6 +191,7 @@ def test_unknown_options_are_refused(env_id: str) -> None:
         ("Market-v0", {"low": 2}, "'low' must be less than option 'high'"),
         ("Market-v0", {"returns": [0.1] * 200, "drift": 0.1}, "Market-v0 has no native option 'drift'"),
         ("Market-v0", {"returns": [0.1] * 135}, "'returns' must be at least window . horizon numbers"),
+        ("Market-v0", {"returns": []}, "'returns' must be at least window . horizon numbers"),
         ("Market-v0", {"returns": [0.1] * 200, "start": "last"}, "'start' must be random or first, not 'last'"),
         ("Market-v0", {"prices": "none.csv"}, "prices: 'none.csv' is not a file"),
         ("RiskyCorridor-v0", {"loss": -1}, "'loss' must be a number from 0 to 1e.06"),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -25,8 +26,7 @@ class Options {
   double number(const std::string& name, double otherwise) const;
   int count(const std::string& name, int otherwise) const;
   std::string text(const std::string& name, const std::string& otherwise) const;
-  /// Empty where it is not given.
-  std::vector<double> numbers(const std::string& name) const;
+  std::optional<std::vector<double>> numbers(const std::string& name) const;
   std::pair<double, double> range(const std::string& name, std::pair<double, double> otherwise) const;
 
   /// Throws std::invalid_argument that names the options nobody asked for.

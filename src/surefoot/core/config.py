@@ -89,7 +89,9 @@ class EnvConfig(Section):
         None, description="time limit in steps; replaces the environment's own limit"
     )
     truncation_as_termination: bool = Field(
-        False, description="treat time limits as terminations; only for environments without final observations"
+        False,
+        description="treat time limits as terminations; only for environments without final observations, or where an"
+        " undiscounted horizon is part of the task",
     )
     metrics: dict[str, Literal["last", "mean", "sum"]] = Field(
         {}, description="info keys to report as metrics, each with its summary over an episode: last, mean or sum"

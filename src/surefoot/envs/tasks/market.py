@@ -74,7 +74,7 @@ def source_of(length: int, options: Mapping[str, Any]) -> ReturnProcess | Record
     options = with_returns(options)
     if "returns" not in options:
         return ReturnProcess(**options)
-    if not isinstance(options["returns"], Sequence):
+    if not isinstance(options["returns"], Sequence | np.ndarray):
         raise gym.error.Error(f"returns must be a list of numbers, not {options['returns']!r:.60}")
     returns = [number("returns", each, -MOST_RETURN, MOST_RETURN) for each in options.pop("returns")]
     return RecordedReturns(length, returns, **options)
