@@ -129,7 +129,7 @@ SEAMS = [
     Seam(
         "ensemble_critic",
         _critic,
-        "rollouts: step by step, native (the native core does not store predictions of the critic EnsembleCritic)",
+        "rollouts: step by step, native (the critic EnsembleCritic has no native implementation)",
     ),
     Seam("smoothness_term", _term),
     Seam("centered_reward", _estimator),
