@@ -74,7 +74,7 @@ TASKS = [
         5,
         200,
         {"env": {"id": "RiskyCorridor-v0"}, "normalize": {"returns": True}, "train": {"steps": 60_000}},
-        {"mean": {"kind": "gae"}, "CVaR": mix(1.0) | {"window": 2000}},
+        {"mean": {"kind": "gae"}, "beta 0.9": mix(0.9), "beta 1": mix(1.0)},
     ),
     Task(
         "investor",
@@ -125,10 +125,11 @@ def of(runs: Sequence[Run], variant: str) -> list[Run]:
 
 
 def corridor_table(runs: Sequence[Run]) -> list[str]:
-    """Which way the agents take."""
-    lines = ["| objective | share of the risky way, per seed |", "|---|---|"]
+    """Which way the agents take; some never arrive."""
+    lines = ["| objective | share of the risky way, per seed (-: it walks to and fro) |", "|---|---|"]
     for variant in TASKS[0].variants:
-        shares = ", ".join(f"{one['metrics']['risky']:.2f}" for one in of(runs, variant))
+        taken = [one["metrics"]["risky"] for one in of(runs, variant)]
+        shares = ", ".join("-" if share is None else f"{share:.2f}" for share in taken)
         lines.append(f"| {variant} | {shares} |")
     return lines
 

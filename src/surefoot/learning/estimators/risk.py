@@ -43,7 +43,7 @@ class Risk(GAE):
         """The objective, or the constraint."""
 
         alpha: Positive = Field(0.05, le=1, description="share of worst episodes that CVaR is the mean of")
-        beta: Fraction = Field(1.0, description="weight of CVaR against the mean: 0 is the mean alone, 1 CVaR alone")
+        beta: Fraction = Field(0.9, description="weight of CVaR against the mean: 0 is the mean alone, 1 CVaR alone")
         limit: float | None = Field(
             None, description="instead of beta: maximize the mean while CVaR is at least this return"
         )
