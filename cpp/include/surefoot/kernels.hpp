@@ -135,6 +135,17 @@ struct ShiftedProducts {
 
 /// One instruction set's functions. What they give for a row depends on nothing but that row. AVX2 and AVX-512 give the
 /// same bits; the generic functions do not fuse multiplications with additions and round differently.
+/// Quantiles of one sample, and Huber's loss of each over kappa, weighted by tau or 1 - tau.
+struct QuantileRow {
+  std::size_t count;
+  const float* tau;
+  const float* quantiles;
+  float target, kappa;
+  float share;   // of each quantile in the slope
+  float* loss;   // [count]
+  float* slope;  // [count], by the quantile
+};
+
 struct Kernels {
   const char* name;
   std::size_t lanes;  // floats in a vector
@@ -184,6 +195,7 @@ struct Kernels {
   /// Some rows of weights as a panel: [columns][panel]; what lies beyond the rows stays as it is.
   void (*transpose_panel)(std::size_t rows, std::size_t columns, MatrixView in, float* out);
   void (*surrogate)(const SurrogateBlock& block);
+  double (*quantile_huber)(const QuantileRow& row);
   void (*adam)(const AdamStep& by, std::size_t count, const float* gradient, float* value, float* mean, float* square);
   ScaledSums (*scale_by_variance)(const VarianceStep& by, std::size_t count, float* gradient, float* mean,
                                   float* variance);

@@ -45,15 +45,13 @@ class QuantileCritic final : public LinearCritic {
       row.target = units.encoded(targets.returns[i]);
       row.slope = out.given[0] + i * given.stride;
       if (targets.clip == std::numeric_limits<float>::infinity()) {
-        regress(row.quantiles, row.target, row.loss, row.slope);
+        loss[i] = static_cast<float>(regress(row.quantiles, row.target, row.loss, row.slope));
       } else {
         const float* const old = targets.old_prediction.data + i * targets.old_prediction.stride;
         for (std::size_t k = 0; k < size_; ++k) row.old[k] = units.encoded(old[k]);
-        clip_ == "quantiles" ? clip_quantiles(row, targets.clip) : clip_whole(row, targets.clip);
+        loss[i] = static_cast<float>(clip_ == "quantiles" ? clip_quantiles(row, targets.clip)
+                                                          : clip_whole(row, targets.clip));
       }
-      loss[i] = static_cast<float>(mean_of(row.loss));
-      const float share = 1.0f / static_cast<float>(size_);
-      for (std::size_t k = 0; k < size_; ++k) row.slope[k] *= share;
     }
     leave_statistics(rows.count, out);
   }
@@ -82,27 +80,21 @@ class QuantileCritic final : public LinearCritic {
     return std::sqrt(sum / static_cast<double>(size_) + kEpsilon);
   }
 
-  /// Huber's loss of each quantile over kappa, weighted by tau or 1 - tau. No comparison is true of a NaN, so that it
-  /// reaches loss and slope.
-  void regress(const float* quantiles, float target, float* loss, float* slope) const {
-    for (std::size_t i = 0; i < size_; ++i) {
-      const float error = target - quantiles[i], distance = std::abs(error);
-      const float weight = std::abs(tau_[i] - (error < 0 ? 1.0f : 0.0f));
-      const float sign = error > 0 ? 1.0f : (error < 0 ? -1.0f : error);
-      const bool is_far = distance > kappa_ || kappa_ == 0;
-      loss[i] = weight * (is_far ? distance - 0.5f * kappa_ : error * error * (0.5f / kappa_));
-      slope[i] = -weight * (is_far ? sign : error / kappa_);
-    }
+  /// The mean loss; `loss` and `slope` are those of each quantile, the slope of their mean.
+  double regress(const float* quantiles, float target, float* loss, float* slope) const {
+    const float share = 1.0f / static_cast<float>(size_);
+    const double sum = kernels_.quantile_huber({size_, tau_.data(), quantiles, target, kappa_, share, loss, slope});
+    return sum / static_cast<double>(size_);
   }
 
   /// The larger of two losses, and its slope; half of both where they are equal, as torch has it.
   static void take_larger(float other_loss, float other_slope, float& loss, float& slope) {
     if (loss > other_loss) return;
     slope = loss < other_loss ? other_slope : 0.5f * slope + 0.5f * other_slope;
-    loss = loss < other_loss ? other_loss : loss + (other_loss - other_loss);
+    loss = loss < other_loss ? other_loss : loss + (other_loss - other_loss);  // a NaN of the other one shows
   }
 
-  void clip_quantiles(const Row& row, float clip) const {
+  double clip_quantiles(const Row& row, float clip) const {
     for (std::size_t i = 0; i < size_; ++i) {
       row.clipped[i] = row.old[i] + std::clamp(row.quantiles[i] - row.old[i], -clip, clip);
     }
@@ -113,10 +105,11 @@ class QuantileCritic final : public LinearCritic {
       const float passes = change >= -clip && change <= clip ? 1.0f : 0.0f;
       take_larger(row.clipped_loss[i], row.clipped_slope[i] * passes, row.loss[i], row.slope[i]);
     }
+    return mean_of(row.loss);
   }
 
   /// The distribution moved as a whole: its mean by at most `clip`, and with `mean_and_spread` its deviation, too.
-  void clip_whole(const Row& row, float clip) const {
+  double clip_whole(const Row& row, float clip) const {
     const double limit = clip, count = static_cast<double>(size_);
     const double mean = mean_of(row.quantiles), old_mean = mean_of(row.old);
     const bool is_moved = std::abs(mean - old_mean) > limit;
@@ -132,14 +125,13 @@ class QuantileCritic final : public LinearCritic {
     for (std::size_t i = 0; i < size_; ++i) {
       row.clipped[i] = static_cast<float>(moved + (static_cast<double>(row.quantiles[i]) - mean) * ratio);
     }
-    regress(row.quantiles, row.target, row.loss, row.slope);
-    regress(row.clipped, row.target, row.clipped_loss, row.clipped_slope);
+    const double loss = regress(row.quantiles, row.target, row.loss, row.slope);
+    const double clipped_loss = regress(row.clipped, row.target, row.clipped_loss, row.clipped_slope);
     double sum = 0, along = 0;
     for (std::size_t i = 0; i < size_; ++i) {
       sum += static_cast<double>(row.clipped_slope[i]);
       along += static_cast<double>(row.clipped_slope[i]) * (static_cast<double>(row.quantiles[i]) - mean);
     }
-    const double loss = mean_of(row.loss), clipped_loss = mean_of(row.clipped_loss);
     const double by_mean = (is_moved ? 0 : sum) / count - ratio * sum / count;
     const double by_spread = is_spread ? along * ratio / (spread * spread * count) : 0;
     for (std::size_t i = 0; i < size_; ++i) {
@@ -149,7 +141,7 @@ class QuantileCritic final : public LinearCritic {
       if (clipped_loss == loss)
         row.slope[i] = static_cast<float>(0.5 * static_cast<double>(row.slope[i]) + 0.5 * slope);
     }
-    if (!(clipped_loss <= loss)) std::copy_n(row.clipped_loss, size_, row.loss);
+    return clipped_loss <= loss ? loss : clipped_loss;
   }
 
   std::size_t size_;

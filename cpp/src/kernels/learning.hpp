@@ -127,6 +127,42 @@ void transpose_panel(std::size_t rows, std::size_t columns, MatrixView in, float
   }
 }
 
+SUREFOOT_INLINE float select(bool where, float yes, float no) { return where ? yes : no; }
+
+/// A vector, or one number: no comparison is true of a NaN, so that it reaches loss and slope.
+template <class Number>
+SUREFOOT_INLINE void quantile_step(const QuantileRow& row, float near_scale, Number tau, Number quantile, Number& loss,
+                                   Number& slope) {
+  const Number error = row.target - quantile, one = error * 0.0f + 1.0f;
+  const auto is_below = error < 0.0f;
+  const Number distance = select(is_below, -error, error), weight = select(is_below, 1.0f - tau, tau);
+  const auto is_far = distance > row.kappa;
+  loss = weight * select(is_far, distance - 0.5f * row.kappa, error * error * (0.5f * near_scale));
+  slope = -row.share * weight * select(is_far, select(is_below, -one, one), error * near_scale);
+}
+
+double quantile_huber(const QuantileRow& row) {
+  const float near_scale = row.kappa > 0 ? 1.0f / row.kappa : 0.0f;
+  std::size_t i = 0;
+  for (; i + kLanes <= row.count; i += kLanes) {
+    Vector loss, slope;
+    quantile_step<Vector>(row, near_scale, load(row.tau + i), load(row.quantiles + i), loss, slope);
+    store(row.loss + i, loss);
+    store(row.slope + i, slope);
+  }
+  for (; i < row.count; ++i) {
+    quantile_step<float>(row, near_scale, row.tau[i], row.quantiles[i], row.loss[i], row.slope[i]);
+  }
+  Doubles sums{};  // over eight lanes, whatever the width of vectors
+  double rest = 0;
+  for (i = 0; i + kDoubles <= row.count; i += kDoubles) {
+    sums += __builtin_convertvector(*reinterpret_cast<const Halves*>(row.loss + i), Doubles);
+  }
+  for (; i < row.count; ++i) rest += static_cast<double>(row.loss[i]);
+  for (std::size_t lane = 0; lane < kDoubles; ++lane) rest += sums[lane];
+  return rest;
+}
+
 SUREFOOT_INLINE Vector expm1(Vector x) {
   const Reduced reduced = reduce(at_most(at_least(x, all(-80.0f)), all(80.0f)));
   const Vector scale = power_of_two(reduced.power);

@@ -47,6 +47,7 @@ constexpr Kernels table(const char* name) {
           .copy_panel = copy_panel,
           .transpose_panel = transpose_panel,
           .surrogate = surrogate,
+          .quantile_huber = quantile_huber,
           .adam = adam,
           .scale_by_variance = scale_by_variance,
           .tanh = map<tanh>,
