@@ -1,12 +1,14 @@
 """`surefoot evaluate RUN|MODEL ...`"""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
 from surefoot.cli.arguments import parse
+from surefoot.cli.attack import attack_of, side_by_side
 from surefoot.cli.trained import load_agent
 
 
@@ -24,6 +26,9 @@ def evaluate_model(
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     env: str | None = None,
     trust: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    attack: str | None = None,
+    epsilon: float | None = None,
+    attack_steps: int | None = None,
 ) -> int:
     """Evaluate a run (its best policy, or the newest if there is none) or a model file over complete episodes.
 
@@ -35,14 +40,25 @@ def evaluate_model(
         json: print JSON
         env: a Gymnasium id to use instead of the one the policy was trained on
         trust: import modules and load libraries that the model names
+        attack: also evaluate with adversarial observations, from the same seeds: pgd or fgsm
+        epsilon: maximum perturbation of each element of the observation, in standard deviations if it is normalized
+        attack_steps: number of steps of pgd; 10 if not given
     """
     from surefoot.core.errors import ConfigError
 
     if episodes < 1:
         raise ConfigError([f"--episodes: must be at least 1 (got {episodes})"])
+    adversary = attack_of(attack, epsilon, attack_steps)
     agent, path = load_agent(model, env, trust)
     evaluation = agent.evaluate(episodes, seed=seed, deterministic=not stochastic)
-    _print(evaluation.to_json(), json, path)
+    result = evaluation.to_json()
+    if adversary is None:
+        _print(result, json, path)
+        return 0
+    attacked = agent.evaluate(episodes, seed=seed, deterministic=not stochastic, attack=adversary)
+    _print(result | {"attack": asdict(adversary), "attacked": attacked.to_json()}, json, path)
+    if not json:
+        print("\n".join(["", *side_by_side(adversary, evaluation, attacked)]))
     return 0
 
 

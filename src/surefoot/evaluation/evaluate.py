@@ -1,6 +1,7 @@
 """Evaluation: complete episodes from fixed seeds, deterministic or sampled, with a confidence interval."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from surefoot.core.errors import EnvError
 from surefoot.core.philox import Stream, uniforms, words
-from surefoot.core.records import Obs
+from surefoot.core.records import Obs, State
 from surefoot.core.tree import tree_map
 from surefoot.envs.protocol import VecEnv, slot_for, step_all
 from surefoot.envs.protocol.steps import check_step
@@ -21,6 +22,12 @@ from surefoot.rollout.episode_metrics import EpisodeMetrics, mean_of_known
 PATIENCE = 100_000
 """Evaluation fails after this many steps without a finished episode."""
 _RESAMPLES = 1000
+
+Perturb = Callable[[Obs, State, Tensor, Tensor | None], Obs]
+"""Changes what the policy observes: from (obs, state, start, action mask), exactly what it is about to be given.
+
+It runs without gradients; one that needs them enables them itself (`torch.enable_grad`).
+"""
 
 
 @dataclass(frozen=True)
@@ -77,10 +84,18 @@ class Evaluation:
 
 
 @torch.no_grad()
-def evaluate(policy: Policy, env: VecEnv, episodes: int, seed: int, deterministic: bool = True) -> Evaluation:
+def evaluate(
+    policy: Policy,
+    env: VecEnv,
+    episodes: int,
+    seed: int,
+    deterministic: bool = True,
+    perturb: Perturb | None = None,
+) -> Evaluation:
     """Run `episodes` episodes. Each row plays an equal share, so that short episodes are not overrepresented.
 
-    A row that stays inactive while all others finish, such as an agent that never joins, is skipped.
+    A row that stays inactive while all others finish, such as an agent that never joins, is skipped. `perturb` changes
+    the observations that the policy sees, and so its recurrent state; not the envs.
     """
     rows = env.num_rows
     shares = np.array([episodes // rows + (row < episodes % rows) for row in range(rows)])
@@ -94,7 +109,10 @@ def evaluate(policy: Policy, env: VecEnv, episodes: int, seed: int, deterministi
     step = quiet_since = 0
     has_played = np.zeros(rows, dtype=bool)
     while (shares > 0).any() and not (has_played.any() and (shares[has_played] <= 0).all()):
-        output = policy(_tensors(slot.obs), state, start, _mask(slot.action_mask))
+        obs, mask = _tensors(slot.obs), _mask(slot.action_mask)
+        if perturb is not None:
+            obs = perturb(obs, state, start, mask)
+        output = policy(obs, state, start, mask)
         state = output.state
         if deterministic:
             action = output.distribution.mode()
