@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from surefoot.core.parts import Knob as Knob
     from surefoot.core.parts import PartSettings as PartSettings
     from surefoot.evaluation.evaluation import Evaluation as Evaluation
+    from surefoot.learning.attacks import Attack as Attack
     from surefoot.learning.estimators import Estimator as Estimator
     from surefoot.learning.schedules import Schedule as Schedule
     from surefoot.learning.terms import Term as Term
@@ -37,6 +38,7 @@ _HOMES = {
     "Knob": "surefoot.core.parts",
     "PartSettings": "surefoot.core.parts",
     "Evaluation": "surefoot.evaluation.evaluation",
+    "Attack": "surefoot.learning.attacks",
     "Estimator": "surefoot.learning.estimators",
     "Schedule": "surefoot.learning.schedules",
     "Term": "surefoot.learning.terms",

@@ -42,6 +42,7 @@ from surefoot.evaluation.evaluate import evaluate
 from surefoot.evaluation.evaluation import Evaluation
 from surefoot.export.onnx_file import Exported, export_onnx
 from surefoot.export.parity import TOLERANCE
+from surefoot.learning.attacks import Attack, attacker
 from surefoot.policies.acting import as_mask, as_starts, as_state
 from surefoot.policies.policy import EncoderFactory, Policy
 from surefoot.presets import load_preset, preset_names
@@ -149,13 +150,25 @@ class PPO:
 
     @torch_defaults()
     def evaluate(
-        self, episodes: int = 20, *, seed: int = 0, deterministic: bool = True, env: EnvSource | None = None
+        self,
+        episodes: int = 20,
+        *,
+        seed: int = 0,
+        deterministic: bool = True,
+        env: EnvSource | None = None,
+        attack: Attack | None = None,
     ) -> Evaluation:
-        """Play complete episodes from fixed seeds; the result has confidence intervals and figures of risk (`cvar`)."""
+        """Play complete episodes from fixed seeds; the result has confidence intervals and figures of risk (`cvar`).
+
+        With an attack, the policy sees adversarial observations: `Attack("pgd", epsilon=0.1)`.
+        """
         episodes = _whole(episodes, "evaluate: episodes", at_least=1)
         seed = _whole(seed, "evaluate: seed", at_least=0)
+        if not isinstance(attack, Attack | None):
+            raise ConfigError([f"evaluate: attack: pass a surefoot.Attack, not {quoted(attack)}"])
+        perturb = None if attack is None else attacker(self.policy, attack, seed)
         with self._envs_like_ours("evaluate", env, seed, min(episodes, EVALUATION_ROWS)) as vec_env:
-            return evaluate(self.policy, vec_env, episodes, seed, deterministic)
+            return evaluate(self.policy, vec_env, episodes, seed, deterministic, perturb)
 
     @torch_defaults()
     def export_onnx(self, path: Pathlike, *, env: EnvSource | None = None, tolerance: float = TOLERANCE) -> Exported:

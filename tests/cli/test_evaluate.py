@@ -1,11 +1,13 @@
 """`surefoot evaluate`: runs and model files, for people and for machines."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
+from surefoot import Attack
 from surefoot.api import PPO
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.run_directory import RunDirectory
@@ -137,6 +139,44 @@ def test_what_cannot_be_evaluated(run, tmp_path):
     assert "has no checkpoint yet" in surefoot("evaluate", tmp_path).refused()
     assert "did you mean 'CartPole-v1'" in surefoot("evaluate", run, "--env", "CartPol-v1").refused()
     assert surefoot("evaluate").code == 2
+
+
+def test_clean_and_attacked_side_by_side(run):
+    arguments = (run, "--episodes", 4, "--attack", "pgd", "--epsilon", 0.3, "--attack-steps", 5)
+    result = evaluated(*arguments)
+    assert result["attack"] == {"method": "pgd", "epsilon": 0.3, "steps": 5, "step_size": None}
+    attacked = result.pop("attacked")
+    plain = evaluated(run, "--episodes", 4)
+    assert {key: result[key] for key in plain} == plain
+    assert set(attacked) == set(plain) - {"model"}
+    here = PPO.load(run / "best.safetensors").evaluate(4, attack=Attack("pgd", 0.3, 5))
+    assert list(here.rewards) == attacked["rewards"] != plain["rewards"]
+    out = surefoot("evaluate", *arguments).succeeded().out
+    assert "attack          pgd, epsilon 0.3, 5 steps" in out
+    rows = [
+        [f"{one['mean_reward']:.2f} ± {one['std_reward']:.2f}" for one in (plain, attacked)],
+        ["{:.2f} to {:.2f}".format(*one["confidence_interval"]) for one in (plain, attacked)],
+    ]
+    for name, row in zip(("mean reward", "95% interval"), rows, strict=True):
+        assert re.search(rf"^{name} +{'   +'.join(map(re.escape, row))}$", out, re.MULTILINE), out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--epsilon", 0.1), "--epsilon: has no effect without --attack"),
+        (("--attack-steps", 3), "--attack-steps: has no effect without --attack"),
+        (("--attack", "pgd"), "--attack: requires --epsilon"),
+        (("--attack", "pgd", "--epsilon", -0.1), "epsilon: must be a number from 0 to 1e+09 (got -0.1)"),
+        (("--attack", "pgd", "--epsilon", "nan"), "epsilon: must be a number from 0 to 1e+09 (got nan)"),
+        (("--attack", "pdg", "--epsilon", 0.1), "attack: unknown method 'pdg'; did you mean 'pgd'?"),
+        (("--attack", "pgd", "--epsilon", 0.1, "--attack-steps", 0), "attack steps: must be a whole number"),
+        (("--attack", "fgsm", "--epsilon", 0.1, "--attack-steps", 3), "--attack-steps: fgsm takes a single step"),
+    ],
+)
+def test_wrong_attacks_are_refused(arguments, message):
+    """Before the model is read."""
+    assert message in surefoot("evaluate", "nothing", *arguments).refused()
 
 
 def test_evaluation_leaves_the_run_as_it_was(run):

@@ -2,12 +2,14 @@
 
 import json as json_text
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from surefoot.cli.arguments import parse
+from surefoot.cli.attack import attack_of, side_by_side
 from surefoot.cli.trained import load_agent
 from surefoot.core.errors import ConfigError
 from surefoot.core.risk import DEFAULT_ALPHA, Estimate, Risk, check_alpha, percent
@@ -31,6 +33,9 @@ def evaluate_model(
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     env: str | None = None,
     trust: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    attack: str | None = None,
+    epsilon: float | None = None,
+    attack_steps: int | None = None,
 ) -> int:
     """Evaluate a run (its best policy, or the newest if there is none) or a model file over complete episodes.
 
@@ -43,19 +48,31 @@ def evaluate_model(
         json: print JSON
         env: a Gymnasium id to use instead of the one the policy was trained on
         trust: import modules and load libraries that the model names
+        attack: also evaluate with adversarial observations, from the same seeds: pgd or fgsm
+        epsilon: maximum perturbation of each element of the observation, in standard deviations if it is normalized
+        attack_steps: number of steps of pgd; 10 if not given
     """
     from surefoot.telemetry.console import warnings_on_stderr
 
     if episodes < 1:
         raise ConfigError([f"--episodes: must be at least 1 (got {episodes})"])
     check_alpha(alpha, "--alpha")
+    adversary = attack_of(attack, epsilon, attack_steps)
     agent, path = load_agent(model, env, trust)
-    evaluation = agent.evaluate(episodes, seed=seed, deterministic=not stochastic)
+    clean = agent.evaluate(episodes, seed=seed, deterministic=not stochastic)
+    attacked = None
+    if adversary is not None:
+        attacked = agent.evaluate(episodes, seed=seed, deterministic=not stochastic, attack=adversary)
     with warnings_on_stderr():
         if json:
-            print(json_text.dumps({"model": str(path), **evaluation.to_json(alpha)}))
+            result = {"model": str(path), **clean.to_json(alpha)}
+            if adversary is not None and attacked is not None:
+                result |= {"attack": asdict(adversary), "attacked": attacked.to_json(alpha)}
+            print(json_text.dumps(result))
         else:
-            print("\n".join([f"model           {path}", *_lines(evaluation, evaluation.risk(alpha))]))
+            print("\n".join([f"model           {path}", *_lines(clean, clean.risk(alpha))]))
+            if adversary is not None and attacked is not None:
+                print("\n".join(["", *side_by_side(adversary, clean, attacked)]))
     return 0
 
 

@@ -30,6 +30,8 @@ class Stream(enum.IntEnum):
     EVALUATION = 4
     BOOTSTRAP = 5
     PREDICTION = 6
+    ATTACK = 7
+    ATTACKED = 8
 
 
 def philox(counter: Sequence[ArrayLike], key: tuple[int, int]) -> tuple[Words, Words, Words, Words]:

@@ -39,7 +39,8 @@ def evaluate(
 ) -> Evaluation:
     """Run `episodes` episodes. Each row plays an equal share, so that short episodes are not overrepresented.
 
-    A row that stays inactive while all others finish, such as an agent that never joins, is skipped.
+    A row that stays inactive while all others finish, such as an agent that never joins, is skipped. `perturb` changes
+    the observations that the policy sees, and so its recurrent state; not the envs.
     """
     slot = slot_for(env)
     env.reset(slot)

@@ -83,6 +83,14 @@ class Policy(nn.Module):
         """Running statistics of observations by key, if there are any."""
         return {}
 
+    def obs_units(self, obs: Obs) -> dict[str, Tensor]:
+        """One unit of each continuous observation by key: its standard deviation if it is normalized, else 1.
+
+        Perturbations of observations are measured in these units; other observations are not perturbed.
+        """
+        normalizers, floats = self.obs_normalizers(), (pair for pair in tree_items(obs) if pair[1].is_floating_point())
+        return {key: normalizers[key].scale if key in normalizers else leaf.new_ones(()) for key, leaf in floats}
+
     def absorb(self, obs: Obs, moments: ObsMoments | None = None) -> None:
         """Merge the valid observations `[B, ...]` of a rollout, or their moments if known, into running statistics."""
         if moments is None:
@@ -184,8 +192,8 @@ class ActorCritic(Policy):
         self._config = config
         self.preprocess = Preprocess(obs_spec, normalize)
         _check_encoder_keys(self.preprocess.spec, config)
-        actor_keys = _actor_keys(self.preprocess.spec, config)
-        self.actor_body = self._build_body(actor_keys, encoder, config.hidden)
+        self._actor_keys = _actor_keys(self.preprocess.spec, config)
+        self.actor_body = self._build_body(self._actor_keys, encoder, config.hidden)
         self._actor_parts = len(self.actor_body.memory.initial_state(1))
         critic = critics[config.critic.kind]
         self.critic_body = self._build_critic_body(encoder, () if critic.owns_trunk else config.hidden)
@@ -240,6 +248,12 @@ class ActorCritic(Policy):
     def obs_normalizers(self) -> dict[str, RunningNormalizer]:
         found = {key: self.preprocess.normalizer_of(key) for key, _ in tree_items(self.preprocess.spec)}
         return {key: normalizer for key, normalizer in found.items() if normalizer is not None}
+
+    def obs_units(self, obs: Obs) -> dict[str, Tensor]:
+        seen = dict(tree_items(_seen(obs, self._actor_keys)))
+        return {
+            key: unit for key, unit in super().obs_units(obs).items() if key in seen and self.preprocess.is_box(key)
+        }
 
     def absorb_obs(self, obs: Obs) -> None:
         self.preprocess.absorb(obs)

@@ -69,6 +69,11 @@ class Preprocess(nn.Module):
         assert isinstance(normalizer, RunningNormalizer)
         return normalizer
 
+    def is_box(self, key: str) -> bool:
+        """Whether an observation is a vector or array of real numbers, not an image, a choice or bits."""
+        spec: ArraySpec = dict(tree_items(self._raw_spec))[key]
+        return spec.kind == "box"
+
     def native(self, plan: PlanBuilder) -> list[Plain]:
         """One description per observation."""
         return [self._native_part(plan, key, part) for key, part in tree_items(self._raw_spec)]

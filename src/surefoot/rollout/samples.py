@@ -1,6 +1,7 @@
 """Source of minibatches: single samples, or complete sequences for recurrent policies."""
 
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Protocol
 
 from torch import Tensor
@@ -9,8 +10,8 @@ from surefoot.core.config import PPOConfig
 from surefoot.core.errors import EnvError
 from surefoot.core.records import Batch, Rollout, Targets
 from surefoot.policies.policy import Policy
-from surefoot.rollout.minibatches import FlatSamples, flatten, minibatches
-from surefoot.rollout.sequences import SequenceSamples, sequence_pieces
+from surefoot.rollout.minibatches import FlatSamples, flatten, map_batch, minibatches
+from surefoot.rollout.sequences import SequenceSamples, sequence_pieces, some_sequences
 
 
 class Samples(Protocol):
@@ -45,3 +46,15 @@ def pieces(minibatch: Batch, size: int | None) -> Iterator[Batch]:
     """Split a minibatch into micro-batches; sequences are never split."""
     size = size or len(minibatch)
     return minibatches(minibatch, size) if minibatch.batch_sizes is None else sequence_pieces(minibatch, size)
+
+
+def num_units(minibatch: Batch) -> int:
+    """Number of samples, or of sequences."""
+    return len(minibatch) if minibatch.batch_sizes is None else int(minibatch.batch_sizes[0])
+
+
+def some_units(minibatch: Batch, chosen: Tensor) -> Batch:
+    """The chosen samples or sequences of a minibatch."""
+    if minibatch.batch_sizes is None:
+        return map_batch(itemgetter(chosen), minibatch)
+    return some_sequences(minibatch, chosen)

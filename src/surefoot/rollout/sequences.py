@@ -131,16 +131,26 @@ def sequence_pieces(batch: Batch, size: int) -> Iterator[Batch]:
     if len(batch) <= size:
         yield batch
         return
-    running = torch.arange(int(batch.batch_sizes[0])) < batch.batch_sizes[:, None]
-    sequence = running.nonzero(as_tuple=True)[1]
+    running = _running(batch.batch_sizes)
     for chosen in _shares(torch.arange(running.shape[1]), running.sum(0), size):
-        chosen, _ = chosen.sort()
-        sizes = running[:, chosen].sum(1)
-        yield replace(
-            map_batch(itemgetter(torch.isin(sequence, chosen)), batch),
-            state=tuple(part[chosen] for part in batch.state),
-            batch_sizes=sizes[sizes > 0],
-        )
+        yield some_sequences(batch, chosen)
+
+
+def some_sequences(batch: Batch, chosen: Tensor) -> Batch:
+    """Sequences of a minibatch, packed in the order of the minibatch."""
+    assert batch.batch_sizes is not None
+    running, (chosen, _) = _running(batch.batch_sizes), chosen.sort()
+    sequence, sizes = running.nonzero(as_tuple=True)[1], running[:, chosen].sum(1)
+    return replace(
+        map_batch(itemgetter(torch.isin(sequence, chosen)), batch),
+        state=tuple(part[chosen] for part in batch.state),
+        batch_sizes=sizes[sizes > 0],
+    )
+
+
+def _running(batch_sizes: Tensor) -> Tensor:
+    """Whether each sequence has each step `[steps, sequences]`."""
+    return torch.arange(int(batch_sizes[0])) < batch_sizes[:, None]
 
 
 def _shares(units: Tensor, lengths: Tensor, size: int) -> Iterator[Tensor]:

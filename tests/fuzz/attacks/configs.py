@@ -34,7 +34,10 @@ LIKELY: dict[str, tuple[Any, ...]] = {
     "ppo.micro_batch_size": (1, 3, 4, None),
     "ppo.burn_in": (0, 1, 2, 7),
     "ppo.sequence_state": ("stored", "recomputed"),
-    "ppo.terms": ({"more": "entropy"}, {"more": {"kind": "value", "weight": 0.1}}, {"a": "surrogate", "b": "entropy"}),
+    "ppo.terms": (
+        *({"more": "entropy"}, {"more": {"kind": "value", "weight": 0.1}}, {"a": "surrogate", "b": "entropy"}),
+        *({"adversary": {"share": 0.3, "steps": 1}}, {"adversary": {"method": "fgsm", "epsilon": 1e9}}),
+    ),
     "policy.hidden": ([], [1], [3, 5], 8, [2] * 7),
     "policy.memory": ("gru", "lstm", {"kind": "gru", "hidden_size": 3, "layers": 2}, "none"),
     "policy.distribution": ("beta", "gaussian", "tanh_gaussian", "categorical", {"kind": "gaussian", "std": "state"}),

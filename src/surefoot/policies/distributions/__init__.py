@@ -6,11 +6,13 @@ A `DistributionHead` owns the parameters and converts raw actions to env actions
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from surefoot.core.config import PolicyConfig
+from surefoot.core.errors import PolicyError
 from surefoot.core.parts import chosen
 from surefoot.core.registry import AUTO, Registry
 from surefoot.core.specs import ArraySpec
@@ -35,6 +37,10 @@ class Distribution(ABC):
     @abstractmethod
     def entropy(self) -> Tensor:
         """Entropy `[B]`."""
+
+    def kl_divergence(self, other: Self) -> Tensor:
+        """KL(self || other) `[B]`; optional, for terms and attacks that compare distributions."""
+        raise PolicyError(f"the distribution {type(self).__name__} has no KL divergence; define kl_divergence(other)")
 
     def mean_std(self) -> Tensor | None:
         """Mean standard deviation, for kinds that have one."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -37,6 +38,14 @@ class Bernoulli(Distribution):
     def entropy(self) -> Tensor:
         probability = self.logits.sigmoid()
         return (functional.softplus(self.logits) - probability * self.logits).sum(-1)
+
+    def kl_divergence(self, other: Self) -> Tensor:
+        one, zero = (
+            (sign * self.logits).sigmoid()
+            * (functional.logsigmoid(sign * self.logits) - functional.logsigmoid(sign * other.logits))
+            for sign in (1, -1)
+        )
+        return (one + zero).sum(-1)
 
 
 @distributions.register("bernoulli")

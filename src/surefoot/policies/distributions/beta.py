@@ -1,6 +1,7 @@
 """Beta distribution over the action bounds (Chou et al. 2017): bounded actions without clipping."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -67,6 +68,16 @@ class Beta(Distribution):
             - (self.alpha - 1) * torch.digamma(self.alpha)
             - (self.beta - 1) * torch.digamma(self.beta)
             + (total - 2) * torch.digamma(total)
+        ).sum(-1)
+
+    def kl_divergence(self, other: Self) -> Tensor:
+        alpha, beta = self.alpha - other.alpha, self.beta - other.beta
+        return (
+            other._log_normalizer()
+            - self._log_normalizer()
+            + alpha * torch.digamma(self.alpha)
+            + beta * torch.digamma(self.beta)
+            - (alpha + beta) * torch.digamma(self.alpha + self.beta)
         ).sum(-1)
 
     def mean_std(self) -> Tensor:

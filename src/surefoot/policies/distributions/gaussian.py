@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal, Self, cast
 
 import torch
 from pydantic import Field, field_validator
@@ -41,6 +41,12 @@ class Gaussian(Distribution):
     def entropy(self) -> Tensor:
         entropy = (self.std.log() + (0.5 + _HALF_LOG_2PI)).sum(-1)
         return entropy.expand(self.mean.shape[:-1])
+
+    def kl_divergence(self, other: Self) -> Tensor:
+        # In logs, because the square of a ratio near 1, minus 1, would lose its digits.
+        double_log_ratio = 2 * (self.std.log() - other.std.log())
+        squares = ((self.mean - other.mean) / other.std).square()
+        return 0.5 * (squares + double_log_ratio.expm1() - double_log_ratio).sum(-1)
 
     def mean_std(self) -> Tensor:
         return self.std.mean()

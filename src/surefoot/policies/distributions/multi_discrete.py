@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +33,9 @@ class MultiCategorical(Distribution):
 
     def entropy(self) -> Tensor:
         return -(self.log_probs.exp() * self.log_probs).sum((-1, -2))
+
+    def kl_divergence(self, other: Self) -> Tensor:
+        return (self.log_probs.exp() * (self.log_probs - other.log_probs)).sum((-1, -2))
 
 
 @distributions.register("multi_discrete")

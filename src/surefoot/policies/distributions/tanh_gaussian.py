@@ -29,7 +29,10 @@ def log_det_tanh(raw: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class TanhGaussian(Gaussian):
-    """Density of tanh(u) on (-1, 1), evaluated at the raw u."""
+    """Density of tanh(u) on (-1, 1), evaluated at the raw u.
+
+    KL divergences are those of the Gaussians: an invertible function of the action does not change them.
+    """
 
     def log_prob(self, action: Tensor) -> Tensor:
         return super().log_prob(action) - log_det_tanh(action).sum(-1)
