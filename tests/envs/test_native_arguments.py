@@ -138,7 +138,7 @@ def test_more_than_fits_is_refused_by_the_core_itself() -> None:
         "shares_trunk": True,
         "actor": {"encoders": [{"obs": 0, "layers": []}], "trunk": []},
         "head": {"kind": "bernoulli", "layer": "head", "size": 1e12},
-        "value": {"kind": "scalar", "layer": "value", "returns": ""},
+        "values": [{"critic": {"kind": "scalar", "layer": "value", "returns": ""}, "trunk": []}],
     }
     with pytest.raises(ValueError, match=r"head\.size must be at most 1048576"):
         core().Policy(plan)
@@ -152,7 +152,7 @@ def test_a_policy_of_other_choices_is_refused() -> None:
         "activation": "tanh",
         "shares_trunk": True,
         "actor": {"encoders": [{"obs": 0, "layers": []}], "trunk": []},
-        "value": {"kind": "scalar", "layer": "value", "returns": ""},
+        "values": [{"critic": {"kind": "scalar", "layer": "value", "returns": ""}, "trunk": []}],
     }
     steps = {name: np.zeros((1, 1), np.float32) for name in ("log_prob", "value", "reward", "final_value")}
     flags = {name: np.zeros((1, 1), bool) for name in ("terminated", "truncated")}
