@@ -151,7 +151,7 @@ def test_weights_are_synced_before_every_rollout():
 
 
 def test_a_policy_the_core_does_not_know_is_stepped_and_one_line_says_why(caplog):
-    config = configured()
+    config = build_config(configured().model_dump(), {"ppo.epochs": 1})
     env = build_env(config)
     specs = Specs(env.obs_spec, env.action_spec)
 
