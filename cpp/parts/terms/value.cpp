@@ -1,4 +1,6 @@
 // The loss of the critic.
+#include <limits>
+
 #include "surefoot/parts/term.hpp"
 
 namespace surefoot {
@@ -8,6 +10,8 @@ class ValueTerm final : public Term {
  public:
   ValueTerm(const PartPlan& plan, const Kernels& kernels)
       : Term(kernels), clip_(static_cast<float>(plan.number("clip"))) {}
+
+  bool takes_old_predictions() const override { return clip_ < std::numeric_limits<float>::infinity(); }
 
   /// The mean of the critics' losses.
   void run(const ObjectiveRows& rows, float weight, std::span<float* const> measures,

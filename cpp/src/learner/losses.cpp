@@ -65,6 +65,7 @@ Losses::Losses(const std::vector<PartPlan>& terms, LearningPolicy& net, const Ke
   for (const PartPlan& term : terms) {
     const Term& made = *terms_.emplace_back(make_part<Term>(term, kernels));
     first_measure_.push_back(measures_.size());
+    takes_old_predictions_ |= made.takes_old_predictions();
     if (made.measures().size() > kMostMeasures) throw std::invalid_argument("a term has more than 16 measures");
     for (const std::string& name : made.measures()) {
       measures_.push_back(std::to_string(terms_.size() - 1) + "." + name);
@@ -102,6 +103,7 @@ void Losses::gather(const Minibatch& minibatch, const Piece& piece, Block block)
     old_log_prob_[row] = from.log_prob[sample];
     advantage_[row] = (from.advantage[sample] - minibatch.mean) / minibatch.scale;
     returns_[row] = from.returns[sample];
+    if (!takes_old_predictions_) continue;
     std::copy_n(from.prediction + sample * from.prediction_size, from.prediction_size,
                 old_prediction_.data() + row * from.prediction_size);
   }

@@ -30,6 +30,7 @@ class Losses {
   std::vector<std::unique_ptr<Term>> terms_;
   std::vector<std::size_t> first_measure_;  // of each term, and their end
   std::vector<std::string> measures_;
+  bool takes_old_predictions_ = false;  // of all terms, whether one does
   LearningPolicy& net_;
   const Update* update_ = nullptr;
 

@@ -47,6 +47,8 @@ class Term {
 
   /// Names of what it measures of each sample, its loss first.
   virtual std::vector<std::string> measures() const { return {"loss"}; }
+  /// Whether it reads what critics predicted in the rollout, which is not gathered for nobody.
+  virtual bool takes_old_predictions() const { return false; }
   /// Before an update.
   virtual void begin(const Knobs&) {}
   /// Measure rows, one column each; add `weight` times their losses to the gradient, unless it is 0.
