@@ -23,6 +23,12 @@ def discounted_sums(rewards: Tensor, ended: Tensor, carried: Tensor, gamma: floa
     return sums
 
 
+def running_returns(rewards: Tensor, ended: Tensor, carried: Tensor, gamma: float) -> Tensor:
+    """`discounted_sums`, by the core where it is there."""
+    sum_up = discounted_sums if kernels() is None else discounted_sums_in_core  # the same bits
+    return sum_up(rewards, ended, carried, gamma)
+
+
 class RewardScaler:
     """Statistics are updated once per rollout, before it is scaled."""
 
@@ -36,8 +42,7 @@ class RewardScaler:
         """Scaled rewards `[T, N]`; the bootstrap value is added later, so it is never scaled or clipped twice."""
         ended = rollout.terminated | rollout.truncated
         rewards = torch.where(rollout.valid, rollout.reward, 0)
-        sum_up = discounted_sums if kernels() is None else discounted_sums_in_core  # the same bits
-        sums = sum_up(rewards, ended, self._carried, self._gamma)
+        sums = running_returns(rewards, ended, self._carried, self._gamma)
         self._carried = sums[-1] * ~ended[-1]
         self._moments = self._moments.merge(Moments.of(sums[rollout.valid]))
         deviation = (self._moments.var + _EPSILON).sqrt().float()

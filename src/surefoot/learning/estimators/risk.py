@@ -15,7 +15,7 @@ from surefoot.core.risk import cvar
 from surefoot.core.saved import Saved
 from surefoot.learning.estimators import estimators
 from surefoot.learning.estimators.gae import GAE
-from surefoot.learning.reward_scaler import discounted_sums
+from surefoot.learning.reward_scaler import running_returns
 from surefoot.policies.critics import Critic
 
 
@@ -85,7 +85,7 @@ class Risk(GAE):
         rewards = torch.where(rollout.valid, rollout.reward, 0)
         if self._carried.shape != rewards.shape[1:]:
             self._carried = torch.zeros_like(rewards[0])
-        sums = discounted_sums(rewards, ended, self._carried, 1.0)
+        sums = running_returns(rewards, ended, self._carried, 1.0)
         self._carried = sums[-1] * ~ended[-1]
         finished = sums[ended & rollout.valid].double()
         self._recent = torch.cat((self._recent, finished))[-self._settings.window :]
