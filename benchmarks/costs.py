@@ -8,14 +8,23 @@ Results go to benchmarks/results/speed/costs/.
 
 import argparse
 import json
+import time
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+from surefoot.benchmark.configured import Training
 from surefoot.benchmark.machine import describe_machine, machine
-from surefoot.benchmark.recipe import Plan, training_recipe
+from surefoot.benchmark.recipe import Plan, Recipe, training_recipe
 from surefoot.benchmark.rounds import Effort, measure
 from surefoot.benchmark.spread import spread
+from surefoot.benchmark.window import Window
+from surefoot.core.config import Config
 from surefoot.core.layers import build_config
+from surefoot.policies.policy import ActorCritic
+from surefoot.telemetry.watch import AlertWatch
+from surefoot.training.reporting import metrics_of
 
 RESULTS = Path(__file__).parent / "results" / "speed" / "costs"
 BASE = {
@@ -23,14 +32,78 @@ BASE = {
     **{"ppo.batch_size": 512, "ppo.epochs": 10, "normalize.obs": True, "normalize.returns": True},
 }
 QUANTILES = {"kind": "quantile", "num_quantiles": 51}
-OPTIONS: dict[str, dict[str, Any]] = {
-    "scalar critic": {},
-    "quantile critic, 51": {"policy.critic": QUANTILES},
-    "twin critics": {"policy.critic": "twin"},
-    "twin quantile critics, 51": {"policy.critic": {"kind": "twin", "of": QUANTILES}},
-    "variance scaling": {"optimizer.transforms": {"variance": {"kind": "variance_scaling"}}},
-    "KL penalty": {"ppo.terms": {"kl": {"kind": "kl_penalty", "weight": 0.1}}},
-}
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is measured: settings, and the option that it is compared with."""
+
+    name: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    over: str = "scalar critic"
+    subject: str = "training"
+    """The kind of its recipe."""
+
+
+OPTIONS = [
+    Option("scalar critic"),
+    Option("quantile critic, 51", {"policy.critic": QUANTILES}),
+    Option("twin critics", {"policy.critic": "twin"}),
+    Option("twin quantile critics, 51", {"policy.critic": {"kind": "twin", "of": QUANTILES}}),
+    Option("variance scaling", {"optimizer.transforms": {"variance": {"kind": "variance_scaling"}}}),
+    Option("KL penalty", {"ppo.terms": {"kl": {"kind": "kl_penalty", "weight": 0.1}}}),
+    Option("no monitor", over="no monitor", subject="unmonitored"),
+    Option("monitor: norms by part, alerts", over="no monitor", subject="monitored"),
+    Option("PyTorch's learner", {"train.learner": "torch"}, over="PyTorch's learner"),
+    Option(
+        "adversary (PGD, 3 steps), in PyTorch",
+        {"train.learner": "torch", "ppo.terms": {"adversary": {"kind": "adversary", "weight": 0.1}}},
+        over="PyTorch's learner",
+    ),
+]
+
+
+class Monitored(Training):
+    """Iterations, and the alerts that watch them."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        self._watch = AlertWatch(config)
+
+    def run(self, iterations: int) -> Window:
+        """Iterations of the trainer; the time of alerts counts as learning."""
+        steps, rollout_s, learn_s = 0, 0.0, 0.0
+        with self._trainer.execution.learning():
+            for _ in range(iterations):
+                report = self._trainer.iterate()
+                began = time.perf_counter()
+                self._watch.observe(metrics_of(report, 0.0))
+                steps += report.stats.num_steps
+                rollout_s += report.rollout_s
+                learn_s += report.learn_s + time.perf_counter() - began
+        return Window(iterations, steps, rollout_s, learn_s)
+
+
+class Unmonitored(Training):
+    """Iterations with the norm of the whole gradient only."""
+
+    def __init__(self, config: Config) -> None:
+        with patch.object(ActorCritic, "part_of", lambda policy, parameter: "policy"):
+            super().__init__(config)
+
+
+SUBJECTS = {"monitored": Monitored, "unmonitored": Unmonitored}
+
+
+def recipe_of(option: Option) -> Recipe:
+    """How to build the subject of an option."""
+    recipe = training_recipe(build_config(BASE, option.settings))
+    return recipe if option.subject == "training" else recipe | {"kind": "benchmarks.costs", "side": option.subject}
+
+
+def build(recipe: Recipe) -> Training:
+    """The subject of a recipe, in the process that it is measured in."""
+    return SUBJECTS[recipe["side"]](build_config(recipe["config"]))
 
 
 def main() -> None:
@@ -39,26 +112,29 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1.5)
     arguments = parser.parse_args()
-    plans = [Plan(name, training_recipe(build_config(BASE, settings)), None) for name, settings in OPTIONS.items()]
+    plans = [Plan(option.name, recipe_of(option), None) for option in OPTIONS]
     rounds = measure(plans, Effort(arguments.repeats, arguments.seconds), print)
-    base = rounds.subjects[0]
+    measured = {subject.name: subject for subject in rounds.subjects}
     lines, results = [], {}
-    for subject in rounds.subjects:
+    for option in OPTIONS:
+        subject, base = measured[option.name], measured[option.over]
         if subject.has_failed:
             raise RuntimeError(f"{subject.name}: {subject.error}")
         pairs = zip(subject.windows, base.windows, strict=True)
         cost = spread([(a.rollout_ms + a.learn_ms) / (b.rollout_ms + b.learn_ms) for a, b in pairs])
         rollout, learn = (subject.spread(what) for what in ("rollout_ms", "learn_ms"))
         results[subject.name] = {"cost": cost.median, "low": cost.low, "high": cost.high}
+        over = "" if option is OPTIONS[0] or option.over != option.name else " (below: over this)"
         lines.append(
-            f"| {subject.name} | {cost.with_range('.2f')} | {rollout.with_range('.1f')} | {learn.with_range('.1f')} |"
+            f"| {subject.name}{over} | {cost.with_range('.2f')} | {rollout.with_range('.1f')}"
+            f" | {learn.with_range('.1f')} |"
         )
     command = f"python -m benchmarks.costs --repeats {arguments.repeats} --seconds {arguments.seconds:g}"
     RESULTS.mkdir(parents=True, exist_ok=True)
     record: dict[str, Any] = {
         "command": command,
         "base": BASE,
-        "options": OPTIONS,
+        "options": [asdict(option) for option in OPTIONS],
         "results": results,
         "machine": machine(),
     }
@@ -68,6 +144,7 @@ def main() -> None:
         "",
         "HalfCheetah-v5, 64 envs x 64 steps, 10 epochs, batch 512, 64-64 networks, native. Milliseconds of an",
         "iteration over those of the first line, each repeat by that of the same round: median (lowest to highest).",
+        "The monitor and the adversary have lines of their own to be compared with.",
         "",
         "| option | iteration | rollout, ms | learning, ms |",
         "|---|---:|---:|---:|",

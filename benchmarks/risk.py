@@ -80,7 +80,7 @@ TASKS = [
         "investor",
         3,
         2000,
-        market(INVESTOR, 800_000, 128, 32),
+        market(INVESTOR, 4_000_000, 256, 32),
         {
             "beta 0": mix(0.0),
             "beta 0.25": mix(0.25),
