@@ -45,7 +45,7 @@ from surefoot.export.parity import TOLERANCE
 from surefoot.learning.attacks import Attack, attacker
 from surefoot.policies.acting import as_mask, as_starts, as_state
 from surefoot.policies.policy import EncoderFactory, Policy
-from surefoot.presets import load_preset, preset_names
+from surefoot.presets import NO_PRESET, configured, load_preset, preset_names
 from surefoot.run import Run
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from surefoot.training.hooks import HookLike
@@ -60,9 +60,10 @@ EXPORT_ROWS = 2
 class PPO:
     """An agent: `PPO("HalfCheetah-v5", seed=1).learn(1_000_000)`.
 
-    `env` is a preset, a Gymnasium id, an env, a factory of envs or a Gymnasium vector env. Any setting can be passed by
-    name (`gamma=0.98`), as `section.key`, or as a whole section (`ppo={"gamma": 0.98}`). `encoder` and `policy` accept
-    custom modules: an encoder is a module or a function of the observation spec that returns one, a policy a `Policy`.
+    `env` is a preset, a Gymnasium id, an env, a factory of envs or a Gymnasium vector env. An id has its preset, others
+    have one only if `preset` names it; `preset="none"` does without. Any setting can be passed by name (`gamma=0.98`),
+    as `section.key`, or as a whole section (`ppo={"gamma": 0.98}`). `encoder` and `policy` accept custom modules: an
+    encoder is a module or a function of the observation spec that returns one, a policy a `Policy`.
     """
 
     @torch_defaults()
@@ -72,6 +73,7 @@ class PPO:
         *,
         policy: Policy | dict[str, Any] | None = None,
         encoder: nn.Module | EncoderFactory | str | dict[str, Any] | None = None,
+        preset: str | None = None,
         **settings: Any,
     ) -> None:
         if isinstance(policy, dict):
@@ -80,7 +82,9 @@ class PPO:
             settings["encoder"], encoder = encoder, None
         _check_modules(policy, encoder)
         source, layer = _source_settings(env)
-        config = build_config({"log": {"console": "off"}}, layer, by_name(settings))
+        target, base = (env, preset) if isinstance(env, str) else (None, preset or NO_PRESET)
+        quiet = {"log": {"console": "off"}, "preset": base}
+        config = configured(target, quiet, layer if target is None else {}, by_name(settings)).config
         vec_env = build_env(config, source)
         specs = Specs(vec_env.obs_spec, vec_env.action_spec)
         own = policy or build_policy(config, specs, _factory(encoder))
@@ -208,8 +212,6 @@ class PPO:
         state = read_checkpoint(path)
         config, specs = saved_setup(state, path, trust)
         source, layer = (None, {}) if env is None else _source_settings(env)
-        if isinstance(env, str):  # of a preset, only the env: the checkpoint has the other settings
-            layer = {"env": layer["env"]}
         now = build_config(config.model_dump(mode="json"), layer)
         own = policy or build_saved_policy(config, specs, state, path, _factory(encoder))
         with reading(path):
@@ -314,7 +316,7 @@ class PPO:
 def _source_settings(env: EnvSource) -> tuple[EnvSource | None, Raw]:
     """The source of envs (None: the config), and the settings that follow from it."""
     if isinstance(env, str):
-        return None, load_preset(env) if env in preset_names() else {"env": {"id": env}}
+        return None, {"env": load_preset(env)["env"] if env in preset_names() else {"id": env}}
     rows, spec = fixed_envs(env), getattr(env, "spec", None)
     if rows is None and not callable(env):
         raise ConfigError(

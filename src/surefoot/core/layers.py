@@ -121,8 +121,9 @@ def _homes(name: str) -> list[str]:
 
 
 def build_config(*layers: Mapping[str, Any]) -> Config:
-    """The validated config, or one ConfigError that lists everything wrong with it."""
+    """The validated config, or one ConfigError that lists everything wrong with it; the preset is not looked up."""
     merged = merge(*layers)
+    merged.pop("preset", None)
     try:
         config = Config.model_validate(merged)
     except ValidationError as error:
@@ -183,5 +184,5 @@ def _elsewhere(key: str, kinds_by_setting: Mapping[str, Sequence[str]]) -> str:
 
 
 def to_yaml(config: Config) -> str:
-    """The complete config as YAML; `--config` reads it back."""
-    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+    """The complete config as YAML; `--config` reads it back, and adds no preset."""
+    return yaml.safe_dump({"preset": "none", **config.model_dump(mode="json")}, sort_keys=False)
