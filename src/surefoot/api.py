@@ -32,6 +32,7 @@ from surefoot.core.quoted import quoted
 from surefoot.core.records import State
 from surefoot.core.saved import Saved, reading
 from surefoot.core.state import ModuleState, load_states
+from surefoot.core.synonyms import elsewhere_called
 from surefoot.core.torch_defaults import torch_defaults
 from surefoot.core.tree import tree_first, tree_map
 from surefoot.core.trust import Trust
@@ -53,6 +54,8 @@ from surefoot.training.run_directory import RunDirectory
 from surefoot.training.trainer import Trainer
 
 Pathlike = str | Path
+SB3_POLICIES = ("MlpPolicy", "CnnPolicy", "MultiInputPolicy", "MlpLstmPolicy", "CnnLstmPolicy")
+"""First arguments of Stable-Baselines3's agents."""
 EXPORT_ROWS = 2
 """Number of parallel envs for checking an exported policy."""
 
@@ -70,12 +73,16 @@ class PPO:
     def __init__(
         self,
         env: EnvSource,
-        *,
+        *misplaced: Any,
         policy: Policy | dict[str, Any] | None = None,
         encoder: nn.Module | EncoderFactory | str | dict[str, Any] | None = None,
         preset: str | None = None,
         **settings: Any,
     ) -> None:
+        if misplaced or (isinstance(env, str) and env in SB3_POLICIES):
+            raise ConfigError(
+                ["PPO: pass the env first and everything else by name: PPO(env, hidden=[64, 64], seed=1)"]
+            )
         if isinstance(policy, dict):
             settings["policy"], policy = policy, None
         if isinstance(encoder, str | dict):
@@ -111,9 +118,18 @@ class PPO:
 
     @torch_defaults()
     def learn(
-        self, steps: int | None = None, *, run_dir: Pathlike | None = None, hooks: Sequence[HookLike] = ()
+        self,
+        steps: int | None = None,
+        *,
+        run_dir: Pathlike | None = None,
+        hooks: Sequence[HookLike] = (),
+        **unknown: Any,
     ) -> "PPO":
         """Train for `steps` more steps (default: train.steps); with `run_dir`, write a complete run directory."""
+        if unknown:
+            name = next(iter(unknown))
+            known = f"; learn takes steps, run_dir and hooks{elsewhere_called(name)}"
+            raise ConfigError([f"learn: unknown argument {name}{known}"])
         steps = None if steps is None else _whole(steps, "learn: steps", at_least=0)
         folder = None if run_dir is None else _path(run_dir)
         trainer = self._started()

@@ -15,6 +15,7 @@ from surefoot.core.parts import PartOf, PartsOf, Raw, as_mapping, settings_class
 from surefoot.core.quoted import quoted
 from surefoot.core.registry import nearest
 from surefoot.core.strict_yaml import parse_yaml
+from surefoot.core.synonyms import elsewhere_called
 
 __all__ = ["Raw", "build_config", "by_name", "merge", "read_yaml", "to_yaml"]
 
@@ -168,6 +169,8 @@ def _suggestion(path: str, problem: Mapping[str, Any]) -> str:
     """The nearest setting of the part's kind, else of its other kinds; outside of parts, the nearest of all keys."""
     keys = known_keys()
     bare = path.rpartition(".")[2]
+    if foreign := elsewhere_called(bare):
+        return foreign
     if "known" in problem:
         return nearest(bare, problem["known"]) or _elsewhere(bare, problem["elsewhere"])
     same_name = [key for key in keys if key.partition(".")[2] == bare]
