@@ -14,6 +14,7 @@ from surefoot.cli.main import main
 from surefoot.core.errors import EnvError
 from surefoot.core.layers import build_config
 from surefoot.envs.native import native_ids
+from surefoot.envs.tasks.registration import register_envs
 from surefoot.presets import DEFAULT, _env_ids, describe_preset, load_preset, preset_names
 
 NEEDS_BOX2D = {"LunarLander-v3"}
@@ -91,6 +92,7 @@ def test_the_default_is_a_preset():
 
 @pytest.mark.parametrize("name", preset_names())
 def test_every_preset_is_a_valid_config(name):
+    register_envs()
     config = build_config(load_preset(name))
     assert config.train.steps >= 10_000
     assert config.env.id in gym.registry or config.env.id.startswith("pettingzoo:")
