@@ -78,7 +78,10 @@ class RayBackend:
             look = ray.remote(num_cpus=0, max_retries=0)(_read)
             on = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
             asked = [
-                (node["NodeManagerAddress"], look.options(scheduling_strategy=on(node["NodeID"], False)).remote(str(file)))
+                (
+                    node["NodeManagerAddress"],
+                    look.options(scheduling_strategy=on(node["NodeID"], False)).remote(str(file)),
+                )
                 for node in self._cluster.nodes
             ]
             blind = [name for name, found in asked if self._answer(found) != token]

@@ -115,8 +115,9 @@ def _own_changes(changes: Mapping[str, Any]) -> Raw:
     nested: Raw = {}
     for name, value in changes.items():
         _, *path = name.split(".")
-        if path and path[0] == _TUNABLES:
-            path = [_TUNABLES, ".".join(path[1:])] if path[1:] else path
+        if path[:1] == [_TUNABLES] and path[1:]:
+            last = [path.pop()] if path[-1] in Range.model_fields else []
+            path = [_TUNABLES, ".".join(path[1:]), *last]
         for key in reversed(path):
             value = {key: value}
         nested = _merged(nested, value)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import optuna
 
 STUDY = "sweep"
-_ERROR, _DISCARDED, _SECONDS, _STEPS, _SCORES = "error", "discarded", "seconds", "steps", "scores"
+_ERROR, _DISCARDED, _RESULT = "error", "discarded", "result"
 _ONE_MINUS = "1 - "
 """Optuna has no such scale: it sees 1 - x on a logarithmic one."""
 
@@ -36,16 +36,16 @@ class Trial:
     evaluations: tuple[tuple[int, float], ...] = ()
     """(step, score), means over the seeds."""
     error: str = ""
-    seconds: float | None = None
-    steps: int | None = None
+    result: dict[str, Any] = field(default_factory=dict)
+    """Of a complete trial: objective of each seed (`scores`), `steps` and `seconds` of all."""
 
 
 class Study:
     """A context manager around the file."""
 
-    def __init__(self, path: Path, sweep: SweepConfig) -> None:
+    def __init__(self, path: Path, sweep: SweepConfig, eval_every: int = 1) -> None:
         self._optuna = import_optuna()
-        self._path, self._sweep = path, sweep
+        self._path, self._sweep, self._eval_every = path, sweep, max(1, eval_every)
         self._sign = -1 if sweep.minimizes else 1
         with self._storage_errors():
             self._storage = self._open_storage()
@@ -105,9 +105,8 @@ class Study:
     def complete(self, number: int, objective: float, scores: Sequence[float], steps: int, seconds: float) -> None:
         """Record the result of a trial."""
         with self._storage_errors():
-            trial = self._frozen(number)._trial_id
-            for key, value in ((_SCORES, list(scores)), (_STEPS, steps), (_SECONDS, seconds)):
-                self._storage.set_trial_user_attr(trial, key, value)
+            result = {"scores": list(scores), "steps": steps, "seconds": seconds}
+            self._storage.set_trial_user_attr(self._frozen(number)._trial_id, _RESULT, result)
             self._study.tell(number, objective)
 
     def prune(self, number: int) -> None:
@@ -155,8 +154,7 @@ class Study:
             objective=one.values[0] if one.state.name == "COMPLETE" else None,
             evaluations=tuple((step, self._sign * value) for step, value in sorted(one.intermediate_values.items())),
             error=one.user_attrs.get(_ERROR, ""),
-            seconds=one.user_attrs.get(_SECONDS),
-            steps=one.user_attrs.get(_STEPS),
+            result=one.user_attrs.get(_RESULT, {}),
         )
 
     def _sampler(self, ordinal: int) -> "optuna.samplers.BaseSampler":
@@ -169,7 +167,9 @@ class Study:
         pruners = self._optuna.pruners
         if self._sweep.pruner == "median":
             return pruners.MedianPruner()
-        return pruners.SuccessiveHalvingPruner() if self._sweep.pruner == "halving" else pruners.NopPruner()
+        if self._sweep.pruner == "halving":
+            return pruners.SuccessiveHalvingPruner(min_resource=self._eval_every)
+        return pruners.NopPruner()
 
     def _distribution(self, values: Range) -> "optuna.distributions.BaseDistribution":
         kinds = self._optuna.distributions

@@ -55,7 +55,7 @@ class Sweep:
         _check_objective(self._config, self._sweep)
         with _locked(self._path):
             self._keep_settings()
-            with Study(self._path / DATABASE, self._sweep) as self._study:
+            with Study(self._path / DATABASE, self._sweep, self._config.train.eval_every) as self._study:
                 self._study.discard_torn()
                 self._run_trials()
                 return self._conclude()
@@ -283,7 +283,9 @@ def _holds(values: Range, own: Any) -> bool:
 
 
 def _shown(values: Raw) -> str:
-    return ", ".join(f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in values.items())
+    return ", ".join(
+        f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in values.items()
+    )
 
 
 @contextmanager
