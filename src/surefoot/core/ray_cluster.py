@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import threading
 from typing import Any
 
@@ -12,6 +13,7 @@ from surefoot.core.failures import brief
 
 _OBJECT_STORE_BYTES = 100_000_000
 """Messages are small; Ray itself would take a third of the memory."""
+_ANSWER_S = 5.0
 
 
 class RayCluster:
@@ -38,6 +40,8 @@ class RayCluster:
             self.ray.shutdown()
 
     def _connect(self, address: str | None) -> None:
+        if address is not None:
+            _refuse_silent(address)
         # A local address keeps RAY_ADDRESS from leading to a cluster that nobody asked for.
         where: dict[str, Any] = {"address": address}
         if address is None:
@@ -51,6 +55,19 @@ class RayCluster:
         except Exception as error:
             what = "Ray cannot be started" if address is None else f"cannot connect to the Ray cluster at {address}"
             raise ClusterError(f"{what}: {brief(error)}") from error
+
+
+def _refuse_silent(address: str) -> None:
+    """Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if address == "auto":
+        return
+    if "/" in host or not host or not port.isdecimal():
+        raise ClusterError(f"'{address}' is not the address of a Ray cluster; pass HOST:PORT of its head node, or auto")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S).close()
+    except (OSError, OverflowError) as error:
+        raise ClusterError(f"no Ray cluster answers at {address}: {brief(error)}") from error
 
 
 def _import_ray() -> Any:

@@ -74,36 +74,23 @@ class RayBackend:
             file.write_text(token, encoding="utf-8")
         except OSError as error:
             raise RunDirectoryError(f"{path} is not writable ({error.strerror}); choose another directory") from error
+        look, on = ray.remote(num_cpus=0)(_read), ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         try:
-            look = ray.remote(num_cpus=0, max_retries=0)(_read)
-            on = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-            asked = [
-                (
-                    node["NodeManagerAddress"],
-                    look.options(scheduling_strategy=on(node["NodeID"], False)).remote(str(file)),
-                )
-                for node in self._cluster.nodes
-            ]
-            blind = [name for name, found in asked if self._answer(found) != token]
+            for node in self._cluster.nodes:
+                name, strategy = node["NodeManagerAddress"], on(node["NodeID"], soft=False)
+                if ray.get(look.options(scheduling_strategy=strategy).remote(str(file)), timeout=_LOOK_S) != token:
+                    raise ClusterError(
+                        f"{path} is not a directory that all nodes of the Ray cluster share: {name} cannot see it;"
+                        " choose one on a shared file system"
+                    )
+        except ray.exceptions.RayError as error:
+            raise ClusterError(f"the node {name} of the Ray cluster does not answer: {brief(error)}") from error
         finally:
             file.unlink(missing_ok=True)
-        if blind:
-            raise ClusterError(
-                f"{path} is not a directory that all nodes of the Ray cluster share: {', '.join(blind)} cannot see it;"
-                " choose one on a shared file system"
-            )
 
     def close(self) -> None:
         """Leave the cluster."""
         self._cluster.close()
-
-    def _answer(self, found: Any) -> str:
-        ray = self._cluster.ray
-        try:
-            text: str = ray.get(found, timeout=_LOOK_S)
-        except ray.exceptions.RayError:
-            return ""
-        return text
 
     def _cores_by_node(self) -> list[int]:
         return [int(node["Resources"].get("CPU", 0)) for node in self._cluster.nodes]
