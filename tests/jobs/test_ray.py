@@ -123,6 +123,13 @@ def end(node: subprocess.Popen[bytes]) -> None:
         node.wait()
 
 
+def test_a_sweep_runs_on_ray(backend: RayBackend, tmp_path: Path) -> None:
+    settings = {"backend": "ray", "trials": 1, "objective": {"time_to": {"score": 1.0}}}
+    best = Sweep(*read_settings(raw(settings), {}), tmp_path).run()
+    assert (best.objective, best.result["steps"]) == (64, 64)
+    assert best.values["optimizer.lr"] == 3e-4  # the config's own value comes first
+
+
 def test_a_lost_node_and_a_directory_that_it_cannot_see(backend: RayBackend, tmp_path: Path) -> None:
     """One job fills the first node, so the other runs on the second, until that is lost."""
     hidden, release = tmp_path / "hidden", tmp_path / "release"
@@ -149,10 +156,3 @@ def test_a_lost_node_and_a_directory_that_it_cannot_see(backend: RayBackend, tmp
     assert len(deaths) == 1
     assert "its Ray task was lost" in deaths[0]
     assert set(results) == {"wait here", "wait there"}
-
-
-def test_a_sweep_runs_on_ray(backend: RayBackend, tmp_path: Path) -> None:
-    settings = {"backend": "ray", "trials": 1, "objective": {"time_to": {"score": 1.0}}}
-    best = Sweep(*read_settings(raw(settings), {}), tmp_path).run()
-    assert (best.objective, best.result["steps"]) == (64, 64)
-    assert best.values["optimizer.lr"] == 3e-4  # the config's own value comes first

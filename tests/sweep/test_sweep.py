@@ -21,7 +21,6 @@ from surefoot.sweep.study import Study, Trial
 from surefoot.sweep.sweep import BEST, DATABASE, SETTINGS, Sweep
 from tests.sweep.sweeps import raw
 
-
 START = "import sys; from surefoot.cli.main import main; sys.exit(main())"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from surefoot.core.extras import install_hint
 from surefoot.core.failures import brief
 from surefoot.core.ranges import Range
 from surefoot.sweep.settings import SweepConfig
-
-if TYPE_CHECKING:
-    import optuna
 
 STUDY = "sweep"
 _ERROR, _DISCARDED, _RESULT = "error", "discarded", "result"
@@ -138,13 +135,13 @@ class Study:
             found = self._optuna.importance.get_param_importances(self._study, evaluator=evaluator)
         return {name.removeprefix(_ONE_MINUS): float(share) for name, share in found.items()}
 
-    def _kept(self) -> "list[optuna.trial.FrozenTrial]":
+    def _kept(self) -> list[Any]:
         return [one for one in self._study.get_trials(deepcopy=False) if not one.user_attrs.get(_DISCARDED)]
 
-    def _frozen(self, number: int) -> "optuna.trial.FrozenTrial":
+    def _frozen(self, number: int) -> Any:
         return self._study.get_trials(deepcopy=False)[number]
 
-    def _seen(self, one: "optuna.trial.FrozenTrial") -> Trial:
+    def _seen(self, one: Any) -> Trial:
         ranges = {_name(key, found): (key, found) for key, found in self._sweep.tunables.items()}
         values = {ranges[name][0]: _setting(ranges[name][1], value) for name, value in one.params.items()}
         return Trial(
@@ -157,13 +154,13 @@ class Study:
             result=one.user_attrs.get(_RESULT, {}),
         )
 
-    def _sampler(self, ordinal: int) -> "optuna.samplers.BaseSampler":
+    def _sampler(self, ordinal: int) -> Any:
         seed = int(np.random.SeedSequence([self._sweep.seed, ordinal]).generate_state(1)[0])
         if self._sweep.sampler == "tpe":
             return self._optuna.samplers.TPESampler(seed=seed)
         return self._optuna.samplers.RandomSampler(seed=seed)  # of a grid, all values are given
 
-    def _pruner(self) -> "optuna.pruners.BasePruner":
+    def _pruner(self) -> Any:
         pruners = self._optuna.pruners
         if self._sweep.pruner == "median":
             return pruners.MedianPruner()
@@ -171,7 +168,7 @@ class Study:
             return pruners.SuccessiveHalvingPruner(min_resource=self._eval_every)
         return pruners.NopPruner()
 
-    def _distribution(self, values: Range) -> "optuna.distributions.BaseDistribution":
+    def _distribution(self, values: Range) -> Any:
         kinds = self._optuna.distributions
         if values.choices:
             return kinds.CategoricalDistribution(values.choices)
@@ -183,7 +180,7 @@ class Study:
             return kinds.IntDistribution(round(values.low), round(values.high), log=values.scale == "log")
         return kinds.FloatDistribution(values.low, values.high, log=values.scale == "log")
 
-    def _open_storage(self) -> "optuna.storages.RDBStorage":
+    def _open_storage(self) -> Any:
         from sqlalchemy import URL
 
         url = URL.create("sqlite", database=str(self._path.resolve()))

@@ -110,7 +110,7 @@ class Sweep:
             return self._sweep.grid_point(ordinal)
         if ordinal > 0 or not self._sweep.baseline:
             return {}
-        own = {key: _value_of(self._config, key) for key in self._sweep.tunables}
+        own = {key: value_of(self._config, key) for key in self._sweep.tunables}
         return {key: value for key, value in own.items() if _holds(self._sweep.tunables[key], value)}
 
     def _submit(self, pool: Pool, trial: Trial) -> None:
@@ -188,7 +188,7 @@ class Sweep:
 
     def _complete(self, active: _Active) -> None:
         number, results = active.trial.number, list(active.results.values())
-        scores = [_objective(self._sweep, one, self._config.train.steps) for one in results]
+        scores = [objective_of(self._sweep, one, self._config.train.steps) for one in results]
         value = sum(scores) / len(scores)
         steps, seconds = sum(one["steps"] for one in results), sum(one["seconds"] for one in results)
         self._study.complete(number, value, scores, steps, seconds)
@@ -226,8 +226,8 @@ class Sweep:
         print(f"{who:10s} {what}", flush=True)
 
 
-def _objective(sweep: SweepConfig, result: dict[str, Any], total: int) -> float:
-    """The last score, or the steps or seconds until a score is reached."""
+def objective_of(sweep: SweepConfig, result: dict[str, Any], total: int) -> float:
+    """The last score of a run, or the steps or seconds until a score is reached."""
     wanted, evaluations = sweep.objective.time_to, result["evaluations"]
     if wanted is None:
         return float(evaluations[-1][2])
@@ -267,7 +267,8 @@ def _refuse_differences(config: Config, sweep: SweepConfig, new_config: Config, 
         raise ConfigError(problems)
 
 
-def _value_of(config: Config, key: str) -> Any:
+def value_of(config: Config, key: str) -> Any:
+    """A setting by its dotted name; None if there is none."""
     found: Any = config.model_dump(mode="json")
     for part in key.split("."):
         found = found.get(part) if isinstance(found, dict) else None
@@ -301,8 +302,8 @@ def _locked(path: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise RunDirectoryError(
-                f"the sweep in {path} is in use by process {lock.read().strip() or 'unknown'}; stop it or choose another"
-                " with --run-dir"
+                f"the sweep in {path} is in use by process {lock.read().strip() or 'unknown'}; stop it or choose"
+                " another with --run-dir"
             ) from error
         lock.truncate(0)
         lock.write(str(os.getpid()))
