@@ -1,11 +1,14 @@
 """Wrong settings of a sweep are typed errors that name the key."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from surefoot.core.errors import ConfigError
-from surefoot.sweep.settings import read_settings
+from surefoot.core.strict_yaml import parse_yaml
+from surefoot.sweep.settings import SweepConfig, read_settings
 from tests.sweep.sweeps import LR, RUN, raw
 
 
@@ -59,3 +62,11 @@ def test_the_command_line_changes_both_kinds_of_settings() -> None:
     assert (config.train.steps, sweep.trials, sweep.objective.metric) == (512, 7, "cvar")
     assert (sweep.tunables["optimizer.lr"].low, sweep.tunables["optimizer.lr"].high) == (1e-4, 0.5)
     assert LR["optimizer.lr"]["high"] == 1e-2
+
+
+def test_the_page_about_sweeps_has_every_setting_and_a_valid_example() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| `sweep\.(\w+)` \|", page, re.MULTILINE))
+    assert named - {"db", "yaml"} == set(SweepConfig.model_fields)
+    (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    assert read_settings(parse_yaml(example), {})[1].trials == 20
