@@ -34,7 +34,7 @@ def sweep_in(directory: Path, settings: dict[str, Any], **sections: dict[str, An
 
 
 def wait_for(happened: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not happened():
         assert time.monotonic() < deadline
         assert process.poll() is None
@@ -80,6 +80,14 @@ def test_a_killed_sweep_goes_on_and_loses_no_trial(tmp_path: Path, capsys: pytes
         sweep_in(folder, {**settings, "episodes": 3}, train={**train, "steps": 6400})
     assert any(text.startswith("train.steps: cannot change") for text in raised.value.problems)
 
+    (folder / BEST).unlink()
+    (folder / BEST).mkdir()
+    assert main(command) == 2
+    assert f"cannot write {folder / BEST} (Is a directory)" in capsys.readouterr().err
+    (folder / BEST).rmdir()
+    assert main(command) == 0  # all trials are finished: only the best settings are written
+    assert build_config(read_yaml(folder / BEST)).optimizer.lr == best.values["optimizer.lr"]
+
 
 def test_a_bad_trial_is_pruned_and_seeds_are_averaged(tmp_path: Path) -> None:
     """With learning rate 1e-9 a policy learns nothing."""
@@ -107,6 +115,22 @@ def test_a_failing_trial_does_not_end_the_sweep_but_if_all_fail_it_says_why(tmp_
     errors = [trial.error for trial in trials_of(tmp_path)]
     assert ["does not divide" in error for error in errors] == [True, True, True, False]
     assert not (tmp_path / BEST).exists()
+
+
+@pytest.mark.parametrize("file", ["config.yaml", DATABASE])
+def test_a_directory_with_something_else_is_refused(tmp_path: Path, file: str) -> None:
+    (tmp_path / file).write_text("")
+    with pytest.raises(RunDirectoryError, match="contains a run, or a sweep without"):
+        sweep_in(tmp_path, {})
+
+
+def test_the_help_lists_the_settings_of_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["sweep", "--help"])
+    output = capsys.readouterr().out
+    assert "--sweep.tunables                   required" in output
+    assert "--sweep.objective                  mean_reward" in output
+    assert "--optimizer.lr                         0.0003 " in output
 
 
 def test_a_metric_that_the_env_lacks_is_refused_at_once(tmp_path: Path) -> None:

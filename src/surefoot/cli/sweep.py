@@ -43,4 +43,6 @@ def main(arguments: list[str]) -> int:
         return parse(sweep, "sweep", rest)
     finally:
         if wants_help(rest):
-            print_settings()
+            from surefoot.sweep.settings import SweepConfig
+
+            print_settings(sweep=SweepConfig)

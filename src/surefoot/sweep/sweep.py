@@ -207,20 +207,26 @@ class Sweep:
             failed = [one for one in self._study.trials() if one.error]
             last = f", at last trial {failed[-1].number}: {failed[-1].error}" if failed else ""
             raise SweepError(f"all trials of the sweep failed{last}")
-        config = build_config(self._config.model_dump(mode="json"), best.values)
-        write_atomically(self._path / BEST, to_yaml(config).encode())
+        self._write(BEST, to_yaml(build_config(self._config.model_dump(mode="json"), best.values)))
         return best
 
     def _keep_settings(self) -> None:
         """Write the settings of a new sweep; a continued one must have the same."""
-        file = self._path / SETTINGS
-        own = {**self._config.model_dump(mode="json"), NAME: self._sweep.model_dump(mode="json")}
+        file, path = self._path / SETTINGS, self._path
+        if (path / "config.yaml").exists() or ((path / DATABASE).exists() and not file.exists()):
+            raise RunDirectoryError(f"{path} contains a run, or a sweep without {SETTINGS}; choose another --run-dir")
         if file.exists():
             _refuse_differences(*read_settings(read_yaml(file), {}), self._config, self._sweep)
+        own = {**self._config.model_dump(mode="json"), NAME: self._sweep.model_dump(mode="json")}
+        self._write(SETTINGS, yaml.safe_dump(own, sort_keys=False))
+
+    def _write(self, name: str, text: str) -> None:
         try:
-            write_atomically(file, yaml.safe_dump(own, sort_keys=False).encode())
+            write_atomically(self._path / name, text.encode())
         except OSError as error:
-            raise RunDirectoryError(f"{self._path} is not writable ({error.strerror}); choose another") from error
+            raise RunDirectoryError(
+                f"cannot write {self._path / name} ({error.strerror}); remove the cause and run the same command again"
+            ) from error
 
     def _say(self, who: str, what: str) -> None:
         print(f"{who:10s} {what}", flush=True)
