@@ -20,7 +20,7 @@ from surefoot.core.layers import build_config, read_yaml
 from surefoot.jobs.job import Job
 from surefoot.jobs.local import LocalBackend
 from surefoot.jobs.pool import Pool
-from surefoot.presets import load_preset
+from surefoot.presets import configured, load_preset
 from surefoot.sweep.settings import SweepConfig, read_settings
 from surefoot.sweep.study import Study
 from surefoot.sweep.sweep import BEST, DATABASE, Sweep, objective_of, value_of
@@ -55,7 +55,7 @@ def main() -> None:
     best = Sweep(config, sweep, folder).run()
     with Study(folder / DATABASE, sweep) as study:
         trials, shares = study.trials(), study.importances()
-    sides = {"preset": config, f"sweep-{given.seeds}": build_config(read_yaml(folder / BEST))}
+    sides = {"preset": config, f"sweep-{given.seeds}": configured(None, read_yaml(folder / BEST)).config}
     preset, swept = compare(sides, sweep, given.folder / "unseen").values()
     found = {
         "command": f"python -m benchmarks.sweep --seeds {given.seeds}",

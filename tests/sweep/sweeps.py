@@ -16,4 +16,4 @@ LR = {"optimizer.lr": {"low": 1e-4, "high": 1e-2, "scale": "log"}}
 def raw(sweep: dict[str, Any], **sections: dict[str, Any]) -> dict[str, Any]:
     """The content of a config file with a section `sweep`."""
     changed = {name: {**RUN.get(name, {}), **section} for name, section in sections.items()}
-    return {**RUN, **changed, "sweep": {"tunables": LR, "episodes": 2, **sweep}}
+    return {"preset": "none", **RUN, **changed, "sweep": {"tunables": LR, "episodes": 2, **sweep}}

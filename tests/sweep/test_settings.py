@@ -70,3 +70,9 @@ def test_the_page_about_sweeps_has_every_setting_and_a_valid_example() -> None:
     assert named - {"db", "yaml"} == set(SweepConfig.model_fields)
     (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     assert read_settings(parse_yaml(example), {})[1].trials == 20
+
+
+def test_the_preset_of_the_env_is_below_the_file() -> None:
+    own = {name: section for name, section in raw({}).items() if name != "preset"}
+    assert read_settings(own, {})[0].schedules["lr"].kind == "linear"
+    assert read_settings(own, {"preset": "none"})[0].schedules == {}

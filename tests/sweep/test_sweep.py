@@ -15,7 +15,8 @@ import yaml
 
 from surefoot.cli.main import main
 from surefoot.core.errors import ConfigError, RunDirectoryError, SweepError
-from surefoot.core.layers import build_config, read_yaml
+from surefoot.core.layers import read_yaml
+from surefoot.presets import configured
 from surefoot.sweep.settings import read_settings
 from surefoot.sweep.study import Study, Trial
 from surefoot.sweep.sweep import BEST, DATABASE, SETTINGS, Sweep
@@ -73,7 +74,7 @@ def test_a_killed_sweep_goes_on_and_loses_no_trial(tmp_path: Path, capsys: pytes
     assert [trial.values["optimizer.lr"] for trial in trials] == [1e-2, 1e-3]
     assert [step for step, _ in trials[1].evaluations] == [3200, 6400, 9600, 12_800]
     best = max(trials, key=lambda trial: trial.objective or 0.0)
-    assert build_config(read_yaml(folder / BEST)).optimizer.lr == best.values["optimizer.lr"]
+    assert configured(None, read_yaml(folder / BEST)).config.optimizer.lr == best.values["optimizer.lr"]
     assert f"surefoot train --config {folder / BEST}" in output
 
     with pytest.raises(ConfigError, match=r"sweep\.episodes: cannot change when a sweep is continued") as raised:
@@ -86,7 +87,7 @@ def test_a_killed_sweep_goes_on_and_loses_no_trial(tmp_path: Path, capsys: pytes
     assert f"cannot write {folder / BEST} (Is a directory)" in capsys.readouterr().err
     (folder / BEST).rmdir()
     assert main(command) == 0  # all trials are finished: only the best settings are written
-    assert build_config(read_yaml(folder / BEST)).optimizer.lr == best.values["optimizer.lr"]
+    assert configured(None, read_yaml(folder / BEST)).config.optimizer.lr == best.values["optimizer.lr"]
 
 
 def test_a_bad_trial_is_pruned_and_seeds_are_averaged(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from surefoot.core.errors import ConfigError
 from surefoot.core.layers import Raw, build_config, build_section
 from surefoot.core.parts import Section
 from surefoot.core.ranges import Range
+from surefoot.presets import configured
 
 NAME = "sweep"
 _TUNABLES = "tunables"
@@ -95,7 +96,7 @@ FREE_TO_CHANGE = ("trials", "parallel", "backend", "address", "patience_s")
 
 
 def read_settings(raw: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[Config, SweepConfig]:
-    """The base config and the section `sweep`, from a file and the command line; all problems in one error."""
+    """The base config and the section `sweep`, from a file and the command line, over the preset of the env."""
     own = _own_changes({key: value for key, value in changes.items() if key.partition(".")[0] == NAME})
     rest = [{key: value for key, value in layer.items() if key.partition(".")[0] != NAME} for layer in (raw, changes)]
     section = raw.get(NAME)
@@ -103,7 +104,7 @@ def read_settings(raw: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[C
         raise ConfigError([f"{NAME}: must be a section with keys such as '{_TUNABLES}:'"])
     if not section and not own:
         raise ConfigError([f"{NAME}: the config has no section '{NAME}:'; it needs at least {NAME}.{_TUNABLES}"])
-    config = build_config(*rest)
+    config = configured(None, *rest).config
     sweep = build_section(SweepConfig, _merged(section or {}, own), NAME)
     if problems := _problems(config, sweep):
         raise ConfigError(problems)

@@ -15,12 +15,13 @@ from surefoot.core.config import Config
 from surefoot.core.cores import available_cores
 from surefoot.core.errors import ConfigError, RunDirectoryError, SweepError
 from surefoot.core.files import open_own
-from surefoot.core.layers import Raw, build_config, read_yaml, to_yaml
+from surefoot.core.layers import Raw, build_config, read_yaml
 from surefoot.core.ranges import Range
 from surefoot.evaluation.best_metric import check_best_metric
 from surefoot.jobs.job import Backend, Job
 from surefoot.jobs.local import LocalBackend
 from surefoot.jobs.pool import MOST_DEATHS, Event, Pool
+from surefoot.presets import NO_PRESET
 from surefoot.sweep.settings import FREE_TO_CHANGE, NAME, SweepConfig, read_settings
 from surefoot.sweep.study import Study, Trial, import_optuna
 from surefoot.training.checkpoint import write_atomically
@@ -207,7 +208,7 @@ class Sweep:
             failed = [one for one in self._study.trials() if one.error]
             last = f", at last trial {failed[-1].number}: {failed[-1].error}" if failed else ""
             raise SweepError(f"all trials of the sweep failed{last}")
-        self._write(BEST, to_yaml(build_config(self._config.model_dump(mode="json"), best.values)))
+        self._write(BEST, build_config(self._config.model_dump(mode="json"), best.values).model_dump(mode="json"))
         return best
 
     def _keep_settings(self) -> None:
@@ -217,10 +218,11 @@ class Sweep:
             raise RunDirectoryError(f"{path} contains a run, or a sweep without {SETTINGS}; choose another --run-dir")
         if file.exists():
             _refuse_differences(*read_settings(read_yaml(file), {}), self._config, self._sweep)
-        own = {**self._config.model_dump(mode="json"), NAME: self._sweep.model_dump(mode="json")}
-        self._write(SETTINGS, yaml.safe_dump(own, sort_keys=False))
+        self._write(SETTINGS, {**self._config.model_dump(mode="json"), NAME: self._sweep.model_dump(mode="json")})
 
-    def _write(self, name: str, text: str) -> None:
+    def _write(self, name: str, settings: Raw) -> None:
+        """Write a complete config, below which there is no preset."""
+        text = yaml.safe_dump({"preset": NO_PRESET, **settings}, sort_keys=False)
         try:
             write_atomically(self._path / name, text.encode())
         except OSError as error:
