@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from surefoot.core.errors import ClusterError, SweepError
+from surefoot.core.layers import read_yaml
 from surefoot.jobs.job import Job, JobDiedError
 from surefoot.jobs.pool import Pool
 from surefoot.jobs.ray import RayBackend
@@ -123,11 +124,15 @@ def end(node: subprocess.Popen[bytes]) -> None:
         node.wait()
 
 
-def test_a_sweep_runs_on_ray(backend: RayBackend, tmp_path: Path) -> None:
-    settings = {"backend": "ray", "trials": 1, "objective": {"time_to": {"score": 1.0}}}
-    best = Sweep(*read_settings(raw(settings), {}), tmp_path).run()
-    assert (best.objective, best.result["steps"]) == (64, 64)
+def test_a_sweep_runs_on_ray_and_averages_its_seeds(backend: RayBackend, tmp_path: Path) -> None:
+    settings = {"backend": "ray", "trials": 1, "seeds": 2}
+    best = Sweep(*read_settings(raw(settings, train={"seed": 3}), {}), tmp_path).run()
     assert best.values["optimizer.lr"] == 3e-4  # the config's own value comes first
+    scores = best.result["scores"]
+    assert best.objective == sum(scores) / 2
+    assert scores[0] != scores[1]
+    configs = [read_yaml(tmp_path / "trials" / "0000" / f"seed-{index}" / "config.yaml") for index in (0, 1)]
+    assert [config["train"]["seed"] for config in configs] == [3, 4]
 
 
 def test_a_lost_node_and_a_directory_that_it_cannot_see(backend: RayBackend, tmp_path: Path) -> None:

@@ -90,21 +90,16 @@ def test_a_killed_sweep_goes_on_and_loses_no_trial(tmp_path: Path, capsys: pytes
     assert configured(None, read_yaml(folder / BEST)).config.optimizer.lr == best.values["optimizer.lr"]
 
 
-def test_a_bad_trial_is_pruned_and_seeds_are_averaged(tmp_path: Path) -> None:
+def test_a_bad_trial_is_pruned(tmp_path: Path) -> None:
     """With learning rate 1e-9 a policy learns nothing."""
     rates = {"optimizer.lr": {"choices": [1e-2, 1e-9]}}
-    train = {"steps": 6144, "eval_every": 1024, "seed": 3}
-    settings = {"sampler": "grid", "tunables": rates, "parallel": 2, "seeds": 2, "pruner": "halving", "episodes": 8}
+    settings = {"sampler": "grid", "tunables": rates, "parallel": 1, "pruner": "halving", "episodes": 8}
+    train = {"steps": 6144, "eval_every": 1024}
     best = sweep_in(tmp_path, settings, train=train, rollout={"num_steps": 64}, ppo={"epochs": 4})
     good, bad = trials_of(tmp_path)
     assert (good.state, bad.state) == ("complete", "pruned")
     assert len(bad.evaluations) < len(good.evaluations) == 6
     assert best == good
-    scores = best.result["scores"]
-    assert best.objective == sum(scores) / 2
-    assert scores[0] != scores[1]
-    configs = [read_yaml(tmp_path / "trials" / "0000" / f"seed-{index}" / "config.yaml") for index in (0, 1)]
-    assert [config["train"]["seed"] for config in configs] == [3, 4]
 
 
 def test_a_failing_trial_does_not_end_the_sweep_but_if_all_fail_it_says_why(tmp_path: Path) -> None:

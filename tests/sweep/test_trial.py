@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from surefoot.core.errors import NonFiniteError
+from surefoot.sweep.settings import SweepConfig
+from surefoot.sweep.sweep import objective_of
 from surefoot.sweep.trial import train_trial
-from tests.sweep.sweeps import RUN
+from tests.sweep.sweeps import LR, RUN
 
 
 def arguments(directory: Path, target: float | None = None, **train: Any) -> dict[str, Any]:
@@ -54,3 +56,20 @@ def test_weights_that_are_not_finite_fail_the_trial(tmp_path: Path) -> None:
     wild["config"] = {**wild["config"], "optimizer": {"lr": 1e37}}
     with pytest.raises(NonFiniteError):
         train_trial(wild, lambda progress: None)
+
+
+@pytest.mark.parametrize(
+    ("time_to", "objective"),
+    [
+        (None, 480.0),
+        ({"score": 475}, 128.0),
+        ({"score": 475, "unit": "seconds"}, 0.2),
+        ({"score": 500}, 2 * 256.0),
+        ({"score": 500, "unit": "seconds"}, 2 * 0.4),
+    ],
+)
+def test_what_the_objective_of_a_run_is(time_to: dict[str, Any] | None, objective: float) -> None:
+    """The first evaluation that reaches a score counts; one that is never reached counts as twice the run."""
+    result = {"evaluations": [[64, 0.1, 9.0], [128, 0.2, 476.0], [192, 0.3, 480.0]], "seconds": 0.4}
+    sweep = SweepConfig.model_validate({"tunables": LR, "objective": {"time_to": time_to}})
+    assert objective_of(sweep, result, total=256) == objective
