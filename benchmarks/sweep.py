@@ -1,10 +1,10 @@
 """A sweep of 20 trials on CartPole against the settings of the preset: environment steps to a score of 475.
 
-    python -m benchmarks.sweep [--seeds SEEDS] [--folder FOLDER]
+    python -m benchmarks.sweep [--seeds SEEDS] [--finalists FINALISTS] [--folder FOLDER]
 
 The first trial is drawn like the others, not the preset's own settings. Then the best settings and the preset are
 trained with seeds that the sweep has not seen. Results go to benchmarks/results/sweep/, one file per number of seeds
-per trial. If it is stopped, the same command continues.
+per trial and of finalists. If it is stopped, the same command continues.
 """
 
 import argparse
@@ -27,6 +27,7 @@ from surefoot.sweep.sweep import BEST, DATABASE, Sweep, objective_of, value_of
 
 RESULTS = Path(__file__).parent / "results" / "sweep"
 PRESET, SCORE, UNSEEN = "CartPole-v1", 475.0, range(100, 110)
+FINAL_SEEDS = 8
 SETTINGS: dict[str, Any] = {
     "trials": 20,
     "baseline": False,
@@ -47,29 +48,31 @@ TRAIN = {"train.eval_every": 2048, "log.tensorboard": False, "train.threads": 1,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5, help="runs per trial")
+    parser.add_argument("--finalists", type=int, default=0, help="best trials that are trained again with other seeds")
     parser.add_argument("--folder", type=Path, default=Path("runs/sweep-benchmark"))
     given = parser.parse_args()
-    settings = {**SETTINGS, "seeds": given.seeds}
+    settings = {**SETTINGS, "seeds": given.seeds, "finalists": given.finalists, "final_seeds": FINAL_SEEDS}
+    name = f"{given.seeds}" + f"-finalists-{given.finalists}" * (given.finalists > 0)
     folder: Path = given.folder / f"seeds-{given.seeds}"
     config, sweep = read_settings({**load_preset(PRESET), "sweep": settings}, TRAIN)
     best = Sweep(config, sweep, folder).run()
     with Study(folder / DATABASE, sweep) as study:
         trials, shares = study.trials(), study.importances()
-    sides = {"preset": config, f"sweep-{given.seeds}": configured(None, read_yaml(folder / BEST)).config}
+    sides = {"preset": config, f"sweep-{name}": configured(None, read_yaml(folder / BEST)).config}
     preset, swept = compare(sides, sweep, given.folder / "unseen").values()
     found = {
-        "command": f"python -m benchmarks.sweep --seeds {given.seeds}",
+        "command": f"python -m benchmarks.sweep --seeds {given.seeds} --finalists {given.finalists}",
         "settings": settings,
         "preset": {key: value_of(config, key) for key in sweep.tunables},
-        "best": {"trial": best.number, "objective": best.objective, "values": best.values},
+        "best": {"trial": best.number, "objective": best.objective, "final": best.final, "values": best.values},
         "unseen seeds": list(UNSEEN),
         "steps": {"preset": preset, "sweep": swept},
         "importances": shares,
-        "trials": [{"values": one.values, "state": one.state, **one.result} for one in trials],
+        "trials": [{"values": one.values, "state": one.state, **one.result, "final": one.final} for one in trials],
         "machine": machine(),
     }
     RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"{PRESET}-seeds-{given.seeds}.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    (RESULTS / f"{PRESET}-seeds-{name}.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     (RESULTS / "README.md").write_text(page(), encoding="utf-8")
 
 
@@ -102,24 +105,29 @@ def page() -> str:
         f"Environment steps until an evaluation of 20 episodes has a mean reward of {SCORE:g}; evaluated every",
         f"{TRAIN['train.eval_every']:,} steps. The sweeps did not try the preset's own settings first. The table shows",
         f"{len(UNSEEN)} seeds that no sweep has seen, with the standard error of the mean. Repeat with",
-        "`python -m benchmarks.sweep --seeds 2` and `--seeds 5`.",
+        "`python -m benchmarks.sweep --seeds 2`, `--seeds 5` and `--seeds 5 --finalists 5`.",
         "",
         "| settings | in the sweep | mean | median | worst |",
         "|---|---|---|---|---|",
     ]
     for number, found in enumerate(files):
-        seeds, objective = found["settings"]["seeds"], found["best"]["objective"]
+        best = found["best"]
         if number == 0:
             lines.append(_row("preset", "-", found["steps"]["preset"]))
-        lines.append(
-            _row(f"best of the sweep with {seeds} seeds per trial", f"{objective:,.0f}", found["steps"]["sweep"])
-        )
-    heads = [f"sweep, {found['settings']['seeds']} seeds" for found in files]
+        finals = "" if best.get("final") is None else f", in the finals {best['final']:,.0f}"
+        lines.append(_row(_protocol(found), f"{best['objective']:,.0f}{finals}", found["steps"]["sweep"]))
+    heads = [_protocol(found) for found in files]
     lines += ["", f"| setting | preset | {' | '.join(heads)} |", f"|{'---|' * (2 + len(files))}"]
     for key, value in files[0]["preset"].items():
         cells = [f"{one:.4g}" for one in (value, *(found["best"]["values"][key] for found in files))]
         lines.append(f"| {key} | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
+
+
+def _protocol(found: dict[str, Any]) -> str:
+    settings = found["settings"]
+    finals = f", finals of {settings['finalists']} with {FINAL_SEEDS} others" if settings.get("finalists") else ""
+    return f"sweep, {settings['seeds']} seeds per trial{finals}"
 
 
 def _row(name: str, own: str, steps: list[float]) -> str:

@@ -82,7 +82,8 @@ def _best_note(path: Path, best: Trial | None) -> str:
     if best is None:
         return "No trial has finished yet."
     command = f"surefoot train --config {path / BEST}"
-    return f"Trial {best.number}: {_number(best.objective)}. Train with them: <code>{escape(command)}</code>"
+    finals = "" if best.final is None else f", with the seeds of the finals {_number(best.final)}"
+    return f"Trial {best.number}: {_number(best.objective)}{finals}. Train with them: <code>{escape(command)}</code>"
 
 
 def _best_table(config: Config, sweep: SweepConfig, best: Trial | None) -> str:
@@ -239,6 +240,7 @@ def _trials_table(trials: Sequence[Trial], sweep: SweepConfig) -> str:
         state = f'<span class="status {kinds.get(one.state, "")}">{_WORDS[one.state]}</span>'
         state += f"<small>{escape(one.error)}</small>" if one.error else ""
         goal = NOTHING if one.objective is None else escape(_number(one.objective))
+        goal += "" if one.final is None else f"<small>finals {escape(_number(one.final))}</small>"
         cells = [f"{one.number:04d}", state, goal, *values, duration(one.result.get("seconds"))]
         rows += "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
     return table("trials", head, rows) if trials else "<p>No trial has begun yet.</p>"

@@ -65,6 +65,12 @@ class SweepConfig(Section):
     )
     episodes: Count = Field(20, description="episodes per evaluation")
     seeds: Count = Field(1, le=1000, description="runs per trial, with seeds from train.seed on; their mean counts")
+    finalists: Number = Field(
+        0,
+        le=1000,
+        description="best trials that are trained again with other seeds, which choose the best; 0 means none",
+    )
+    final_seeds: Count = Field(5, le=1000, description="runs per finalist")
     baseline: bool = Field(True, description="the first trial has the config's own values, as far as ranges hold them")
     seed: Number = Field(0, description="seed of the sampler")
     parallel: Number = Field(0, le=1024, description="runs at the same time; 0 means one per core")
@@ -91,7 +97,7 @@ class SweepConfig(Section):
         return dict(zip(self.tunables, next(itertools.islice(points, index, None)), strict=True))
 
 
-FREE_TO_CHANGE = ("trials", "parallel", "backend", "address", "patience_s")
+FREE_TO_CHANGE = ("trials", "finalists", "final_seeds", "parallel", "backend", "address", "patience_s")
 """Settings of the section that may differ when a sweep is continued: they do not change what a trial means."""
 
 

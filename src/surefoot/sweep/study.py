@@ -15,7 +15,7 @@ from surefoot.core.ranges import Range
 from surefoot.sweep.settings import SweepConfig
 
 STUDY = "sweep"
-_ERROR, _DISCARDED, _RESULT = "error", "discarded", "result"
+_ERROR, _DISCARDED, _RESULT, _FINALS = "error", "discarded", "result", "finals"
 _ONE_MINUS = "1 - "
 """Optuna has no such scale: it sees 1 - x on a logarithmic one."""
 
@@ -35,6 +35,13 @@ class Trial:
     error: str = ""
     result: dict[str, Any] = field(default_factory=dict)
     """Of a complete trial: objective of each seed (`scores`), `steps` and `seconds` of all."""
+    final_scores: tuple[float, ...] = ()
+    """Of a finalist: objective of each of its other seeds."""
+
+    @property
+    def final(self) -> float | None:
+        """Of a finalist: the objective with other seeds."""
+        return sum(self.final_scores) / len(self.final_scores) if self.final_scores else None
 
 
 class Study:
@@ -65,7 +72,8 @@ class Study:
     def trials(self) -> list[Trial]:
         """All trials in order, without those that a kill left without values."""
         with self._storage_errors():
-            return [self._seen(one) for one in self._kept()]
+            finals = self._study.user_attrs.get(_FINALS, {})
+            return [self._seen(one, finals) for one in self._kept()]
 
     def discard_torn(self) -> None:
         """Give up trials that have not all their values: the sweep was killed while it began them."""
@@ -87,7 +95,7 @@ class Study:
                 values = {key: self._sweep.tunables[key] for key in wanted}
                 self._study.enqueue_trial({_name(key, one): _stored(one, wanted[key]) for key, one in values.items()})
             space = {_name(key, one): self._distribution(one) for key, one in self._sweep.tunables.items()}
-            return self._seen(self._frozen(self._study.ask(space).number))
+            return self._seen(self._frozen(self._study.ask(space).number), {})
 
     def report(self, number: int, step: int, score: float) -> None:
         """Record an evaluation; an earlier one at the same step is replaced."""
@@ -117,17 +125,28 @@ class Study:
             self._storage.set_trial_user_attr(self._frozen(number)._trial_id, _ERROR, error)
             self._study.tell(number, state=self._optuna.trial.TrialState.FAIL)
 
-    def best(self) -> Trial | None:
-        """The complete trial with the best objective; the first of equal ones."""
+    def ranked(self) -> list[Trial]:
+        """Complete trials, the best first; the first of equal ones."""
         complete = [one for one in self.trials() if one.objective is not None]
-        return max(complete, key=lambda one: self._sign * (one.objective or 0.0), default=None)
+        return sorted(complete, key=lambda one: -self._sign * (one.objective or 0.0))
+
+    def keep_finals(self, scores: Mapping[int, Sequence[float]]) -> None:
+        """Record the objectives of the finalists with other seeds."""
+        with self._storage_errors():
+            self._study.set_user_attr(_FINALS, {str(number): list(own) for number, own in scores.items()})
+
+    def best(self) -> Trial | None:
+        """The best of the finalists; of all complete trials if there are none."""
+        ranked = self.ranked()
+        finalists = [one for one in ranked if one.final is not None]
+        return max(finalists, key=lambda one: self._sign * (one.final or 0.0), default=ranked[0] if ranked else None)
 
     def importances(self) -> dict[str, float]:
         """The share of each setting in the differences between good trials and all, most important first.
 
         PED-ANOVA (Watanabe et al. 2023); empty with fewer than four complete trials or only one setting.
         """
-        complete = [one for one in self.trials() if one.objective is not None]
+        complete = self.ranked()
         if len(complete) < 4 or len({one.objective for one in complete}) == 1 or len(self._sweep.tunables) == 1:
             return {}
         evaluator = self._optuna.importance.PedAnovaImportanceEvaluator(target_quantile=0.25)
@@ -141,7 +160,7 @@ class Study:
     def _frozen(self, number: int) -> Any:
         return self._study.get_trials(deepcopy=False)[number]
 
-    def _seen(self, one: Any) -> Trial:
+    def _seen(self, one: Any, finals: Mapping[str, Sequence[float]]) -> Trial:
         ranges = {_name(key, found): (key, found) for key, found in self._sweep.tunables.items()}
         values = {ranges[name][0]: _setting(ranges[name][1], value) for name, value in one.params.items()}
         return Trial(
@@ -152,6 +171,7 @@ class Study:
             evaluations=tuple((step, self._sign * value) for step, value in sorted(one.intermediate_values.items())),
             error=one.user_attrs.get(_ERROR, ""),
             result=one.user_attrs.get(_RESULT, {}),
+            final_scores=tuple(finals.get(str(one.number), ())),
         )
 
     def _sampler(self, ordinal: int) -> Any:

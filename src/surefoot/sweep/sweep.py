@@ -22,6 +22,7 @@ from surefoot.jobs.job import Backend, Job
 from surefoot.jobs.local import LocalBackend
 from surefoot.jobs.pool import MOST_DEATHS, Event, Pool
 from surefoot.presets import NO_PRESET
+from surefoot.sweep.finals import run_finals
 from surefoot.sweep.settings import FREE_TO_CHANGE, NAME, SweepConfig, read_settings
 from surefoot.sweep.study import Study, Trial, import_optuna
 from surefoot.training.checkpoint import write_atomically
@@ -59,6 +60,7 @@ class Sweep:
             with Study(self._path / DATABASE, self._sweep, self._config.train.eval_every) as self._study:
                 self._study.discard_torn()
                 self._run_trials()
+                self._run_finals()
                 return self._conclude()
 
     def _run_trials(self) -> None:
@@ -68,16 +70,39 @@ class Sweep:
         self._say("sweep", f"{self._sweep.num_trials} trials in {self._path}" + f" ({about})" * bool(about))
         if len(trials) >= self._sweep.num_trials and not unfinished:
             return
-        backend, cores = self._backend()
-        slots = self._sweep.parallel or cores
-        self._threads = max(1, cores // slots)
-        with Pool(backend, slots, self._sweep.patience_s) as pool:
+        pool, slots = self._pool()
+        with pool:
             for trial in unfinished:
                 self._submit(pool, trial)
             self._fill(pool, slots)
             for event in pool.events():
                 self._handle(pool, event)
                 self._fill(pool, slots)
+
+    def _run_finals(self) -> None:
+        """Train the best trials with other seeds. Those that are trained already have their results at once."""
+        seeds = range(self._sweep.seeds, self._sweep.seeds + self._sweep.final_seeds)
+        finalists = self._study.ranked()[: self._sweep.finalists]
+        known = {one.number: one.final_scores for one in finalists if len(one.final_scores) == len(seeds)}
+        self._study.keep_finals(known)
+        if len(finalists) > 1 and len(known) < len(finalists):
+            self._say("finals", f"trials {', '.join(str(one.number) for one in finalists)}, {len(seeds)} seeds each")
+            pool, _ = self._pool()
+            with pool:
+                jobs = {one.number: [self._job(one, index) for index in seeds] for one in finalists}
+                results = run_finals(pool, jobs, self._say)
+            total = self._config.train.steps
+            scores = {number: [objective_of(self._sweep, one, total) for one in own] for number, own in results.items()}
+            self._study.keep_finals(scores)
+            for number, own in scores.items():
+                self._say(f"trial {number}", f"finals: {sum(own) / len(own):.6g}")
+
+    def _pool(self) -> tuple[Pool, int]:
+        """A pool with its number of slots; every run gets its share of the cores."""
+        backend, cores = self._backend()
+        slots = self._sweep.parallel or cores
+        self._threads = max(1, cores // slots)
+        return Pool(backend, slots, self._sweep.patience_s), slots
 
     def _about(self, trials: list[Trial]) -> str:
         states = [one.state for one in trials]
@@ -127,24 +152,21 @@ class Sweep:
 
     def _job(self, trial: Trial, index: int) -> Job:
         """The run of a trial with one of the seeds."""
-        objective, train, several = self._sweep.objective, self._config.train, self._sweep.seeds > 1
+        objective, train = self._sweep.objective, self._config.train
         own: Raw = {"train.seed": train.seed + index, "train.best_metric": objective.metric}
         threads = train.threads or self._threads
         own |= {"train.threads": threads, "rollout.workers": self._config.rollout.workers or threads}
         config = build_config(self._config.model_dump(mode="json"), trial.values, own)
-        directory = self.directory_of(trial.number)
+        is_final, is_only = index >= self._sweep.seeds, self._sweep.seeds == 1 and index == 0
+        directory = self._path / ("finals" if is_final else "trials") / f"{trial.number:04d}"
         arguments = {
-            "directory": str((directory / f"seed-{index}" if several else directory).resolve()),
+            "directory": str((directory if is_only else directory / f"seed-{index}").resolve()),
             "config": config.model_dump(mode="json"),
             "episodes": self._sweep.episodes,
             "target": None if objective.time_to is None else objective.time_to.score,
         }
-        name = f"trial {trial.number}" + f" seed {index}" * several
+        name = f"trial {trial.number}" + f" seed {index}" * (not is_only)
         return Job(name, "surefoot.sweep.trial:train_trial", arguments, threads)
-
-    def directory_of(self, number: int) -> Path:
-        """The directory of a trial."""
-        return self._path / "trials" / f"{number:04d}"
 
     def _handle(self, pool: Pool, event: Event) -> None:
         number = int(event.job.name.split()[1])
@@ -194,8 +216,7 @@ class Sweep:
         steps, seconds = sum(one["steps"] for one in results), sum(one["seconds"] for one in results)
         self._study.complete(number, value, scores, steps, seconds)
         del self._active[number]
-        best = self._study.best()
-        assert best is not None
+        best = self._study.ranked()[0]
         self._say(f"trial {number}", f"finished: {value:.6g} (best: {best.objective:.6g}, trial {best.number})")
 
     def _fail(self, number: int, error: str) -> None:
@@ -256,20 +277,14 @@ def _check_objective(config: Config, sweep: SweepConfig) -> None:
 
 
 def _refuse_differences(config: Config, sweep: SweepConfig, new_config: Config, new_sweep: SweepConfig) -> None:
-    old, new = config.model_dump(mode="json"), new_config.model_dump(mode="json")
+    old = {**config.model_dump(mode="json"), NAME: sweep.model_dump(mode="json", exclude=set(FREE_TO_CHANGE))}
+    new = {**new_config.model_dump(mode="json"), NAME: new_sweep.model_dump(mode="json", exclude=set(FREE_TO_CHANGE))}
     problems = [
-        f"{section}.{key}: cannot change when a sweep is continued (it has {old[section][key]!r}, requested"
+        f"{section}.{key}: cannot change when a sweep is continued (it has {old[section].get(key)!r}, requested"
         f" {new[section].get(key)!r}); choose another --run-dir for a new sweep"
         for section in old
-        for key in old[section]
-        if old[section][key] != new[section].get(key)
-    ]
-    was, now = sweep.model_dump(mode="json"), new_sweep.model_dump(mode="json")
-    problems += [
-        f"{NAME}.{key}: cannot change when a sweep is continued (it has {was[key]!r}, requested {now[key]!r}); choose"
-        " another --run-dir for a new sweep"
-        for key in was
-        if key not in FREE_TO_CHANGE and was[key] != now[key]
+        for key in old[section] | new[section]
+        if old[section].get(key) != new[section].get(key)
     ]
     if problems:
         raise ConfigError(problems)
