@@ -117,3 +117,16 @@ def test_a_full_disk_is_a_typed_error(folder: Path) -> None:
     (folder / "sweep.db").symlink_to("/dev/full")
     with pytest.raises(SweepError, match="cannot be read or written"):
         Study(folder / "sweep.db", config())
+
+
+def test_finals_choose_the_best(folder: Path) -> None:
+    with Study(folder / "sweep.db", config(objective={"time_to": {"score": 1}})) as study:
+        for steps in (100.0, 200.0, 300.0):
+            study.complete(study.begin().number, steps, [steps], 1, 1.0)
+        assert [trial.number for trial in study.ranked()] == [0, 1, 2]
+        study.keep_finals({0: [250.0, 150.0], 1: [190.0, 170.0]})
+        best = study.best()
+        assert best is not None
+        assert (best.number, best.final, best.objective) == (1, 180.0, 200.0)
+        study.keep_finals({})
+        assert study.best() == study.ranked()[0]
