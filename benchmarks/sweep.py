@@ -21,9 +21,10 @@ from surefoot.jobs.job import Job
 from surefoot.jobs.local import LocalBackend
 from surefoot.jobs.pool import Pool
 from surefoot.presets import configured, load_preset
+from surefoot.sweep.directory import BEST, DATABASE
 from surefoot.sweep.settings import SweepConfig, read_settings
 from surefoot.sweep.study import Study
-from surefoot.sweep.sweep import BEST, DATABASE, Sweep, objective_of, value_of
+from surefoot.sweep.sweep import Sweep, objective_of, value_of
 
 RESULTS = Path(__file__).parent / "results" / "sweep"
 PRESET, SCORE, UNSEEN = "CartPole-v1", 475.0, range(100, 110)

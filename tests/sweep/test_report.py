@@ -6,10 +6,10 @@ import pytest
 import yaml
 
 from surefoot.cli.main import main
+from surefoot.sweep.directory import DATABASE, SETTINGS
 from surefoot.sweep.report import sweep_page
 from surefoot.sweep.settings import read_settings
 from surefoot.sweep.study import Study
-from surefoot.sweep.sweep import DATABASE, SETTINGS
 from tests.inspection.report.browser import probe
 from tests.inspection.report.test_page import LOOK
 from tests.sweep.sweeps import LR, raw

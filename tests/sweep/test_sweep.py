@@ -17,9 +17,10 @@ from surefoot.cli.main import main
 from surefoot.core.errors import ConfigError, RunDirectoryError, SweepError
 from surefoot.core.layers import read_yaml
 from surefoot.presets import configured
+from surefoot.sweep.directory import BEST, DATABASE, SETTINGS
 from surefoot.sweep.settings import read_settings
 from surefoot.sweep.study import Study, Trial
-from surefoot.sweep.sweep import BEST, DATABASE, SETTINGS, Sweep
+from surefoot.sweep.sweep import Sweep
 from tests.sweep.sweeps import raw
 
 START = "import sys; from surefoot.cli.main import main; sys.exit(main())"

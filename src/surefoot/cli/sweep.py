@@ -23,8 +23,9 @@ def main(arguments: list[str]) -> int:
             run_dir: directory of the sweep
             preset: a preset other than that of the environment, or none
         """
+        from surefoot.sweep.directory import BEST
         from surefoot.sweep.settings import read_settings
-        from surefoot.sweep.sweep import BEST, Sweep
+        from surefoot.sweep.sweep import Sweep
 
         changes = settings if preset is None else {**settings, "preset": preset}
         base, own = read_settings(read_yaml(config), changes)

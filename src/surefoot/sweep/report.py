@@ -14,9 +14,10 @@ from surefoot.inspection.report.charts import SMALL, TALL, Chart
 from surefoot.inspection.report.document import Document
 from surefoot.inspection.report.tables import NOTHING, duration, table
 from surefoot.inspection.report.traces import Trace, color_of, plain, rounded, translucent
+from surefoot.sweep.directory import BEST, DATABASE, SETTINGS
 from surefoot.sweep.settings import SweepConfig, read_settings
 from surefoot.sweep.study import Study, Trial
-from surefoot.sweep.sweep import BEST, DATABASE, SETTINGS, value_of
+from surefoot.sweep.sweep import value_of
 
 MOST_LINES = 200
 """Trials that charts with a line per trial show at most: the best ones."""

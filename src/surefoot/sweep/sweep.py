@@ -1,33 +1,25 @@
 """Runs a sweep: begins trials, watches their runs, stops bad ones, and writes down the best settings."""
 
-import fcntl
-import os
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from surefoot.compose import build_env
 from surefoot.core.config import Config
 from surefoot.core.cores import available_cores
-from surefoot.core.errors import ConfigError, RunDirectoryError, SweepError
-from surefoot.core.files import open_own
-from surefoot.core.layers import Raw, build_config, read_yaml
+from surefoot.core.errors import ConfigError, SweepError
+from surefoot.core.layers import Raw, build_config
 from surefoot.core.ranges import Range
 from surefoot.evaluation.best_metric import check_best_metric
 from surefoot.jobs.job import Backend, Job
 from surefoot.jobs.local import LocalBackend
 from surefoot.jobs.pool import MOST_DEATHS, Event, Pool
-from surefoot.presets import NO_PRESET
+from surefoot.sweep.directory import BEST, DATABASE, keep_settings, locked, write_settings
 from surefoot.sweep.finals import run_finals
-from surefoot.sweep.settings import FREE_TO_CHANGE, NAME, SweepConfig, read_settings
+from surefoot.sweep.settings import SweepConfig
 from surefoot.sweep.study import Study, Trial, import_optuna
-from surefoot.training.checkpoint import write_atomically
 
-DATABASE, SETTINGS, BEST = "sweep.db", "sweep.yaml", "best.yaml"
 NEVER = 2
 """A score that was never reached counts as reached after this many times the length of the run."""
 
@@ -55,8 +47,8 @@ class Sweep:
     def run(self) -> Trial:
         """Run all trials that are not finished yet; returns the best one."""
         _check_objective(self._config, self._sweep)
-        with _locked(self._path):
-            self._keep_settings()
+        with locked(self._path):
+            keep_settings(self._path, self._config, self._sweep)
             with Study(self._path / DATABASE, self._sweep, self._config.train.eval_every) as self._study:
                 self._study.discard_torn()
                 self._run_trials()
@@ -229,27 +221,9 @@ class Sweep:
             failed = [one for one in self._study.trials() if one.error]
             last = f", at last trial {failed[-1].number}: {failed[-1].error}" if failed else ""
             raise SweepError(f"all trials of the sweep failed{last}")
-        self._write(BEST, build_config(self._config.model_dump(mode="json"), best.values).model_dump(mode="json"))
+        config = build_config(self._config.model_dump(mode="json"), best.values)
+        write_settings(self._path / BEST, config.model_dump(mode="json"))
         return best
-
-    def _keep_settings(self) -> None:
-        """Write the settings of a new sweep; a continued one must have the same."""
-        file, path = self._path / SETTINGS, self._path
-        if (path / "config.yaml").exists() or ((path / DATABASE).exists() and not file.exists()):
-            raise RunDirectoryError(f"{path} contains a run, or a sweep without {SETTINGS}; choose another --run-dir")
-        if file.exists():
-            _refuse_differences(*read_settings(read_yaml(file), {}), self._config, self._sweep)
-        self._write(SETTINGS, {**self._config.model_dump(mode="json"), NAME: self._sweep.model_dump(mode="json")})
-
-    def _write(self, name: str, settings: Raw) -> None:
-        """Write a complete config, below which there is no preset."""
-        text = yaml.safe_dump({"preset": NO_PRESET, **settings}, sort_keys=False)
-        try:
-            write_atomically(self._path / name, text.encode())
-        except OSError as error:
-            raise RunDirectoryError(
-                f"cannot write {self._path / name} ({error.strerror}); remove the cause and run the same command again"
-            ) from error
 
     def _say(self, who: str, what: str) -> None:
         print(f"{who:10s} {what}", flush=True)
@@ -276,20 +250,6 @@ def _check_objective(config: Config, sweep: SweepConfig) -> None:
             raise ConfigError(problems) from error
 
 
-def _refuse_differences(config: Config, sweep: SweepConfig, new_config: Config, new_sweep: SweepConfig) -> None:
-    old = {**config.model_dump(mode="json"), NAME: sweep.model_dump(mode="json", exclude=set(FREE_TO_CHANGE))}
-    new = {**new_config.model_dump(mode="json"), NAME: new_sweep.model_dump(mode="json", exclude=set(FREE_TO_CHANGE))}
-    problems = [
-        f"{section}.{key}: cannot change when a sweep is continued (it has {old[section].get(key)!r}, requested"
-        f" {new[section].get(key)!r}); choose another --run-dir for a new sweep"
-        for section in old
-        for key in old[section] | new[section]
-        if old[section].get(key) != new[section].get(key)
-    ]
-    if problems:
-        raise ConfigError(problems)
-
-
 def value_of(config: Config, key: str) -> Any:
     """A setting by its dotted name; None if there is none."""
     found: Any = config.model_dump(mode="json")
@@ -310,25 +270,3 @@ def _shown(values: Raw) -> str:
     return ", ".join(
         f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in values.items()
     )
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Only one process runs a sweep; the kernel releases the lock of a process that died."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        lock = os.fdopen(open_own(path / "lock", os.O_RDWR), "r+", encoding="utf-8")
-    except OSError as error:
-        raise RunDirectoryError(f"{path} is not writable ({error.strerror}); choose another with --run-dir") from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise RunDirectoryError(
-                f"the sweep in {path} is in use by process {lock.read().strip() or 'unknown'}; stop it or choose"
-                " another with --run-dir"
-            ) from error
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        yield
