@@ -118,12 +118,6 @@ def page() -> str:
             lines.append(_row("preset", "-", found["steps"]["preset"]))
         finals = "" if best.get("final") is None else f", in the finals {best['final']:,.0f}"
         lines.append(_row(_protocol(found), f"{best['objective']:,.0f}{finals}", found["steps"]["sweep"]))
-    lines += [
-        "",
-        "The best of 20 noisy trials is partly luck: with other seeds, all winners need more steps than in their sweep. That",
-        "of the sweep with 5 seeds per trial even needs more than the preset. Finals of the same sweep put it last and choose",
-        "settings that are at least as good as the preset's. They were added to Surefoot after the other two sweeps.",
-    ]
     heads = [_protocol(found) for found in files]
     lines += ["", f"| setting | preset | {' | '.join(heads)} |", f"|{'---|' * (2 + len(files))}"]
     for key, value in files[0]["preset"].items():
