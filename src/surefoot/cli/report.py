@@ -1,6 +1,7 @@
 """`surefoot report RUN ...`"""
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -19,30 +20,43 @@ def main(arguments: list[str]) -> int:
 
 
 def write_report(runs: Annotated[tuple[Path, ...], tyro.conf.Positional] = (), /, output: Path | None = None) -> int:
-    """Write an HTML report about one or more runs; it opens in any browser, offline.
+    """Write an HTML report about one or more runs, or about a sweep; it opens in any browser, offline.
 
     Args:
-        runs: run directories; runs that differ only in their seed are shown as one curve
+        runs: run directories; runs that differ only in their seed are shown as one curve; or the directory of a sweep
         output: the file to write; default: report.html in the run directory, or in the current directory for
             several runs
     """
-    from surefoot.inspection.report.page import report_page
-    from surefoot.inspection.run_record import read_run
-
     if not runs:
         raise ConfigError(["no run directory given; pass at least one, such as runs/CartPole-v1"])
     is_one = len({run.resolve() for run in runs}) == 1
     target = output or (runs[0] / FILE_NAME if is_one else Path(FILE_NAME))
     _refuse_other_file(target)
-    text = report_page([read_run(run) for run in runs])
+    text = _page(runs)
     _write(target, text)
     print(f"report    {target}  ({len(text.encode()) / 1e6:.1f} MB; open it in a browser)")
     return 0
 
 
+def _page(runs: Sequence[Path]) -> str:
+    sweeps = [run for run in runs if (run / "sweep.db").is_file()]
+    if not sweeps:
+        from surefoot.inspection.report.page import report_page
+        from surefoot.inspection.run_record import read_run
+
+        return report_page([read_run(run) for run in runs])
+    if len(runs) > 1:
+        raise ConfigError(
+            [f"{sweeps[0]} is a sweep; a report of a sweep is about one directory, so pass only this one"]
+        )
+    from surefoot.sweep.report import sweep_page
+
+    return sweep_page(sweeps[0])
+
+
 def _refuse_other_file(target: Path) -> None:
     """Only an earlier report may be overwritten."""
-    from surefoot.inspection.report.page import GENERATOR
+    from surefoot.inspection.report.document import GENERATOR
 
     if target.is_dir():
         raise ConfigError([f"--output: {target} is a directory; pass a file, such as {target / FILE_NAME}"])

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import ValidationError
@@ -11,13 +11,14 @@ from pydantic import ValidationError
 from surefoot.core.config import Config, key_types, known_keys, part_of
 from surefoot.core.errors import ConfigError
 from surefoot.core.old_settings import OLD_NAMES, renewed
-from surefoot.core.parts import PartOf, PartsOf, Raw, as_mapping, settings_class
+from surefoot.core.parts import PartOf, PartsOf, Raw, Section, as_mapping, settings_class
 from surefoot.core.quoted import quoted
 from surefoot.core.registry import nearest
 from surefoot.core.strict_yaml import parse_yaml
 from surefoot.core.synonyms import elsewhere_called
 
-__all__ = ["Raw", "build_config", "by_name", "merge", "read_yaml", "to_yaml"]
+__all__ = ["Raw", "build_config", "build_section", "by_name", "merge", "read_yaml", "to_yaml"]
+S = TypeVar("S", bound=Section)
 
 
 def read_yaml(path: Path) -> Raw:
@@ -134,6 +135,15 @@ def build_config(*layers: Mapping[str, Any]) -> Config:
     if problems:
         raise ConfigError(problems)
     return config
+
+
+def build_section(cls: type[S], raw: Mapping[str, Any], name: str) -> S:
+    """A validated section that is not part of the config, or one ConfigError that lists everything wrong with it."""
+    try:
+        return cls.model_validate(dict(raw))
+    except ValidationError as error:
+        known = {"known": list(cls.model_fields), "elsewhere": {}}
+        raise ConfigError([text for one in error.errors() for text in _explain({**one, **known}, (name,))]) from error
 
 
 def _problems_of_the_rest(merged: Raw, error: ValidationError) -> list[str]:
