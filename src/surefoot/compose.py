@@ -165,7 +165,7 @@ def describe_rollouts(env: VecEnv, policy: Policy) -> tuple[str, bool]:
     if isinstance(env, NativeEngine) and not isinstance(plan, str):
         return f"native on {env.threads} threads", True
     if isinstance(env, RayEngine):
-        where = f"{len(env.parts)} Ray actors on {len(env.hosts)} machines"
+        where = f"{len(env.parts)} Ray actors on {len(env.hosts)} machine{'s' * (len(env.hosts) > 1)}"
         return f"{where}, {env.inner} in each" + f" ({env.why_not_native})" * bool(env.why_not_native), False
     reason = plan if isinstance(env, NativeEngine) else getattr(env, "why_not_native", "")
     name = type(env).name if isinstance(env, Engine) else "vector env"

@@ -146,9 +146,9 @@ class RayEngine(Engine):
         self._replaced: deque[float] = deque()
         self._has_begun, self._is_closed, self._step = False, False, 0
         rollout = on_this_machine(config).model_dump(mode="json")
+        made = [portable((self._part_of_blueprint(envs), rollout)) for envs in self._envs]
         self._actors = [self._new_actor(part) for part in range(count)]
         try:
-            made = [portable((self._part_of_blueprint(envs), rollout)) for envs in self._envs]
             homes = self.set_up(_construct, lambda part: (list(sys.path), os.getcwd(), made[part]))
             self._adopt(homes)
         except BaseException:
