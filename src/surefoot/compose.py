@@ -155,8 +155,9 @@ def build_collector(config: Config, env: VecEnv, policy: Policy) -> Collector:
     """The collector for these envs and this policy, here or on other machines."""
     num_steps, seed = config.rollout.num_steps, config.train.seed
     chunks = Chunks(num_steps, config.rollout.sequence_length, config.ppo.burn_in)
-    collector = RayCollector if isinstance(env, RayEngine) else collector_of
-    return collector(env, policy, num_steps, seed, chunks)
+    if isinstance(env, RayEngine):
+        return RayCollector(env, policy, num_steps, seed, chunks)
+    return collector_of(env, policy, num_steps, seed, chunks)
 
 
 def describe_rollouts(env: VecEnv, policy: Policy) -> tuple[str, bool]:

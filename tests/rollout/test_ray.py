@@ -38,7 +38,7 @@ LSTM = {"memory": {"kind": "lstm", "hidden_size": 8}, "hidden": [8]}
 def cluster() -> Iterator[Any]:
     """Two nodes on this machine, with a raylet and an object store each."""
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-    os.environ["RAY_memory_monitor_refresh_ms"] = "0"  # other tests fill the memory on purpose
+    os.environ |= {"RAY_memory_monitor_refresh_ms": "0"}  # other tests fill the memory on purpose
     import ray
     from ray.cluster_utils import Cluster
 

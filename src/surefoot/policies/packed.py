@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from surefoot.core.errors import PolicyError
 from surefoot.core.failures import brief
+from surefoot.core.parts import PartSettings, Section
 from surefoot.policies.policy import Policy
 
 
@@ -60,7 +61,7 @@ class ReceivedPolicy:
         return self._policy
 
 
-class _Pickler(cloudpickle.Pickler):
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
         self.tensors: list[Tensor] = []
@@ -73,6 +74,12 @@ class _Pickler(cloudpickle.Pickler):
         if place == len(self.tensors):
             self.tensors.append(thing)
         return place, isinstance(thing, nn.Parameter), thing.requires_grad
+
+    def reducer_override(self, thing: Any) -> Any:
+        # As plain values: the class of `kind: auto` is made at run time, and would be pickled with pydantic's insides.
+        if isinstance(thing, Section) and not isinstance(thing, PartSettings):
+            return type(thing).model_validate, (thing.model_dump(),)
+        return super().reducer_override(thing)
 
 
 class _Unpickler(pickle.Unpickler):

@@ -76,7 +76,8 @@ class RayCollector:
             table = np.empty(is_end.shape, columns[0].dtype)
             for place, column in zip(self._env.parts, columns, strict=True):
                 table[:, place][is_end[:, place]] = column
-            return table[is_end]
+            in_order: NDArray[Any] = table[is_end]
+            return in_order
 
         finished = [part.finished for part in parts]
         metrics = {name: ordered([one.metrics[name] for one in finished]) for name in finished[0].metrics}
@@ -146,8 +147,9 @@ def collect_part(actor: RayActor, sent: PackedPolicy, beginning: dict[str, Any])
         finished=rollout.stats.finished,
         num_steps=rollout.stats.num_steps,
         out_of_bounds=rollout.stats.obs_out_of_bounds,
-        moments=moments
-        and {key: [one.count.numpy(), one.mean.numpy(), one.var.numpy()] for key, one in moments.items()},
+        moments=None
+        if moments is None
+        else {key: [part.numpy() for part in (one.count, one.mean, one.var)] for key, one in moments.items()},
     )
 
 
@@ -162,7 +164,8 @@ def merged(parts: Sequence[CollectedPart]) -> ObsMoments | None:
 def _merged(parts: Sequence[list[NDArray[np.float64]]]) -> Moments:
     counts, means, variances = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     rows, shape = len(counts), means.shape[1:]
-    flat = [np.ascontiguousarray(array.reshape(rows, -1)) for array in (means, variances)]
-    count, mean, variance = core().merged_moments(counts, *flat, rows, flat[0].shape[1])
+    size = means.size // rows
+    flat_means, flat_variances = means.reshape(rows, size), variances.reshape(rows, size)
+    count, mean, variance = core().merged_moments(counts, flat_means, flat_variances, rows, size)
     tensors = [torch.from_numpy(array).reshape(shape) for array in (mean, variance)]
     return Moments(torch.tensor(count, dtype=torch.float64), *tensors)
