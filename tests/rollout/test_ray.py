@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -261,6 +262,15 @@ def test_errors_without_ray(monkeypatch):
         build_env(configured("CartPole-v1", RAY))
     with pytest.raises(ConfigError, match="must be an engine of one machine"):
         configured("CartPole-v1", {"kind": "ray", "engine": "ray"})
+
+
+def test_an_address_where_no_cluster_is_is_refused_at_once():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        free = server.getsockname()[1]
+    with pytest.raises(EnvError, match=rf"no Ray cluster at 127.0.0.1:{free} \(ConnectionRefusedError"):
+        build_env(configured("CartPole-v1", {"kind": "ray", "address": f"127.0.0.1:{free}"}))
+    with pytest.raises(ConfigError, match="must be host:port or auto"):
+        build_env(configured("CartPole-v1", {"kind": "ray", "address": "ray://127.0.0.1:10001"}))
 
 
 def test_a_policy_travels_whole_or_is_refused():

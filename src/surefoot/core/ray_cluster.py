@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import socket
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from surefoot.core.errors import ConfigError, EnvError
 from surefoot.core.extras import install_hint
 from surefoot.core.failures import brief
 
+_CONNECT_S = 10.0
 _OBJECT_STORE_BYTES = 2**30
 """Limit of the object store of a local cluster; the system allocates only what is used, and Ray spills the rest."""
 
@@ -33,7 +35,9 @@ def ray_cluster(address: str | None, num_cpus: int = 1) -> Any:
     if ray.is_initialized():
         return ray
     settings: dict[str, Any] = {"address": address}
-    if address is None:
+    if address is not None:
+        _check_address(address)
+    else:
         settings = {
             "address": "local",
             "num_cpus": max(num_cpus, available_cores()),
@@ -43,11 +47,26 @@ def ray_cluster(address: str | None, num_cpus: int = 1) -> Any:
     try:
         ray.init(**settings, log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # Ray raises errors of many kinds, some of gRPC
-        where = "on this machine" if address is None else f"at {address}"
-        raise EnvError(
-            f"no Ray cluster {where} ({brief(error)}); check rollout.engine.address and `ray status`"
-        ) from error
+        raise _unreachable(address or "this machine", error) from error
     return ray
+
+
+def _check_address(address: str) -> None:
+    """Refuse an address where nothing listens at once: Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if "://" in address:
+        raise ConfigError(
+            ["rollout.engine.address: must be host:port or auto; run the training on a machine of the cluster"]
+        )
+    if port.isdecimal():
+        try:
+            socket.create_connection((host, int(port)), _CONNECT_S).close()
+        except (OSError, OverflowError) as error:
+            raise _unreachable(address, error) from error
+
+
+def _unreachable(address: str, error: Exception) -> EnvError:
+    return EnvError(f"no Ray cluster at {address} ({brief(error)}); check rollout.engine.address and `ray status`")
 
 
 def on_node(node: Node) -> Any:
