@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,9 @@ from surefoot.core.state import copied, load_states, states
 from surefoot.envs.engines.ray import RayActor, RayEngine
 from surefoot.policies.packed import ReceivedPolicy, packed
 from surefoot.training.trainer import Trainer
+from surefoot.verification.independence import compare_machines
+from surefoot.verification.report import Findings
+from surefoot.verification.subject import Subject
 from tests.envs.measured import ForgetfulEnv, MeasuredEnv
 from tests.envs.tasks import CounterEnv
 from tests.training.states import assert_same
@@ -104,17 +108,27 @@ def lose(env: RayEngine, part: int) -> None:
     threading.Timer(0.2, os.kill, (number, signal.SIGKILL)).start()
 
 
-@pytest.mark.parametrize(
-    ("env_id", "sections"),
-    [("CartPole-v1", {}), ("Pendulum-v1", {"normalize": NORMALIZE, "env.max_episode_steps": 50})],
-)
-def test_two_actors_train_as_one_machine(cluster, env_id, sections):
+def test_two_actors_train_as_one_machine(cluster):
     """All fields of all rollouts, the statistics, and everything a checkpoint has, after five iterations."""
-    trainer = started(configured(env_id, RAY, **sections))
+    trainer = started(configured("CartPole-v1", RAY))
     with trainer.collector.rows.env as env:
         actual = trained(trainer, 5)
         assert describe_rollouts(env, trainer.policy)[0].startswith("2 Ray actors on 1 machine, native in each")
-    assert_same(actual, trained(started(configured(env_id, "native", **sections)), 5))
+    assert_same(actual, trained(started(configured("CartPole-v1", "native")), 5))
+
+
+def test_verify_compares_the_cluster_with_one_machine(cluster, monkeypatch):
+    """And finds actors that number their envs from 0, each for itself."""
+
+    def verdicts() -> list[tuple[str, str]]:
+        findings = Findings()
+        compare_machines(findings, Subject(configured("Pendulum-v1", RAY)).sized())
+        return [(part.name, part.verdict) for part in findings.components()]
+
+    assert verdicts() == [("machine independence", "ok")]
+    part_of = RayEngine._part_of_blueprint
+    monkeypatch.setattr(RayEngine, "_part_of_blueprint", lambda *of: replace(part_of(*of), first_env=0))
+    assert verdicts() == [("machine independence", "DIFFERS")]
 
 
 def test_a_lost_actor_changes_nothing_and_a_run_moves_between_one_machine_and_many(cluster, caplog):
@@ -155,7 +169,7 @@ def test_python_envs_with_metrics_and_parameters_and_other_policies(cluster):
             if iteration == 2:
                 rows.actors.add("frozen", build_policy(config, Specs(rows.env.obs_spec, rows.env.action_spec)))
                 rows.actors.assign(range(15, 25), "frozen")
-            if iteration >= 2 and isinstance(rows.env, RayEngine):
+            if iteration == 3 and isinstance(rows.env, RayEngine):
                 lose(rows.env, 0)
 
         with rows.env:
@@ -228,12 +242,12 @@ def test_what_fails_on_an_actor_is_told_as_if_it_failed_here(cluster):
 
 
 def test_a_lost_machine_changes_nothing(cluster):
-    """The last test of the cluster: one of its two machines goes down in the middle of a rollout."""
-    settings = {"normalize": NORMALIZE}
+    """The last test of the cluster: one of its two machines goes down in the middle of the third of five rollouts."""
+    settings = {"normalize": NORMALIZE, "env.max_episode_steps": 50}
     trainer = started(configured("Pendulum-v1", {"kind": "ray"}, **settings))
 
     def before(iteration: int) -> None:
-        if iteration == 1:
+        if iteration == 2:
             homes = env.ask(home, lambda _: (), keeps_state=False)
             assert len({node for node, _ in homes}) == 2, "one actor on each machine"
             number = dict(homes)[cluster.second.node_id]
@@ -245,9 +259,9 @@ def test_a_lost_machine_changes_nothing(cluster):
         os.kill(number, signal.SIGKILL)
 
     with trainer.collector.rows.env as env:
-        actual = trained(trainer, 3, before)
+        actual = trained(trainer, 5, before)
         assert env.restarts >= 1
-    assert_same(actual, trained(started(configured("Pendulum-v1", "native", **settings)), 3))
+    assert_same(actual, trained(started(configured("Pendulum-v1", "native", **settings)), 5))
 
 
 def home(actor: RayActor) -> tuple[str, int]:
