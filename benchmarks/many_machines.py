@@ -9,6 +9,7 @@ benchmarks/results/many_machines/.
 
 import argparse
 import json
+import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, is_dataclass
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from surefoot.benchmark.load import Load, OthersClock
 from surefoot.benchmark.machine import describe_machine, machine
 from surefoot.benchmark.spread import Spread, ratio, spread
 from surefoot.compose import Specs, build_env, build_policy, build_trainer
@@ -133,6 +135,7 @@ class Result:
     rollout_ratio: Spread
     iteration_ratio: Spread
     overhead_ms: Spread
+    learning: Spread
     phases_ms: dict[str, float]
     traveled: Traveled
 
@@ -162,17 +165,18 @@ def measured(task: Task, rounds: int) -> Result:
         ratio(rollout["ray"], rollout["native"]),
         ratio(whole["ray"], whole["native"]),
         spread([ours - theirs for ours, theirs in pairs]),
+        spread([all_of - part for all_of, part in zip(whole["native"], rollout["native"], strict=True)]),
         {name: 1e3 * seconds / rounds for name, seconds in watch.seconds.items()},
         watch.bytes_of(),
     )
 
 
-def page(results: list[Result], command: str, facts: dict[str, Any]) -> str:
+def page(results: list[Result], command: str, facts: dict[str, Any], load: Load) -> str:
     """The tables."""
     speed = [
         f"| {one.name} | {one.native_rollout.with_range('.1f')} | {one.ray_rollout.with_range('.1f')}"
         f" | {one.overhead_ms.with_range('.1f')} | {one.rollout_ratio.with_range('.2f')}"
-        f" | {one.iteration_ratio.with_range('.2f')} |"
+        f" | {one.learning.with_range('.0f')} | {one.iteration_ratio.with_range('.2f')} |"
         for one in results
     ]
     phases = [f"| {one.name} | " + " | ".join(f"{ms:.2f}" for ms in one.phases_ms.values()) + " |" for one in results]
@@ -188,8 +192,9 @@ def page(results: list[Result], command: str, facts: dict[str, Any]) -> str:
             f"`ray` with {ACTORS} actors of one thread each, over `native` with {ACTORS} threads, in turns on the same",
             "machine: median (lowest to highest). 4 epochs of 8 minibatches.",
             "",
-            "| task | rollout, native, ms | rollout, ray, ms | overhead, ms | rollout, ratio | iteration, ratio |",
-            "|---|---:|---:|---:|---:|---:|",
+            "| task | rollout, native, ms | rollout, ray, ms | overhead, ms | rollout, ratio | learning, ms"
+            " | iteration, ratio |",
+            "|---|---:|---:|---:|---:|---:|---:|",
             *speed,
             "",
             "Milliseconds of a rollout by phase, means:",
@@ -204,7 +209,7 @@ def page(results: list[Result], command: str, facts: dict[str, Any]) -> str:
             "|---|---:|---:|---:|---:|",
             *traveled,
             "",
-            f"`{command}`, {describe_machine(facts)}.",
+            f"`{command}`, {describe_machine(facts)}. {load.describe()}",
             "",
         ]
     )
@@ -215,15 +220,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     rounds = parser.parse_args().rounds
-    results = []
+    results, before, clock = [], os.getloadavg()[0], OthersClock([])
     for task in TASKS:
         results.append(measured(task, rounds))
         print(results[-1], flush=True)
+    load = Load(before, share := clock.share(), share)
     command, facts = f"python -m benchmarks.many_machines --rounds {rounds}", machine()
     RESULTS.mkdir(parents=True, exist_ok=True)
-    record = {"command": command, "results": [asdict(result) for result in results], "machine": facts}
+    record = {
+        "command": command,
+        "results": [asdict(result) for result in results],
+        "machine": facts,
+        "load": asdict(load),
+    }
     (RESULTS / "many_machines.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    text = page(results, command, facts)
+    text = page(results, command, facts, load)
     (RESULTS / "README.md").write_text(text, encoding="utf-8")
     print(text)
 

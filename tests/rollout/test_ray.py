@@ -224,13 +224,14 @@ class SickEnv(CounterEnv):
         return super().reset(seed=seed, options=options)
 
 
-def test_what_fails_on_an_actor_is_told_as_if_it_failed_here(cluster):
+def test_what_fails_on_an_actor_is_told_as_if_it_failed_here(cluster, monkeypatch, caplog):
     local = {**RAY, "engine": "local"}
     with pytest.raises(EnvError, match="env 0 could not be created: NoEnvHereError: not on this machine"):
         build_env(configured("far", {**local, "actors": 1}), partial(elsewhere, os.getpid()))
     with pytest.raises(EnvError, match="cannot be sent to a worker process"):
         build_env(configured("locked", local), partial(print, threading.Lock()))
     config = configured("sick", local, **{"policy.hidden": [4]})
+    monkeypatch.setattr("surefoot.envs.engines.ray._instructions", lambda: "other")  # of this machine, not of actors
     messages, sick = [], partial(SickEnv, lengths=(1000,))
     for engine in (local, "local"):
         trainer = started(build_config(config.model_dump(mode="json"), {"rollout.engine": engine}), sick)
@@ -239,6 +240,7 @@ def test_what_fails_on_an_actor_is_told_as_if_it_failed_here(cluster):
         messages.append(str(error.value))
     assert messages[0].startswith("env ")
     assert messages[0] == messages[1]
+    assert "computes with the instructions" in caplog.text
 
 
 def test_a_lost_machine_changes_nothing(cluster):

@@ -75,20 +75,18 @@ class Rows:
 
     def beginning(self, rows: slice) -> dict[str, Any]:
         """What some rows bring into the rollout that begins, besides their envs, as arrays."""
-        opening = self.buffer.opening_state()
+        (memory,) = self._memories  # rows that are collected elsewhere are one group here
         return {
             "step": self.first_step,
-            "opening": {name: tree_map(lambda leaf: leaf[rows].numpy(), whole) for name, whole in opening.items()},
-            "memory": [part[rows].numpy() for part in self.memory],
+            "opening": self.buffer.opening_of(rows),
+            "memory": [part[rows].numpy() for part in memory],
             "episodes": self.episodes.running_in(rows),
         }
 
     def set_beginning(self, beginning: dict[str, Any]) -> None:
         """Begin the next rollout with what `beginning` returned elsewhere; the envs are already there."""
         self.step, self._is_underway = beginning["step"], False
-        self.buffer.load_opening(
-            {name: tree_map(_tensor, whole) for name, whole in beginning["opening"].items()},
-        )
+        self.buffer.load_opening({name: tree_map(_tensor, whole) for name, whole in beginning["opening"].items()})
         self._set_memory(tuple(map(_tensor, beginning["memory"])))
         self.episodes.set_running(beginning["episodes"])
 

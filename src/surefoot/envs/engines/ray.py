@@ -8,6 +8,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -241,7 +242,7 @@ class RayEngine(Engine):
 
     def _accept(self, part: int, reply: Reply, keeps_state: bool) -> Any:
         if keeps_state:
-            self._states[part] = reply.state
+            self._states[part] = deepcopy(reply.state)  # a view would keep the whole reply in the object store
         self.restarts += reply.restarts - self._inner_restarts[part]  # of workers inside the actor
         self._inner_restarts[part] = reply.restarts
         return reply.answer
