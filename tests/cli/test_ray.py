@@ -11,8 +11,7 @@ CONSTANT = ("--schedules.lr", "constant", "--schedules.clip", "constant")
 pytestmark = pytest.mark.xdist_group("ray")
 
 
-def test_a_run_on_a_local_cluster_is_the_run_of_one_machine_and_continues_as_one(tmp_path, monkeypatch):
-    monkeypatch.setenv("RAY_memory_monitor_refresh_ms", "0")  # other tests fill the memory on purpose
+def test_a_run_on_a_local_cluster_is_the_run_of_one_machine_and_continues_as_one(tmp_path):
     arguments = (*TINY, "--normalize.obs", "--train.eval_episodes", 2, *CONSTANT)
     ray = ("--rollout.engine", "ray", "--rollout.engine.actors", 2)
     finished = train("Pendulum-v1", tmp_path / "ray", *arguments, *ray, "--steps", 64)

@@ -12,6 +12,11 @@ from surefoot.core.extras import install_hint
 from surefoot.core.failures import brief
 
 _CONNECT_S = 10.0
+_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # silences a warning about GPUs
+    "RAY_memory_monitor_refresh_ms": "0",  # on one machine, Ray would kill actors because other programs need memory
+}
 _OBJECT_STORE_BYTES = 2**30
 """Limit of the object store of a local cluster; the system allocates only what is used, and Ray spills the rest."""
 
@@ -26,18 +31,18 @@ class Node:
 
 def ray_cluster(address: str | None, num_cpus: int = 1) -> Any:
     """The module `ray`, connected: to what this process already uses, to `address`, or to a new local cluster."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # silences a warning about GPUs
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
     try:
         ray: Any = importlib.import_module("ray")
     except ImportError as error:
         raise ConfigError([f"rollout.engine: the package ray is missing; {install_hint('ray')}"]) from error
+    if address is not None:
+        _check_address(address)
     if ray.is_initialized():
         return ray
     settings: dict[str, Any] = {"address": address}
-    if address is not None:
-        _check_address(address)
-    else:
+    if address is None:
         settings = {
             "address": "local",
             "num_cpus": max(num_cpus, available_cores()),
