@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -188,7 +189,7 @@ def test_python_envs_with_metrics_and_parameters_and_other_policies(cluster):
 
 
 def test_envs_that_cannot_save_their_state_start_new_episodes_where_an_actor_is_lost(cluster):
-    config = configured("forgetful", {**RAY, "engine": "local", "max_restarts": 1})
+    config = configured("forgetful", {**RAY, "engine": "local", "max_restarts": 1, "call_timeout_s": 5})
     trainer = started(config, partial(ForgetfulEnv, lengths=(1000,)))
     with trainer.collector.rows.env as env:
         env.set_parameters({"wind": 7})
@@ -197,9 +198,12 @@ def test_envs_that_cannot_save_their_state_start_new_episodes_where_an_actor_is_
         assert second["episode_start"][0].tolist() == [False] * 9 + [True] * 9
         assert (second["reward"] == 7).all()
         assert trainer.collector.rows.episodes.running[1].tolist() == [2 * STEPS] * 9 + [STEPS] * 9
-        lose(env, 0)
-        with pytest.raises(EnvError, match=r"actor 0 was lost .* 1 actors were replaced within an hour"):
+        number = env.ask(pid, lambda _: (), keeps_state=False)[0]
+        os.kill(number, signal.SIGSTOP)  # alive, but it does not answer
+        with pytest.raises(EnvError, match=r"actor 0 was lost \(GetTimeoutError.* 1 actors were replaced"):
             trainer.iterate()
+        with suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)
         with pytest.raises(EnvError, match="closed"):
             trainer.iterate()
 

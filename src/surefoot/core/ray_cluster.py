@@ -29,7 +29,7 @@ class Node:
     host: str
 
 
-def ray_cluster(address: str | None, num_cpus: int = 1) -> Any:
+def ray_cluster(address: str | None) -> Any:
     """The module `ray`, connected: to what this process already uses, to `address`, or to a new local cluster."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
@@ -45,7 +45,7 @@ def ray_cluster(address: str | None, num_cpus: int = 1) -> Any:
     if address is None:
         settings = {
             "address": "local",
-            "num_cpus": max(num_cpus, available_cores()),
+            "num_cpus": available_cores(),
             "object_store_memory": _OBJECT_STORE_BYTES,
             "include_dashboard": False,
         }

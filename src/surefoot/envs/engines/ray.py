@@ -36,6 +36,7 @@ from surefoot.native.kernels import core_or_none
 _log = logging.getLogger("surefoot")
 
 RESTART_WINDOW_S = 3600.0
+_START_S = 120.0
 _POLL_S = 1.0
 """Seconds between two looks at the clock; also the longest time before a signal is noticed."""
 
@@ -135,7 +136,7 @@ class RayEngine(Engine):
         settings = config.engine
         assert isinstance(settings, RayEngine.Settings)
         self._settings, self._blueprint = settings, blueprint
-        self._ray = ray_cluster(settings.address, settings.actors)
+        self._ray = ray_cluster(settings.address)
         self._nodes = nodes(self._ray)
         if not self._nodes:
             raise EnvError("the Ray cluster has no node with a CPU; start one with `ray start`")
@@ -212,13 +213,14 @@ class RayEngine(Engine):
         replies: list[Reply | Refusal | None] = [None for _ in parts]
         waiting = {self._begin(part, keeps_state, function, arguments): part for part in parts}
         since = dict.fromkeys(parts, time.monotonic())
+        patience_s = self._settings.call_timeout_s if keeps_state else self._setup_timeout_s
         while waiting:
             ready, _ = self._ray.wait(list(waiting), timeout=_POLL_S)
-            late = [call for call, part in waiting.items() if time.monotonic() - since[part] > self._timeout_s]
+            late = [call for call, part in waiting.items() if time.monotonic() - since[part] > patience_s]
             for call in dict.fromkeys([*ready, *late]):
                 part = waiting.pop(call)
                 try:
-                    replies[part] = self._ray.get(call, timeout=self._timeout_s if call in ready else 0)
+                    replies[part] = self._ray.get(call, timeout=patience_s if call in ready else 0)
                 except self._ray.exceptions.RayError as error:
                     self._replace(part, error, restart)
                     waiting[self._begin(part, keeps_state, function, arguments)] = part
@@ -226,8 +228,9 @@ class RayEngine(Engine):
         return [self._accept(part, reply, keeps_state) for part, reply in enumerate(self._agreed(replies))]
 
     @property
-    def _timeout_s(self) -> float:
-        return self._settings.call_timeout_s
+    def _setup_timeout_s(self) -> float:
+        """An actor first starts an interpreter and imports."""
+        return max(self._settings.call_timeout_s, _START_S)
 
     def _begin(self, part: int, keeps_state: bool, function: Callable[..., Any], arguments: Arguments) -> Any:
         return self._actors[part].apply.remote(keeps_state, function, *arguments(part))
@@ -250,13 +253,14 @@ class RayEngine(Engine):
     def _one(self, part: int, function: Callable[..., Any], *arguments: Any, keeps_state: bool = False) -> Any:
         """Call a function on one actor; its loss is raised."""
         call = self._begin(part, keeps_state, function, lambda _: arguments)
-        (reply,) = self._agreed([self._ray.get(call, timeout=self._timeout_s)])
+        (reply,) = self._agreed([self._ray.get(call, timeout=self._setup_timeout_s)])
         return self._accept(part, reply, keeps_state)
 
     def _new_actor(self, part: int) -> Any:
         """Preferably on its own node, but on any other if that one is lost."""
         home = on_node(self._nodes[part % len(self._nodes)])
-        return self._ray.remote(RayActor).options(num_cpus=1, scheduling_strategy=home).remote()
+        # Without CPUs in Ray's books: a replacement on a machine that is left must never wait for a free one.
+        return self._ray.remote(RayActor).options(num_cpus=0, scheduling_strategy=home).remote()
 
     def _replace(self, part: int, fault: Exception, restart: Callable[[int], None] | None) -> None:
         """A new actor whose envs continue from their last known state; too many per hour end the run."""
