@@ -259,8 +259,9 @@ class RayEngine(Engine):
     def _new_actor(self, part: int) -> Any:
         """Preferably on its own node, but on any other if that one is lost."""
         home = on_node(self._nodes[part % len(self._nodes)])
-        # Without CPUs in Ray's books: a replacement on a machine that is left must never wait for a free one.
-        return self._ray.remote(RayActor).options(num_cpus=0, scheduling_strategy=home).remote()
+        # A replacement must never wait until a machine that is left has a free CPU in Ray's books. Not 0: then Ray
+        # ignores the node.
+        return self._ray.remote(RayActor).options(num_cpus=0.001, scheduling_strategy=home).remote()
 
     def _replace(self, part: int, fault: Exception, restart: Callable[[int], None] | None) -> None:
         """A new actor whose envs continue from their last known state; too many per hour end the run."""
