@@ -22,6 +22,7 @@ from surefoot.core.torch_threads import torch_threads
 from surefoot.core.trust import Trust, names_in, trusting
 from surefoot.envs.engines import Engine
 from surefoot.envs.engines.native import NativeEngine
+from surefoot.envs.engines.ray import RayEngine, on_this_machine
 from surefoot.envs.library import is_library
 from surefoot.envs.make import PETTINGZOO, EnvSource, fixed_envs, make_vec_env
 from surefoot.envs.protocol import VecEnv
@@ -38,9 +39,9 @@ from surefoot.learning.scorer import Scorer
 from surefoot.learning.terms import Objective
 from surefoot.policies.native_plan import plan_policy
 from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
+from surefoot.rollout.choice import collector_of
 from surefoot.rollout.collector import Collector
-from surefoot.rollout.native import NativeCollector
-from surefoot.rollout.stepwise import StepwiseCollector
+from surefoot.rollout.ray import RayCollector
 from surefoot.telemetry.sinks import check_sinks
 from surefoot.training.trainer import Trainer
 
@@ -95,13 +96,13 @@ def build_saved_policy(
 
 
 def build_env(config: Config, source: EnvSource | None = None, seed: int | None = None, rows: int = 0) -> VecEnv:
-    """The training envs, or equal envs with a different seed and number."""
+    """The training envs, or equal envs with a different seed and number, which are always on this machine."""
     return make_vec_env(
         config.env.id if source is None else source,
         config.env,
         rows or config.rollout.num_envs,
         config.train.seed if seed is None else seed,
-        config.rollout,
+        config.rollout if seed is None else on_this_machine(config.rollout),
     )
 
 
@@ -151,13 +152,12 @@ def build_learner(
 
 
 def build_collector(config: Config, env: VecEnv, policy: Policy) -> Collector:
-    """The native collector if both the envs and the policy have native implementations, else the stepwise one."""
+    """The collector for these envs and this policy, here or on other machines."""
     num_steps, seed = config.rollout.num_steps, config.train.seed
     chunks = Chunks(num_steps, config.rollout.sequence_length, config.ppo.burn_in)
-    plan = plan_policy(policy)
-    if isinstance(env, NativeEngine) and not isinstance(plan, str):
-        return NativeCollector(env, policy, plan, num_steps, seed, chunks)
-    return StepwiseCollector(env, policy, num_steps, seed, chunks)
+    if isinstance(env, RayEngine):
+        return RayCollector(env, policy, num_steps, seed, chunks)
+    return collector_of(env, policy, num_steps, seed, chunks)
 
 
 def describe_rollouts(env: VecEnv, policy: Policy) -> tuple[str, bool]:
@@ -165,6 +165,9 @@ def describe_rollouts(env: VecEnv, policy: Policy) -> tuple[str, bool]:
     plan = plan_policy(policy)
     if isinstance(env, NativeEngine) and not isinstance(plan, str):
         return f"native on {env.threads} threads", True
+    if isinstance(env, RayEngine):
+        where = f"{len(env.parts)} Ray actors on {len(env.hosts)} machine{'s' * (len(env.hosts) > 1)}"
+        return f"{where}, {env.inner} in each" + f" ({env.why_not_native})" * bool(env.why_not_native), False
     reason = plan if isinstance(env, NativeEngine) else getattr(env, "why_not_native", "")
     name = type(env).name if isinstance(env, Engine) else "vector env"
     return f"step by step, {name}" + f" ({reason})" * bool(reason), False

@@ -55,7 +55,7 @@ def make_vec_env(
         return EnvPoolEnvs(source.removeprefix(ENVPOOL), config, num_envs, seed)
     check_number(num_envs, _LEAST_BYTES)
     factories = [lambda: source] if _exists(source) else [env_factory(source, config)] * num_envs
-    return _engine(Blueprint(factories, seed, config.truncation_as_termination, config.metrics), rollout)
+    return build_engine(Blueprint(factories, seed, config.truncation_as_termination, config.metrics), rollout)
 
 
 def check_number(num_envs: int, bytes_each: int) -> None:
@@ -70,11 +70,13 @@ def check_number(num_envs: int, bytes_each: int) -> None:
         )
 
 
-def _engine(blueprint: Blueprint, rollout: RolloutConfig) -> Engine:
+def build_engine(blueprint: Blueprint, rollout: RolloutConfig) -> Engine:
     """The configured engine; envs without a native implementation use the local engine, with the reason."""
     if rollout.engine.kind not in (AUTO, "native"):
-        check_number(blueprint.num_envs, _LEAST_BYTES_IN_PYTHON)
-        return engines[rollout.engine.kind](blueprint, rollout)
+        engine_class = engines[rollout.engine.kind]
+        if engine_class.steps_here:
+            check_number(blueprint.num_envs, _LEAST_BYTES_IN_PYTHON)
+        return engine_class(blueprint, rollout)
     try:
         return engines["native"](blueprint, rollout)
     except NativeError as error:
