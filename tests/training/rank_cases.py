@@ -9,7 +9,7 @@ import torch
 
 from surefoot.compose import Specs, build_env, build_policy, build_trainer
 from surefoot.core.layers import build_config
-from surefoot.core.ranks import ALONE, Ranks, joined_ranks, leave
+from surefoot.core.ranks import ALONE, Ranks, together
 
 UPDATES = 10
 SMALL = {
@@ -96,12 +96,11 @@ def trained(settings: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
 
 def main(folder: Path) -> None:
     """Everything for one rank."""
-    ranks = joined_ranks()
-    for name, settings in CASES.items():
-        if ranks.is_first:
-            torch.save(trained(settings, ALONE), folder / f"{name}.alone.pt")
-        torch.save(trained(settings, ranks), folder / f"{name}.{ranks.rank}.pt")
-    leave(ranks)
+    with together() as ranks:
+        for name, settings in CASES.items():
+            if ranks.is_first:
+                torch.save(trained(settings, ALONE), folder / f"{name}.alone.pt")
+            torch.save(trained(settings, ranks), folder / f"{name}.{ranks.rank}.pt")
 
 
 if __name__ == "__main__":

@@ -70,12 +70,16 @@ def target_settings(target: str | None, has_config: bool) -> Raw:
 def run_new(config: Config, name: str | None, run_dir: Path | None) -> int:
     """Start a run in a new directory."""
     from surefoot.cli.running import train_from_start
+    from surefoot.core.ranks import together
     from surefoot.training.run_directory import RunDirectory
 
-    directory = RunDirectory(run_dir) if run_dir else RunDirectory.unused(Path("runs"), name or config.env.id)
-    if directory.holds_run:
-        raise RunDirectoryError(
-            f"{directory.path} already contains a run; continue it with 'surefoot resume {directory.path}' or choose"
-            " another --run-dir"
-        )
-    return train_from_start(config, directory)
+    with together() as ranks:
+        if not ranks.is_first:
+            return train_from_start(config, None, ranks)
+        directory = RunDirectory(run_dir) if run_dir else RunDirectory.unused(Path("runs"), name or config.env.id)
+        if directory.holds_run:
+            raise RunDirectoryError(
+                f"{directory.path} already contains a run; continue it with 'surefoot resume {directory.path}' or"
+                " choose another --run-dir"
+            )
+        return train_from_start(config, directory, ranks)

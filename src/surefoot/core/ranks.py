@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, distributed
+from torch.distributed.rendezvous import rendezvous
 
 from surefoot.core.errors import ConfigError, RankError
 from surefoot.core.failures import brief
@@ -110,20 +111,23 @@ class Ranks:
 ALONE = Ranks()
 
 
-def joined_ranks() -> Ranks:
-    """All processes that torchrun started, or this one alone; returns when all are there."""
+@contextmanager
+def together() -> Iterator[Ranks]:
+    """All processes that torchrun started, or this one alone; an error in one of them ends all."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1 or "RANK" not in os.environ or "MASTER_ADDR" not in os.environ:
-        return ALONE
+        yield ALONE
+        return
     wait = timedelta(seconds=WAIT_S)
-    store, rank, size = next(distributed.rendezvous("env://", timeout=wait))
+    store, rank, size = next(rendezvous("env://", timeout=wait))
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=wait)
-    return Ranks(rank, size, _store=store)
-
-
-def leave(ranks: Ranks) -> None:
-    """End the connection to the other processes."""
-    if ranks.size > 1 and distributed.is_initialized():
+    ranks = Ranks(rank, size, _store=store)
+    try:
+        yield ranks
+    except BaseException as error:
+        ranks.fail(error)
+        raise
+    finally:
         with suppress(RuntimeError):
             distributed.destroy_process_group()

@@ -17,7 +17,6 @@ from surefoot.learning.part_norms import PartNorms
 from surefoot.learning.transforms import GradientTransform, Layout, transforms
 from surefoot.learning.transforms.clip_norm import ClipNorm
 
-
 EMPTY: Mapping[str, Tensor] = MappingProxyType({})
 
 
@@ -100,6 +99,11 @@ class GradientStep:
         if gradient is not self._gradient:
             self._gradient.copy_(gradient)
         return watched
+
+    @property
+    def values(self) -> Tensor:
+        """All learned parameters, flat."""
+        return self._flat
 
     @property
     def is_reduced(self) -> bool:

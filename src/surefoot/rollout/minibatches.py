@@ -11,7 +11,6 @@ from surefoot.core.records import Batch, Rollout, Targets
 from surefoot.core.tree import tree_map
 from surefoot.policies.policy import Policy
 
-
 _NO_SAMPLES = ("state", "batch_sizes", "whole", "is_placeholder")
 """Fields of a batch that do not have one entry per sample."""
 

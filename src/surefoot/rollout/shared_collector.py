@@ -60,8 +60,8 @@ def _own_moments(policy: Policy, rollout: Rollout) -> ObsMoments:
 
 def _merged_moments(everyone: list[dict[str, Any]]) -> ObsMoments:
     """In the order of the ranks: the same bits in all processes."""
-    merged, *others = (one["moments"] for one in everyone)
-    for other in others:
+    merged: ObsMoments = everyone[0]["moments"]
+    for other in (one["moments"] for one in everyone[1:]):
         merged = {key: moments.merge(other[key]) for key, moments in merged.items()}
     return merged
 
@@ -70,7 +70,7 @@ def _whole(rollout: Rollout, everyone: list[dict[str, Any]]) -> Rollout:
     def joined(arrays: list[Any], axis: int = 1) -> Tensor:
         return torch.from_numpy(np.concatenate(arrays, axis))
 
-    named = {name: joined([one["fields"][name] for one in everyone]) for name in _EXCHANGED}
+    named: dict[str, Any] = {name: joined([one["fields"][name] for one in everyone]) for name in _EXCHANGED}
     nothing = torch.zeros(*named["reward"].shape, 0)
     extras = {name: joined([one["extras"][name] for one in everyone]) for name in rollout.extras}
     last_value = joined([one["last_value"] for one in everyone], axis=0)
