@@ -108,11 +108,11 @@ class Run:
         self._hook_states = dict(state["hooks"])
         if self.evaluation is not None:
             self.evaluation.go_on_from(self.trainer.progress.step)
-        if not self.trainer.collector.rows.is_exact:
+        if not self.trainer.collector.rows.is_exact and self.ranks.is_first:
             _log.warning(
                 "resumed at step %d with new episodes: these environments cannot restore their state, or it was saved"
-                " with another engine or number of environments; the run continues from the same weights, optimizer"
-                " and statistics, but not bit for bit",
+                " with another engine or number of environments or processes; the run continues from the same weights,"
+                " optimizer and statistics, but not bit for bit",
                 self.trainer.progress.step,
             )
 

@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ import torch
 from surefoot.compose import Specs, build_env, build_policy, build_trainer
 from surefoot.core.layers import build_config
 from surefoot.core.ranks import ALONE, Ranks, together
+from tests.envs.teams import TeamEnv
+from tests.training.rank_runs import all_runs
 
+parallel_env = partial(TeamEnv, masks="obs")
 UPDATES = 10
 SMALL = {
     "rollout.num_envs": 5,
@@ -21,6 +25,8 @@ SMALL = {
     "train.steps": 5 * 24 * UPDATES,
 }
 SCALED = {"normalize.obs": True, "normalize.returns": True, "optimizer.lr": 1e-3}
+TEAM = {"env.id": "pettingzoo:tests.training.rank_cases", "normalize.obs": True}
+"""Agents that join late and die early, with action masks: 9 rows."""
 CASES: dict[str, dict[str, Any]] = {
     "cartpole": {"env.id": "CartPole-v1", "ppo.advantage_norm": "minibatch", "ppo.micro_batch_size": 10},
     "cartpole torch": {"env.id": "CartPole-v1", "train.learner": "torch", "ppo.advantage_norm": "minibatch"},
@@ -61,7 +67,7 @@ CASES: dict[str, dict[str, Any]] = {
         "train.learner": "torch",
     },
     "quantiles": {"env.id": "CartPole-v1", "policy.critic": {"kind": "quantile", "num_quantiles": 8}},
-    "one sample per minibatch": {"env.id": "CartPole-v1", "ppo.batch_size": 1, "ppo.epochs": 1},
+    "one sample": {"env.id": "CartPole-v1", "ppo.batch_size": 1, "ppo.epochs": 1, "rollout.num_steps": 5},
     "one sample torch": {
         "env.id": "CartPole-v1",
         "ppo.batch_size": 1,
@@ -69,6 +75,8 @@ CASES: dict[str, dict[str, Any]] = {
         "rollout.num_steps": 5,
         "train.learner": "torch",
     },
+    "agents and masks": {"rollout.num_envs": 3, "ppo.batch_size": 24, **TEAM},
+    "agents and masks torch": {"rollout.num_envs": 3, "ppo.batch_size": 24, "train.learner": "torch", **TEAM},
 }
 
 
@@ -101,6 +109,7 @@ def main(folder: Path) -> None:
             if ranks.is_first:
                 torch.save(trained(settings, ALONE), folder / f"{name}.alone.pt")
             torch.save(trained(settings, ranks), folder / f"{name}.{ranks.rank}.pt")
+        all_runs(folder, ranks)
 
 
 if __name__ == "__main__":

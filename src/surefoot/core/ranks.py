@@ -1,6 +1,7 @@
 """The processes that train together, started by torchrun; one process alone is the usual case."""
 
 import os
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ Value = TypeVar("Value")
 WAIT_S = 1800.0
 """Seconds that a process waits for the others: longer than any evaluation or rollout."""
 _FAILURE = "surefoot/failure"
+_PROTOCOL = 4
+"""Of pickles, which only processes of one run exchange: with this one, arrays that are read can be written to."""
 
 
 @dataclass
@@ -59,10 +62,15 @@ class Ranks:
         """The values of all processes, in the order of their ranks."""
         if self.size == 1 or self.is_broken:
             return [value]
-        found: list[Any] = [None] * self.size
+        own = torch.frombuffer(bytearray(pickle.dumps(value, _PROTOCOL)), dtype=torch.uint8)
+        sizes = [torch.zeros(1, dtype=torch.long) for _ in range(self.size)]
         with self._together():
-            distributed.all_gather_object(found, value)
-        return found
+            distributed.all_gather(sizes, torch.tensor([len(own)]))
+            longest = int(max(sizes))
+            found = [torch.empty(longest, dtype=torch.uint8) for _ in range(self.size)]
+            distributed.all_gather(found, torch.cat((own, own.new_zeros(longest - len(own)))))
+        self.bytes_sent += len(own)
+        return [pickle.loads(part.numpy().data) for part in found]
 
     def sum(self, *tensors: Tensor) -> None:
         """Sum tensors over all processes, in place; all processes get the same bits."""

@@ -1,7 +1,7 @@
 """Named records with time-major axes: T steps, N rows (one agent of one env), A action elements, B samples."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -117,6 +117,10 @@ class Rollout:
         """The rows of all processes, without observations and actions if others step some of them."""
         return self if self.shared is None else self.shared.whole
 
+    def of_everyone(self, moments: ObsMoments) -> ObsMoments:
+        """The moments of something in all processes' rows, by name."""
+        return moments if self.shared is None else self.shared.merge(moments)
+
     @property
     def num_steps(self) -> int:
         """Number of valid steps."""
@@ -131,6 +135,8 @@ class SharedRollout:
     """All rows in order; observations and actions are empty."""
     own: slice
     """The rows of this process."""
+    merge: Callable[[ObsMoments], ObsMoments]
+    """Merges moments of all processes; every one of them must call it."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Collects the own rows and exchanges with all other processes what scoring, statistics and shuffling need."""
 
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from surefoot.policies.policy import Policy
 from surefoot.rollout.collector import Collector
 from surefoot.rollout.episodes import WINDOW
 
-_EXCHANGED = ("log_prob", "value", "reward", "terminated", "truncated", "final_value", "episode_start", "valid")
+_EXCHANGED = ("value", "reward", "terminated", "truncated", "final_value", "episode_start", "valid")
 """Small fields `[T, N]`; observations, actions, masks and recurrent states stay where they are."""
 
 
@@ -46,8 +47,12 @@ class SharedCollector:
         whole = replace(whole, stats=RolloutStats(*_totals(finished, everyone, recent)))
         self.rows.episodes.recent = whole.stats.recent
         first = sum(len(one["last_value"]) for one in everyone[: self._ranks.rank])
-        shared = SharedRollout(whole, slice(first, first + len(rollout.last_value)))
-        return replace(rollout, stats=whole.stats, obs_moments=_merged_moments(everyone), shared=shared)
+        shared = SharedRollout(whole, slice(first, first + len(rollout.last_value)), self._merge)
+        moments = merged([one["moments"] for one in everyone])
+        return replace(rollout, stats=whole.stats, obs_moments=moments, shared=shared)
+
+    def _merge(self, moments: ObsMoments) -> ObsMoments:
+        return merged(self._ranks.gather(moments))
 
 
 def _own_moments(policy: Policy, rollout: Rollout) -> ObsMoments:
@@ -58,12 +63,10 @@ def _own_moments(policy: Policy, rollout: Rollout) -> ObsMoments:
     return {key: Moments.of(leaf.flatten(0, 1)[rollout.valid.flatten()]) for key, leaf in leaves}
 
 
-def _merged_moments(everyone: list[dict[str, Any]]) -> ObsMoments:
-    """In the order of the ranks: the same bits in all processes."""
-    merged: ObsMoments = everyone[0]["moments"]
-    for other in (one["moments"] for one in everyone[1:]):
-        merged = {key: moments.merge(other[key]) for key, moments in merged.items()}
-    return merged
+def merged(everyone: list[ObsMoments]) -> ObsMoments:
+    """The moments of all processes, in the order of the ranks: the same bits in all of them."""
+    known = {key: [each[key] for each in everyone if each[key].count] for key in everyone[0]}
+    return {key: reduce(Moments.merge, parts or [everyone[0][key]]) for key, parts in known.items()}
 
 
 def _whole(rollout: Rollout, everyone: list[dict[str, Any]]) -> Rollout:
@@ -74,7 +77,7 @@ def _whole(rollout: Rollout, everyone: list[dict[str, Any]]) -> Rollout:
     nothing = torch.zeros(*named["reward"].shape, 0)
     extras = {name: joined([one["extras"][name] for one in everyone]) for name in rollout.extras}
     last_value = joined([one["last_value"] for one in everyone], axis=0)
-    empty: dict[str, Any] = {"obs": nothing, "action": nothing, "action_mask": None, "state": ()}
+    empty: dict[str, Any] = {"obs": nothing, "action": nothing, "log_prob": nothing, "action_mask": None, "state": ()}
     return replace(rollout, **named, **empty, last_value=last_value, extras=extras, obs_moments=None)
 
 
