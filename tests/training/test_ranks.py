@@ -136,8 +136,9 @@ class Faulty(CartPoleEnv):
     def step(self, action):
         Faulty.steps += 1
         if os.environ["RANK"] == "1" and Faulty.steps == 100:
-            if os.environ["FAULT"] == "kill":
-                os.kill(os.getpid(), signal.SIGKILL)
+            if os.environ["FAULT"] != "raise":
+                os.kill(os.getpid() if os.environ["FAULT"] == "kill" else os.getppid(), signal.SIGKILL)
+                return super().step(action)
             raise ValueError("the floor is wet")
         return super().step(action)
 
@@ -145,8 +146,8 @@ gym.register("Faulty-v0", Faulty, max_episode_steps=50)
 """
 
 
-@pytest.mark.parametrize(("fault", "message"), [("raise", "the floor is wet"), ("kill", "it does not answer")])
-def test_a_fault_in_one_process_ends_all_and_saves(tmp_path: Path, fault: str, message: str) -> None:
+def faulty_run(tmp_path: Path, fault: str) -> subprocess.CompletedProcess[str]:
+    """A run with the installed program, in which process 1 has a fault in the fourth iteration."""
     (tmp_path / "faulty.py").write_text(FAULTY)
     script = "import sys; from surefoot.cli.main import main; sys.exit(main())"
     program = tmp_path / "surefoot"  # as pip installs it
@@ -175,10 +176,22 @@ def test_a_fault_in_one_process_ends_all_and_saves(tmp_path: Path, fault: str, m
         "0",
     ]
     environment = os.environ | {"PYTHONPATH": str(tmp_path), "FAULT": fault}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=environment)
+
+
+@pytest.mark.parametrize(("fault", "message"), [("raise", "the floor is wet"), ("kill", "it does not answer")])
+def test_a_fault_in_one_process_ends_all_and_saves(tmp_path: Path, fault: str, message: str) -> None:
+    done = faulty_run(tmp_path, fault)
     assert done.returncode != 0
     lines = [line for line in done.stderr.splitlines() if line.startswith("error: another process")]
     assert len(lines) == 1, done.stderr
     assert message in lines[0]
     assert "saved at step 192; 'surefoot resume run' continues the run" in lines[0]
     assert (tmp_path / "run" / "checkpoints" / "step_000000000192.safetensors").exists()
+
+
+def test_a_killed_torchrun_ends_and_saves_the_run(tmp_path: Path) -> None:
+    done = faulty_run(tmp_path, "torchrun")  # returns when all processes have closed their output
+    assert done.returncode == -9
+    newest = sorted((tmp_path / "run" / "checkpoints").iterdir())[-1]
+    assert 256 <= int(newest.stem.removeprefix("step_")) < 2000

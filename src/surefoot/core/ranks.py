@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from surefoot.core.errors import ConfigError, RankError
 from surefoot.core.failures import brief
+from surefoot.core.parent import signal_at_end_of_parent
 
 Value = TypeVar("Value")
 
@@ -126,6 +128,8 @@ def together() -> Iterator[Ranks]:
     if size == 1 or "RANK" not in os.environ or "MASTER_ADDR" not in os.environ:
         yield ALONE
         return
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        signal_at_end_of_parent(signal.SIGTERM)  # a torchrun that is killed cannot end its processes
     wait = timedelta(seconds=WAIT_S)
     store, rank, size = next(rendezvous("env://", timeout=wait))
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
