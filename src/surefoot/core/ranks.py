@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,7 +17,6 @@ from torch.distributed.rendezvous import rendezvous
 
 from surefoot.core.errors import ConfigError, RankError
 from surefoot.core.failures import brief
-from surefoot.core.parent import signal_at_end_of_parent
 
 Value = TypeVar("Value")
 
@@ -128,18 +128,27 @@ def together() -> Iterator[Ranks]:
     if size == 1 or "RANK" not in os.environ or "MASTER_ADDR" not in os.environ:
         yield ALONE
         return
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        signal_at_end_of_parent(signal.SIGTERM)  # a torchrun that is killed cannot end its processes
     wait = timedelta(seconds=WAIT_S)
     store, rank, size = next(rendezvous("env://", timeout=wait))
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=wait)
-    ranks = Ranks(rank, size, _store=store)
+    ranks, is_over = Ranks(rank, size, _store=store), threading.Event()
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        threading.Thread(target=_watch, args=(os.getppid(), is_over), daemon=True).start()
     try:
         yield ranks
     except BaseException as error:
         ranks.fail(error)
         raise
     finally:
+        is_over.set()
         with suppress(RuntimeError):
             distributed.destroy_process_group()
+
+
+def _watch(parent: int, is_over: threading.Event) -> None:
+    """Stop like after SIGTERM if torchrun was killed; Linux's own signal comes once per thread of torchrun."""
+    while not is_over.wait(0.5):
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return

@@ -1,5 +1,6 @@
 """A worker of the `processes` engine: creates its envs and steps them on request."""
 
+import ctypes
 import faulthandler
 import mmap
 import os
@@ -17,7 +18,6 @@ import cloudpickle
 
 from surefoot.core.errors import EnvError, SurefootError
 from surefoot.core.failures import brief
-from surefoot.core.parent import signal_at_end_of_parent
 from surefoot.core.streams import lasting_streams
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import RowSpecs, part_of, part_of_state, rows_of
@@ -36,6 +36,8 @@ from surefoot.envs.engines.wire import (
 )
 from surefoot.envs.protocol.parameters import Values
 from surefoot.envs.protocol.shard import Calls, Shard
+
+_PR_SET_PDEATHSIG = 1
 
 
 class Worker:
@@ -195,6 +197,7 @@ def _watch(parent: int) -> None:
 
 def _die_with(parent: int) -> None:
     """Ask Linux to kill this process with its parent: a hung env would never notice the closed socket."""
-    signal_at_end_of_parent(signal.SIGKILL)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
