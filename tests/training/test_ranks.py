@@ -4,15 +4,20 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import pytest
 import torch
 
+from surefoot.core.config import EnvConfig
+from surefoot.core.cores import available_cores
 from surefoot.core.errors import ConfigError
 from surefoot.core.ranks import Ranks
+from surefoot.envs.make import make_vec_env
 from surefoot.training.checkpoint import read_checkpoint
 from tests.training.rank_cases import CASES, UPDATES
 from tests.training.rank_runs import checkpoint
@@ -118,6 +123,21 @@ def test_rows_are_divided_in_order(count: int, size: int, lengths: list[int]) ->
     parts = [Ranks(rank, size).part(count) for rank in range(size)]
     assert [len(part) for part in parts] == lengths
     assert [row for part in parts for row in part] == list(range(count))
+
+
+def test_the_cores_of_a_machine_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    cores = available_cores()
+    for processes in (1, 2, 1000):
+        monkeypatch.setenv("LOCAL_WORLD_SIZE", str(processes))
+        assert available_cores() == max(cores // processes, 1)
+
+
+def test_envs_that_step_themselves_cannot_be_divided() -> None:
+    with closing(gym.make_vec("CartPole-v1", 4)) as vector, pytest.raises(ConfigError, match="cannot be divided among"):
+        make_vec_env(vector, EnvConfig(), 4, 0, part=range(2))
+    with pytest.raises(ConfigError, match="cannot be divided among"):
+        make_vec_env("envpool:CartPole-v1", EnvConfig(), 4, 0, part=range(2))
 
 
 def test_more_processes_than_envs_are_refused() -> None:

@@ -97,4 +97,4 @@ def _merged_episodes(whole: Rollout, everyone: list[dict[str, Any]]) -> Episodes
 
 def _totals(finished: Episodes, everyone: list[dict[str, Any]], recent: tuple[Any, ...]) -> tuple[Any, ...]:
     steps, outside, restarts = (sum(counts) for counts in zip(*(one["counts"] for one in everyone), strict=True))
-    return steps, finished, (*recent, *finished)[-WINDOW:], outside, restarts
+    return steps, finished, (*recent, *finished[-WINDOW:])[-WINDOW:], outside, restarts
