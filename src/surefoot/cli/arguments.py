@@ -2,16 +2,19 @@
 
 from collections.abc import Callable
 from functools import partial, wraps
+from inspect import signature
 from typing import Any, TypeVar, get_args
 
 import tyro
 
-from surefoot.core.config import Config, key_types
+from surefoot.core.config import Config, key_types, known_keys
 from surefoot.core.errors import ConfigError, PartError
 from surefoot.core.failures import brief, origin
 from surefoot.core.layers import Raw
 from surefoot.core.quoted import quoted
+from surefoot.core.registry import nearest
 from surefoot.core.strict_yaml import YamlError, parse_yaml
+from surefoot.core.synonyms import elsewhere_called
 
 T = TypeVar("T")
 
@@ -23,13 +26,27 @@ def parse(function: Callable[..., T], command: str, arguments: list[str]) -> T:
     def later(*values: Any, **options: Any) -> Callable[[], T]:
         return partial(function, *values, **options)
 
-    call: Callable[[], T] = tyro.cli(later, prog=f"surefoot {command}", args=arguments)
+    call: Callable[[], T]
+    call, unknown = tyro.cli(later, prog=f"surefoot {command}", args=arguments, return_unknown_args=True)
+    if unknown:
+        raise ConfigError([_explain_unknown(unknown[0], list(signature(function).parameters))])
     try:
         return call()
     except (Exception, KeyboardInterrupt):
         raise
     except BaseException as error:  # tyro exits after --help; an env must not, it would look like success
         raise PartError(f"code that Surefoot called raised {brief(error)} ({origin(error)})") from error
+
+
+def _explain_unknown(argument: str, known: list[str]) -> str:
+    """Settings, and what other libraries call them, are answered with the option to use."""
+    if not argument.startswith("--"):
+        return f"unexpected argument {quoted(argument)} (see --help)"
+    option = argument.partition("=")[0]
+    bare = option.removeprefix("--").replace("-", "_")
+    homes = [key for key in known_keys() if key.rpartition(".")[2] == bare]
+    hint = elsewhere_called(bare, "--{}") or (f"; use --{homes[0]}" if len(homes) == 1 else "")
+    return f"{option}: unknown option{hint or nearest(bare, known) or ' (see --help)'}"
 
 
 def split_settings(arguments: list[str]) -> tuple[list[str], Raw]:

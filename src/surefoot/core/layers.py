@@ -15,6 +15,7 @@ from surefoot.core.parts import PartOf, PartsOf, Raw, as_mapping, settings_class
 from surefoot.core.quoted import quoted
 from surefoot.core.registry import nearest
 from surefoot.core.strict_yaml import parse_yaml
+from surefoot.core.synonyms import elsewhere_called
 
 __all__ = ["Raw", "build_config", "by_name", "merge", "read_yaml", "to_yaml"]
 
@@ -121,8 +122,9 @@ def _homes(name: str) -> list[str]:
 
 
 def build_config(*layers: Mapping[str, Any]) -> Config:
-    """The validated config, or one ConfigError that lists everything wrong with it."""
+    """The validated config, or one ConfigError that lists everything wrong with it; the preset is not looked up."""
     merged = merge(*layers)
+    merged.pop("preset", None)
     try:
         config = Config.model_validate(merged)
     except ValidationError as error:
@@ -167,6 +169,8 @@ def _suggestion(path: str, problem: Mapping[str, Any]) -> str:
     """The nearest setting of the part's kind, else of its other kinds; outside of parts, the nearest of all keys."""
     keys = known_keys()
     bare = path.rpartition(".")[2]
+    if foreign := elsewhere_called(bare):
+        return foreign
     if "known" in problem:
         return nearest(bare, problem["known"]) or _elsewhere(bare, problem["elsewhere"])
     same_name = [key for key in keys if key.partition(".")[2] == bare]
@@ -183,5 +187,5 @@ def _elsewhere(key: str, kinds_by_setting: Mapping[str, Sequence[str]]) -> str:
 
 
 def to_yaml(config: Config) -> str:
-    """The complete config as YAML; `--config` reads it back."""
-    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+    """The complete config as YAML; `--config` reads it back, and adds no preset."""
+    return yaml.safe_dump({"preset": "none", **config.model_dump(mode="json")}, sort_keys=False)
