@@ -15,6 +15,7 @@ from surefoot.core.errors import CheckpointError, CheckpointMismatchError, Confi
 from surefoot.core.layers import Raw, build_config
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.ram import free_ram
+from surefoot.core.ranks import ALONE, Ranks
 from surefoot.core.records import Chunks
 from surefoot.core.saved import Saved, reading
 from surefoot.core.specs import ArraySpec, ObsSpec, spec_from_json
@@ -42,6 +43,7 @@ from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
 from surefoot.rollout.choice import collector_of
 from surefoot.rollout.collector import Collector
 from surefoot.rollout.ray import RayCollector
+from surefoot.rollout.shared_collector import SharedCollector
 from surefoot.telemetry.sinks import check_sinks
 from surefoot.training.trainer import Trainer
 
@@ -95,29 +97,37 @@ def build_saved_policy(
             raise CheckpointMismatchError(f"its config does not describe its policy: {error}") from error
 
 
-def build_env(config: Config, source: EnvSource | None = None, seed: int | None = None, rows: int = 0) -> VecEnv:
-    """The training envs, or equal envs with a different seed and number, which are always on this machine."""
+def build_env(
+    config: Config, source: EnvSource | None = None, seed: int | None = None, rows: int = 0, ranks: Ranks = ALONE
+) -> VecEnv:
+    """The training envs of this process, or equal envs with another seed and number, always on this machine."""
+    count = rows or config.rollout.num_envs
+    ranks.check_envs(count)
     return make_vec_env(
         config.env.id if source is None else source,
         config.env,
-        rows or config.rollout.num_envs,
+        count,
         config.train.seed if seed is None else seed,
         config.rollout if seed is None else on_this_machine(config.rollout),
+        ranks.part(count),
     )
 
 
-def build_trainer(config: Config, env: VecEnv, policy: Policy) -> Trainer:
-    """The trainer for an env and a policy."""
+def build_trainer(config: Config, env: VecEnv, policy: Policy, ranks: Ranks = ALONE) -> Trainer:
+    """The trainer for an env and a policy; with other processes, every one of them must call this."""
     check_sinks(config.log)
     check_best_metric(config.train.best_metric, env.metrics)
     ppo = config.ppo
     collector = build_collector(config, env, policy)
+    if ranks.size > 1:
+        collector = SharedCollector(collector, ranks)
     objective = Objective.of(ppo)
     plan = learner_plan(config, policy, objective)
     keeps_cores_busy = isinstance(env, Engine) and env.keeps_cores_busy
-    execution = execution_of(config, policy, keeps_cores_busy, learns_in_core=isinstance(plan, LearnerPlan))
+    execution = execution_of(config, policy, keeps_cores_busy, isinstance(plan, LearnerPlan), ranks)
     gradient = GradientStep(policy, config.optimizer, ppo.max_grad_norm, execution.reduce)
-    scaler = RewardScaler(env.num_rows, ppo.gamma, config.normalize.reward_clip) if config.normalize.reward else None
+    rows = sum(ranks.gather(env.num_rows))
+    scaler = RewardScaler(rows, ppo.gamma, config.normalize.reward_clip) if config.normalize.reward else None
     return Trainer(
         policy=policy,
         collector=collector,

@@ -250,7 +250,7 @@ class Learner:
         on_gradient: object | None = None,
     ) -> dict:
         """
-        Run all epochs of an update; weights, gradient, moments and what transforms remember change in place. `on_gradient` is called before every step.
+        Run all epochs of an update; weights, gradient, moments and what transforms remember change in place. `on_gradient` is called with the sums of the measures before every step.
         """
 
 def orthonormalize(

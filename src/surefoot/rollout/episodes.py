@@ -1,6 +1,7 @@
 """Episode statistics of rollouts."""
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,15 @@ class EpisodeTracker:
     def running(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Total reward and length so far of each row's episode; the native collector writes into them."""
         return self._reward, self._length
+
+    @property
+    def recent(self) -> tuple[Episode, ...]:
+        """The last finished episodes; those of all processes, if several collect together."""
+        return tuple(self._recent)
+
+    @recent.setter
+    def recent(self, episodes: Sequence[Episode]) -> None:
+        self._recent = deque(episodes, maxlen=WINDOW)
 
     def absorb(
         self, obs: Obs, reward: Tensor, ended: Tensor, valid: Tensor, metrics: Tensor | None = None
