@@ -289,7 +289,7 @@ def test_an_address_where_no_cluster_is_is_refused_at_once():
         free = server.getsockname()[1]
     with pytest.raises(ClusterError, match=rf"no Ray cluster answers at 127.0.0.1:{free} \(ConnectionRefusedError"):
         build_env(configured("CartPole-v1", {"kind": "ray", "address": f"127.0.0.1:{free}"}))
-    with pytest.raises(ConfigError, match="must be host:port or auto"):
+    with pytest.raises(ClusterError, match="is not the address of a Ray cluster; pass HOST:PORT"):
         build_env(configured("CartPole-v1", {"kind": "ray", "address": "ray://127.0.0.1:10001"}))
 
 

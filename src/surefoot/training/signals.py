@@ -16,6 +16,8 @@ class StopSignal:
 
     def __init__(self) -> None:
         self.received: int | None = None
+        """The first signal, in this process or in another one of the run."""
+        self._is_first = True
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> "StopSignal":
@@ -40,8 +42,9 @@ class StopSignal:
         return 0 if self.received is None else 128 + self.received
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.received is not None:
+        if not self._is_first:
             os._exit(128 + number)
-        self.received = number
+        self._is_first = False
+        self.received = self.received or number
         name = signal.Signals(number).name
         _log.warning("%s received: finishing this iteration, then saving; send it again to stop immediately", name)
