@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import ValidationError
@@ -11,12 +11,14 @@ from pydantic import ValidationError
 from surefoot.core.config import Config, key_types, known_keys, part_of
 from surefoot.core.errors import ConfigError
 from surefoot.core.old_settings import OLD_NAMES, renewed
-from surefoot.core.parts import PartOf, PartsOf, Raw, as_mapping, settings_class
+from surefoot.core.parts import PartOf, PartsOf, Raw, Section, as_mapping, settings_class
 from surefoot.core.quoted import quoted
 from surefoot.core.registry import nearest
 from surefoot.core.strict_yaml import parse_yaml
 
-__all__ = ["Raw", "build_config", "by_name", "merge", "read_yaml", "to_yaml"]
+__all__ = ["Raw", "build_config", "build_section", "by_name", "merge", "read_yaml", "to_yaml"]
+
+S = TypeVar("S", bound=Section)
 
 
 def read_yaml(path: Path) -> Raw:
@@ -132,6 +134,16 @@ def build_config(*layers: Mapping[str, Any]) -> Config:
     if problems:
         raise ConfigError(problems)
     return config
+
+
+def build_section(name: str, cls: type[S], raw: Any, known: Iterable[str]) -> S:
+    """A section outside of the config, such as `population`, with the same errors; `known` are keys for hints."""
+    try:
+        return cls.model_validate(raw)
+    except ValidationError as error:
+        hints = {"known": list(known), "elsewhere": {}}
+        problems = [text for problem in error.errors() for text in _explain({**problem, **hints}, (name,))]
+        raise ConfigError(problems) from error
 
 
 def _problems_of_the_rest(merged: Raw, error: ValidationError) -> list[str]:

@@ -55,17 +55,18 @@ class Pool:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Stop everything: jobs see that nobody waits for them."""
+        """End the jobs that still run at once; they continue where they stopped when they are started again."""
         for running in self._running.values():
             running.stream.kill()
         self._backend.close()
 
     def submit(self, job: Job) -> None:
-        """Run a job as soon as there is a slot; its name must differ from those that run."""
+        """Run a job as soon as there is a slot; its name must differ from those that run or wait."""
         self._waiting.append(job)
 
     def stop(self, name: str) -> None:
-        """End a job that nobody needs any more; it has no last event."""
+        """End a job that nobody needs any more, or do not begin it; it has no last event."""
+        self._waiting = deque(job for job in self._waiting if job.name != name)
         if name in self._running:
             running = self._running.pop(name)
             running.stopped = True
