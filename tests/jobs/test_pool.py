@@ -14,7 +14,11 @@ from surefoot.jobs.pool import MOST_DEATHS, Event, Pool
 
 
 def job(name: str, **arguments) -> Job:
-    return Job(name, f"tests.jobs.tasks:{name.split()[0]}", {key: str(one) if key == "file" else one for key, one in arguments.items()})
+    return Job(
+        name,
+        f"tests.jobs.tasks:{name.split()[0]}",
+        {key: str(one) if key == "file" else one for key, one in arguments.items()},
+    )
 
 
 def run(*jobs: Job, slots: int = 2, patience_s: float = 60.0) -> list[Event]:
@@ -26,7 +30,11 @@ def run(*jobs: Job, slots: int = 2, patience_s: float = 60.0) -> list[Event]:
 
 def test_results_errors_and_progress():
     events = run(
-        job("add", a=1, b=2), job("refuse"), job("crash"), Job("threads", "tests.jobs.tasks:threads", threads=3), slots=4
+        job("add", a=1, b=2),
+        job("refuse"),
+        job("crash"),
+        Job("threads", "tests.jobs.tasks:threads", threads=3),
+        slots=4,
     )
     ends = {event.job.name: event for event in events if event.is_last}
     assert ends["add"].result == 3
@@ -47,7 +55,10 @@ def test_a_job_that_dies_is_started_again_where_it_stopped(tmp_path):
 def test_a_job_that_always_dies_has_failed():
     *deaths, last = run(job("exit_early"))
     assert len(deaths) == MOST_DEATHS - 1
-    assert str(last.error) == f"exit_early: died {MOST_DEATHS} times in a row: its process exited with code 1: no memory left"
+    assert (
+        str(last.error)
+        == f"exit_early: died {MOST_DEATHS} times in a row: its process exited with code 1: no memory left"
+    )
 
 
 def test_a_job_that_hangs_is_killed_with_its_children_and_started_again(tmp_path):

@@ -59,21 +59,22 @@ class Watcher(Protocol):
         """A round is over."""
 
 
-def run_population(folder: Path, plan: Plan, watcher: Watcher) -> list[Entry]:
+def run_population(folder: Path, plan: Plan, watcher: Watcher, backend: Backend | None = None) -> list[Entry]:
     """Train a population to the end, or continue it; returns the entries of its last round."""
     files = PopulationFiles(folder)
     _check_objective(plan)
     try:
         files.members.mkdir(parents=True, exist_ok=True)
-        lock = take_lock(folder)
+        with closing(take_lock(folder)):
+            _write_plan(files, plan)
+            with Pool(backend or _backend(plan.population), _slots(plan), plan.population.patience_s) as pool:
+                return _Rounds(files, plan, pool, watcher).run()
     except OSError as error:
+        what = error.filename or folder
         raise RunDirectoryError(
-            f"{folder} is not writable ({error.strerror}); choose another with --run-dir"
+            f"cannot write {what} ({error.strerror}); remove the cause and repeat the command, or choose another"
+            " directory with --run-dir"
         ) from error
-    with closing(lock):
-        _write_plan(files, plan)
-        with Pool(_backend(plan.population), _slots(plan), plan.population.patience_s) as pool:
-            return _Rounds(files, plan, pool, watcher).run()
 
 
 class _Rounds:

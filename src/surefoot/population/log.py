@@ -9,7 +9,6 @@ from typing import Any
 
 from surefoot.core.errors import PopulationError
 from surefoot.core.files import open_own
-from surefoot.training.checkpoint import write_atomically
 
 
 @dataclass(frozen=True)
@@ -52,23 +51,26 @@ class PopulationLog:
         return read_rounds(self._path, self._members)
 
     def append(self, entries: Sequence[Entry]) -> None:
-        """Add a round at once, and wait until it is on the disk."""
-        kept = _text([entry for entries in self.read() for entry in entries])
-        if not self._path.exists() or self._path.read_bytes() != kept:  # the rest of a round that was cut off
-            write_atomically(self._path, kept)
+        """Add a round at once, in place of one that was cut off, and wait until it is on the disk."""
         descriptor = open_own(self._path, os.O_WRONLY | os.O_APPEND)
         try:
-            data = memoryview(_text(entries))
-            while data:
-                data = data[os.write(descriptor, data) :]
-            os.fsync(descriptor)
+            complete = len(_text([entry for entries in self.read() for entry in entries]))
+            os.ftruncate(descriptor, complete)
+            try:
+                data = memoryview(_text(entries))
+                while data:
+                    data = data[os.write(descriptor, data) :]
+                os.fsync(descriptor)
+            except OSError:
+                os.ftruncate(descriptor, complete)
+                raise
         finally:
             os.close(descriptor)
 
 
 def read_rounds(path: Path, members: int | None = None) -> list[list[Entry]]:
     """The complete rounds of a log; an incomplete last one is left out."""
-    if not path.exists():
+    if not path.is_file():
         return []
     entries = []
     for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], 1):  # what follows the last newline is torn
