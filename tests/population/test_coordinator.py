@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from surefoot.population.coordinator import Outcome
 from surefoot.population.display import SilentDisplay
 from surefoot.population.log import Entry, read_rounds
 from surefoot.population.member import hash_of
+from surefoot.population.page import population_page
 from surefoot.population.replay import lineage, replay_winner
 from surefoot.population.settings import build_plan
 from surefoot.telemetry import names
@@ -45,7 +47,7 @@ def test_rounds_parents_and_values(whole):
         loser = next(entry for entry in entries if entry.parent != entry.member)
         assert loser.score == min(scores)
         assert scores[loser.parent] == max(scores)
-    for before, after in zip(rounds, rounds[1:], strict=False):
+    for before, after in pairwise(rounds):
         for entry in before:
             assert after[entry.member].values == entry.next_values
             assert after[entry.member].used == pytest.approx(entry.next_values)
@@ -178,6 +180,17 @@ def test_lineage_follows_parents():
         [entry(3, 0, 0, 9), entry(3, 1, 1, 8)],
     ]
     assert [one.values["x"] for one in lineage(rounds)] == [10, 21, 30]
+
+
+def test_the_page_shows_lineage_scores_and_values(whole):
+    page = population_page(whole)
+    for heading in ("Population on CartPole-v1", "Scores", "Lineage", "Values", "Changes"):
+        assert f"{heading}</h" in page
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    titles = {name: len(chart["traces"]) for name, chart in data["charts"].items()}
+    assert list(titles.values()) == [3, 7, 3, 3, 3]  # one per member; the tree also has the winner and its lines
+    for entry in (one for found in read_rounds(whole / "population.jsonl") for one in found):
+        assert entry.score in data["charts"]["chart-0"]["traces"][entry.member]["y"]
 
 
 def test_the_log_has_no_times(whole):

@@ -22,7 +22,8 @@ def write_report(runs: Annotated[tuple[Path, ...], tyro.conf.Positional] = (), /
     """Write an HTML report about one or more runs; it opens in any browser, offline.
 
     Args:
-        runs: run directories; runs that differ only in their seed are shown as one curve
+        runs: run directories; runs that differ only in their seed are shown as one curve; or the directory of one
+            population
         output: the file to write; default: report.html in the run directory, or in the current directory for
             several runs
     """
@@ -34,10 +35,20 @@ def write_report(runs: Annotated[tuple[Path, ...], tyro.conf.Positional] = (), /
     is_one = len({run.resolve() for run in runs}) == 1
     target = output or (runs[0] / FILE_NAME if is_one else Path(FILE_NAME))
     _refuse_other_file(target)
-    text = report_page([read_run(run) for run in runs])
+    text = _population_page(runs[0]) if is_one else None
+    text = text or report_page([read_run(run) for run in runs])
     _write(target, text)
     print(f"report    {target}  ({len(text.encode()) / 1e6:.1f} MB; open it in a browser)")
     return 0
+
+
+def _population_page(path: Path) -> str | None:
+    """The page about a population, if there is one in this directory."""
+    if not (path / "population.yaml").is_file():
+        return None
+    from surefoot.population.page import population_page
+
+    return population_page(path)
 
 
 def _refuse_other_file(target: Path) -> None:

@@ -36,14 +36,10 @@ _RETURNS_NOTE = (
 _ALERT_NOTE = "When each alert was active; run <code>surefoot doctor RUN</code> for remedies."
 
 
-class Page:
+class Sections:
     """Collects sections and the charts in them."""
 
-    def __init__(self, runs: Sequence[RunRecord]) -> None:
-        self.runs = with_distinct_names(runs)
-        self.groups = group_runs(self.runs)
-        self.has_time = all(run.seconds is not None for run in self.runs)
-        self.unit = time_unit(max(run.total_seconds for run in self.runs))
+    def __init__(self) -> None:
         self.charts: dict[str, Chart] = {}
         self.sections: list[str] = []
 
@@ -72,22 +68,35 @@ class Page:
         return f'<div class="grid">{"".join(self.figure(chart) for chart in charts)}</div>' if charts else ""
 
 
+class Page(Sections):
+    """The page about runs."""
+
+    def __init__(self, runs: Sequence[RunRecord]) -> None:
+        super().__init__()
+        self.runs = with_distinct_names(runs)
+        self.groups = group_runs(self.runs)
+        self.has_time = all(run.seconds is not None for run in self.runs)
+        self.unit = time_unit(max(run.total_seconds for run in self.runs))
+
+
 def report_page(runs: Sequence[RunRecord], now: datetime | None = None) -> str:
     """The page as self-contained HTML: it needs no network and no other files."""
-    from plotly.offline import get_plotlyjs
-
     page = Page(runs)
     _fill(page)
+    axes = {"steps": "environment steps", "time": f"training time ({page.unit.name})"}
+    return rendered(page, _title(page.groups), _lead(page, now or datetime.now(UTC)), _controls(page), axes)
+
+
+def rendered(page: Sections, heading: str, lead: str, controls: str, axes: dict[str, str]) -> str:
+    """The sections as a page; lead and controls are HTML."""
+    from plotly.offline import get_plotlyjs
+
     assets = resources.files(__package__).joinpath("assets")
-    data = {
-        "charts": {name: chart.to_json() for name, chart in page.charts.items()},
-        "axes": {"steps": "environment steps", "time": f"training time ({page.unit.name})"},
-    }
+    data = {"charts": {name: chart.to_json() for name, chart in page.charts.items()}, "axes": axes}
     # "<" could end the script element; its JSON escape cannot.
     embedded = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    title = f"{_title(page.groups)} · Surefoot report"
-    parts = {"title": escape(title), "heading": escape(_title(page.groups)), "generator": GENERATOR}
-    parts |= {"lead": _lead(page, now or datetime.now(UTC)), "controls": _controls(page), "data": embedded}
+    parts = {"title": escape(f"{heading} · Surefoot report"), "heading": escape(heading), "generator": GENERATOR}
+    parts |= {"lead": lead, "controls": controls, "data": embedded}
     parts |= {"sections": "\n".join(page.sections), "plotly": get_plotlyjs()}
     parts |= {name: assets.joinpath(f"page.{name}").read_text(encoding="utf-8") for name in ("css", "js")}
     return Template(assets.joinpath("page.html").read_text(encoding="utf-8")).substitute(parts)
