@@ -1,14 +1,10 @@
-"""Small populations for tests, and a backend that runs jobs in this process: no imports, so that rounds are fast."""
+"""Small populations for tests, in this process, so that rounds are fast."""
 
-import importlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from surefoot.core.errors import SurefootError
 from surefoot.core.parts import PartSettings
 from surefoot.core.records import IterationReport
-from surefoot.jobs.job import Job, Message
 from surefoot.population.coordinator import run_population
 from surefoot.population.display import SilentDisplay
 from surefoot.population.log import Entry
@@ -28,7 +24,7 @@ POPULATION: dict[str, Any] = {
     "members": 3,
     "iterations": 2,
     "episodes": 3,
-    "parallel": 1,
+    "backend": "inline",
     "tunables": {
         "optimizer.lr": {"low": 1e-4, "high": 1e-2, "scale": "log"},
         "ppo.gamma": {"low": 0.9, "high": 0.999, "scale": "one_minus"},
@@ -45,37 +41,8 @@ def small_plan(**population: Any) -> Plan:
     return build_plan(small_raw(**population))
 
 
-class InlineStream:
-    """A job in the thread that listens to it."""
-
-    def __init__(self, job: Job) -> None:
-        self._job = job
-
-    def __iter__(self) -> Iterator[Message]:
-        module, _, function = self._job.task.partition(":")
-        said: list[Message] = []
-        try:
-            task = getattr(importlib.import_module(module), function)
-            result = task(self._job.arguments, lambda progress: said.append({"progress": progress}))
-            said.append({"result": result})
-        except SurefootError as error:
-            said.append({"error": str(error)})
-        yield from said
-
-    def kill(self) -> None:
-        """It ends by itself."""
-
-
-class InlineBackend:
-    def start(self, job: Job) -> InlineStream:
-        return InlineStream(job)
-
-    def close(self) -> None:
-        pass
-
-
 def train(folder: Path, plan: Plan, watcher: Any = None) -> list[Entry]:
-    return run_population(folder, plan, watcher or SilentDisplay(plan), InlineBackend())
+    return run_population(folder, plan, watcher or SilentDisplay(plan))
 
 
 class FailAbove(Hook):

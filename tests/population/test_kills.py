@@ -27,7 +27,9 @@ def test_same_bits_after_kills_of_a_member_and_of_the_coordinator(tmp_path):
     train(tmp_path / "whole", build_plan(raw))
     config, folder = tmp_path / "population.yaml", tmp_path / "killed"
     config.write_text(yaml.safe_dump(raw))
-    process = start("population", config, "--run-dir", folder, "--population.parallel", 2)
+    process = start(
+        "population", config, "--run-dir", folder, "--population.backend", "local", "--population.parallel", 2
+    )
     process.wait_until(lambda: member_of(process.pid, 0) is not None)
     member_of(process.pid, 0).kill()
     process.wait_until((folder / "members" / "01" / "rounds" / "0001.json").exists)

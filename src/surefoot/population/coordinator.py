@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,6 +14,7 @@ from surefoot.core.errors import ConfigError, PopulationError, RunDirectoryError
 from surefoot.core.layers import read_yaml
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.evaluation.best_metric import check_best_metric
+from surefoot.jobs.inline import InlineBackend
 from surefoot.jobs.job import Backend, Job
 from surefoot.jobs.local import LocalBackend
 from surefoot.jobs.pool import Event, Pool
@@ -59,7 +61,7 @@ class Watcher(Protocol):
         """A round is over."""
 
 
-def run_population(folder: Path, plan: Plan, watcher: Watcher, backend: Backend | None = None) -> list[Entry]:
+def run_population(folder: Path, plan: Plan, watcher: Watcher) -> list[Entry]:
     """Train a population to the end, or continue it; returns the entries of its last round."""
     files = PopulationFiles(folder)
     _check_objective(plan)
@@ -67,7 +69,7 @@ def run_population(folder: Path, plan: Plan, watcher: Watcher, backend: Backend 
         files.members.mkdir(parents=True, exist_ok=True)
         with closing(take_lock(folder)):
             _write_plan(files, plan)
-            with Pool(backend or _backend(plan.population), _slots(plan), plan.population.patience_s) as pool:
+            with Pool(_backend(plan.population), _slots(plan), plan.population.patience_s) as pool:
                 return _Rounds(files, plan, pool, watcher).run()
     except OSError as error:
         what = error.filename or folder
@@ -228,16 +230,16 @@ def _differences(saved: Any, wanted: Any, path: str = "") -> list[str]:
 
 
 def _backend(population: PopulationConfig) -> Backend:
-    if population.backend == "local":
-        return LocalBackend()
-    from importlib import import_module
-
-    backend: Backend = import_module("surefoot.jobs.ray").RayBackend(population.address)
-    return backend
+    if population.backend == "ray":
+        backend: Backend = import_module("surefoot.jobs.ray").RayBackend(population.address)
+        return backend
+    return LocalBackend() if population.backend == "local" else InlineBackend()
 
 
 def _slots(plan: Plan) -> int:
     """With Ray, the cluster decides how many run at a time."""
     population = plan.population
+    if population.backend == "inline":
+        return 1
     here = population.members if population.backend == "ray" else max(1, available_cores() // plan.threads)
     return min(population.members, population.parallel or here)

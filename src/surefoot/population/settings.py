@@ -53,7 +53,10 @@ class PopulationConfig(Section):
     )
     values: dict[str, _Values] = Field({}, description="start values of tunables by setting: one per member, in order")
     tunables: dict[str, Range] = Field({}, description="ranges of the settings that change, by section.key")
-    backend: Literal["local", "ray"] = Field("local", description="where members run: on this machine or with Ray")
+    backend: Literal["local", "inline", "ray"] = Field(
+        "local",
+        description="where members train: local (processes), inline (one by one in this process, to debug), or ray",
+    )
     address: str | None = Field(None, description="address of a Ray cluster; without one, Ray is started here")
     parallel: Number = Field(0, description="members that train at a time; 0 means as many as there are cores")
     patience_s: Positive = Field(
