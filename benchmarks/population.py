@@ -1,12 +1,12 @@
 """A population finds a learning rate that a single run was not given, and survives kills with the same bits.
 
-    python -m benchmarks.population            CartPole-v1 with a learning rate 30 times too low and too high, 3 seeds
+    python -m benchmarks.population            CartPole-v1 with a learning rate 30 times too low or too high, 3 seeds
     python -m benchmarks.population --kills 5  as many kills of members, and of the coordinator, at random moments
 
-For each seed, single runs train with the learning rate of the preset, a 30th of it and 30 times it. Populations of 4
-start with the same wrong rates in all members, and train each of them for as many steps. All are `surefoot population`
-or `surefoot train` with one thread, and play 100 episodes of `surefoot evaluate` at the end: the last policy of one
-run, and the last of the population's winner. Results go to benchmarks/results/population/.
+Single runs train with the learning rate of the preset and with the wrong one, for as many steps as tell them apart.
+Populations of 4 start with the wrong rate in all members, and train each of them for as many steps. All run with one
+thread, and play 100 episodes of `surefoot evaluate` at the end: the last policy of a single run, and the last of the
+population's winner. Results go to benchmarks/results/population/; finished runs are not repeated.
 """
 
 import argparse
@@ -18,6 +18,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +32,18 @@ from surefoot.population.log import read_rounds
 from surefoot.population.replay import lineage
 
 RESULTS = Path(__file__).parent / "results" / "population"
-LR, FACTOR, STEPS = 0.003, 30, 98_304
+LR = 0.003
+CASES = {"too low": (LR / 30, 40_960, 4), "too high": (LR * 30, 98_304, 6)}
+"""Learning rate, steps, and iterations per round."""
 SETTINGS: dict[str, Any] = {
     "env": {"id": "CartPole-v1"},
     "rollout": {"num_envs": 16, "num_steps": 64},
     "ppo": {"batch_size": 256, "epochs": 6, "gamma": 0.98, "gae_lambda": 0.98, "clip": 0.3},
-    "train": {"steps": STEPS, "threads": 1, "eval_episodes": 0},
+    "train": {"threads": 1, "eval_episodes": 0},
     "log": {"tensorboard": False, "console": "plain"},
 }
 POPULATION: dict[str, Any] = {
     "members": 4,
-    "iterations": 6,
     "truncation": 0.5,
     "start": "config",
     "tunables": {"optimizer.lr": {"low": 1e-5, "high": 0.1, "scale": "log", "factor": 5.0, "resample": 0.25}},
@@ -60,48 +64,71 @@ def score(model: Path) -> float:
     return float(json.loads(surefoot("evaluate", model, "--episodes", 100, "--json"))["mean_reward"])
 
 
-def single(folder: Path, lr: float, seed: int) -> dict[str, Any]:
-    """One run."""
+def single(folder: Path, case: str, seed: int, is_tuned: bool) -> dict[str, Any]:
+    """One run, with the right or the wrong learning rate."""
+    lr, steps, _ = CASES[case]
     config = folder / "config.yaml"
-    config.write_text(yaml.safe_dump(SETTINGS | {"optimizer": {"lr": lr}}))
-    surefoot("train", "--config", config, "--seed", seed, "--run-dir", folder / "run")
+    config.write_text(yaml.safe_dump(SETTINGS | {"optimizer": {"lr": LR if is_tuned else lr}}))
+    surefoot("train", "--config", config, "--seed", seed, "--steps", steps, "--run-dir", folder / "run")
     return {"score": score(folder / "run")}
 
 
-def population(folder: Path, lr: float, seed: int) -> dict[str, Any]:
-    """A population whose members all start with the same learning rate."""
+def population(folder: Path, case: str, seed: int) -> dict[str, Any]:
+    """A population whose members all start with the wrong learning rate."""
+    lr, steps, iterations = CASES[case]
     config = folder / "config.yaml"
-    section = {**POPULATION, "seed": seed, "backend": "inline"}  # the same bits, without imports in every round
-    train = {**SETTINGS["train"], "seed": 100 * seed}
+    # In one process: the same bits, without imports in every round.
+    section = {**POPULATION, "seed": seed, "iterations": iterations, "backend": "inline"}
+    train = {**SETTINGS["train"], "steps": steps, "seed": 100 * seed}
     config.write_text(yaml.safe_dump({**SETTINGS, "train": train, "optimizer": {"lr": lr}, "population": section}))
     surefoot("population", config, "--run-dir", folder / "population")
     ancestors = lineage(read_rounds(folder / "population" / "population.jsonl"))
     rates = [float(f"{entry.values['optimizer.lr']:.3g}") for entry in ancestors]
-    return {
-        "score": score(folder / "population" / "members" / f"{ancestors[-1].member:02d}"),
-        "lr of the winner": rates,
-    }
+    winner = folder / "population" / "members" / f"{ancestors[-1].member:02d}"
+    return {"score": score(winner), "lr of the winner": rates}
 
 
 def learn(seeds: int) -> None:
     """All runs that are not in the results yet."""
     file = RESULTS / "cartpole.json"
     found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"machine": machine(), "runs": {}}
-    for seed in range(seeds):
-        for name, function, lr in (
-            ("single, tuned", single, LR),
-            ("single, too low", single, LR / FACTOR),
-            ("single, too high", single, LR * FACTOR),
-            ("population, too low", population, LR / FACTOR),
-            ("population, too high", population, LR * FACTOR),
-        ):
-            runs = found["runs"].setdefault(name, {})
-            if str(seed) not in runs:
-                with tempfile.TemporaryDirectory() as folder:
-                    runs[str(seed)] = function(Path(folder), lr, seed)
-                print(f"seed {seed}  {name:22s} {runs[str(seed)]['score']:6.1f}", flush=True)
-                RESULTS.mkdir(parents=True, exist_ok=True)
-                file.write_text(json.dumps(found, indent=1) + "\n")
+    kinds: dict[str, Callable[[Path, str, int], dict[str, Any]]] = {
+        "single, tuned": partial(single, is_tuned=True),
+        "single": partial(single, is_tuned=False),
+        "population": population,
+    }
+    for seed, case, kind in product(range(seeds), CASES, kinds):
+        runs = found["runs"].setdefault(case, {}).setdefault(kind, {})
+        if str(seed) in runs:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            runs[str(seed)] = kinds[kind](Path(folder), case, seed)
+        print(f"seed {seed}  {case:8s} {kind:14s} {runs[str(seed)]['score']:6.1f}", flush=True)
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(found, indent=1) + "\n")
+    (RESULTS / "README.md").write_text(_page(found["runs"]))
+
+
+def _page(found: dict[str, Any]) -> str:
+    lines = [
+        *("# Populations", "", "Mean reward over 100 episodes on CartPole-v1 at the end, per seed; written by"),
+        *(
+            "`python -m benchmarks.population`. All four members of a population start with the wrong learning rate.",
+            "",
+        ),
+        "| learning rate | steps per member | single run, tuned | single run | population | rates of the winner |",
+        "|---|---|---|---|---|---|",
+    ]
+    for case, (lr, steps, _) in CASES.items():
+        cells = [", ".join(f"{run['score']:.0f}" for run in runs.values()) for runs in found[case].values()]
+        rates = "; ".join(" ".join(_steps(run["lr of the winner"])) for run in found[case]["population"].values())
+        lines.append(f"| {lr:g}: 30 times {case} | {steps:,} | {' | '.join(cells)} | {rates} |")
+    return "\n".join([*lines, ""])
+
+
+def _steps(rates: list[float]) -> list[str]:
+    """Each rate once, as long as it stays the same."""
+    return [f"{rate:g}" for rate, _ in groupby(rates)]
 
 
 def kill(count: int, seed: int) -> None:
@@ -110,7 +137,7 @@ def kill(count: int, seed: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder, config = Path(name), Path(name) / "config.yaml"
         section = {**POPULATION, "members": 2, "iterations": 20}
-        train = {**SETTINGS["train"], "steps": 6 * 20 * 1024, "checkpoint_every": 4096}
+        train = {**SETTINGS["train"], "steps": 5 * 20 * 1024, "checkpoint_every": 4096}
         config.write_text(yaml.safe_dump({**SETTINGS, "train": train, "population": section}))
         began = time.monotonic()
         surefoot("population", config, "--run-dir", folder / "whole")

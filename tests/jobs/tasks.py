@@ -41,7 +41,7 @@ def count_up(arguments: dict[str, Any], say: Any) -> int:
         return count
     file.write_text(str(count + 1))
     if arguments.get("says"):
-        say({"count": count + 1})
+        say({"step": count + 1 if arguments["says"] == "more" else 1})
     os.kill(os.getpid(), signal.SIGKILL)
     return -1
 

@@ -46,7 +46,7 @@ def test_results_errors_and_progress():
 
 def test_a_job_that_dies_is_started_again_where_it_stopped(tmp_path):
     until = MOST_DEATHS + 1  # progress in between: these are not deaths in a row
-    events = run(job("count_up", file=tmp_path / "count", until=until, says=True))
+    events = run(job("count_up", file=tmp_path / "count", until=until, says="more"))
     assert events[-1].result == until
     deaths = [event.death for event in events if event.death]
     assert deaths == ["its process was ended by signal 9"] * until
@@ -59,6 +59,12 @@ def test_a_job_that_always_dies_has_failed():
         str(last.error)
         == f"exit_early: died {MOST_DEATHS} times in a row: its process exited with code 1: no memory left"
     )
+
+
+def test_a_job_that_repeats_the_same_steps_and_dies_has_failed(tmp_path):
+    events = run(job("count_up", file=tmp_path / "count", until=100, says="the same"))
+    assert f"died {MOST_DEATHS} times in a row" in str(events[-1].error)
+    assert sum(bool(event.death) for event in events) == MOST_DEATHS - 1
 
 
 def test_a_job_that_hangs_is_killed_with_its_children_and_started_again(tmp_path):
