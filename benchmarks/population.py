@@ -33,7 +33,7 @@ from surefoot.population.replay import lineage
 
 RESULTS = Path(__file__).parent / "results" / "population"
 LR = 0.003
-CASES = {"too low": (LR / 30, 40_960, 4), "too high": (LR * 30, 98_304, 6)}
+CASES = {"too low": (LR / 30, 40_960, 4), "too high": (LR * 30, 98_304, 4)}
 """Learning rate, steps, and iterations per round."""
 SETTINGS: dict[str, Any] = {
     "env": {"id": "CartPole-v1"},

@@ -1,7 +1,6 @@
 """Presets: one YAML file each; its first comment line names the source of the settings."""
 
 from importlib import resources
-from pathlib import Path
 
 import yaml
 
@@ -36,9 +35,3 @@ def load_preset(name: str) -> Raw:
 def describe_preset(name: str) -> str:
     """The preset's first comment line."""
     return preset_text(name).splitlines()[0].removeprefix("#").strip()
-
-
-def population_preset(name: str) -> Raw | None:
-    """The settings of a preset for populations; None if there is none of this name."""
-    file = resources.files(__name__).joinpath("population", f"{Path(name).name}{_SUFFIX}")
-    return dict(yaml.safe_load(file.read_text(encoding="utf-8"))) if file.is_file() else None
