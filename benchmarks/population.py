@@ -36,6 +36,7 @@ LR = 0.003
 CASES = {"too low": (LR / 30, 40_960, 4), "too high": (LR * 30, 98_304, 4)}
 """Learning rate, steps, and iterations per round."""
 SETTINGS: dict[str, Any] = {
+    "preset": "none",
     "env": {"id": "CartPole-v1"},
     "rollout": {"num_envs": 16, "num_steps": 64},
     "ppo": {"batch_size": 256, "epochs": 6, "gamma": 0.98, "gae_lambda": 0.98, "clip": 0.3},

@@ -1,11 +1,12 @@
 """MuJoCo presets beside published scores, and their seconds beside Stable-Baselines3's on this machine.
 
-    python -m benchmarks.published                     HalfCheetah-v5 with 5 seeds, Hopper-v5 and Walker2d-v5 with 3
+    python -m benchmarks.published                     HalfCheetah-v5 with 5 seeds, Hopper-v5, Walker2d-v5 with 3
     python -m benchmarks.published Hopper-v5 --seeds 1
 
-The presets have rl-zoo's values. Stable-Baselines3 is timed with the same ones in a shorter run before each seed, from
-which its seconds for the whole run are extrapolated. Each run has a process of its own, one at a time. Every finished
-run is kept in benchmarks/results/published/, and a later call continues with those that are missing.
+`surefoot presets` says where the values of a preset come from. Stable-Baselines3 is timed with the same ones in a
+shorter run before each seed, from which its seconds for the whole run are extrapolated. Each run has a process of its
+own, one at a time. Every finished run is kept in benchmarks/results/published/, and a later call continues with those
+that are missing.
 """
 
 import argparse
@@ -43,11 +44,17 @@ class Task:
     published: str
     steps: int = 1_000_000
 
+    @property
+    def file(self) -> str:
+        """Where its results are."""
+        return f"{self.name.replace('/', '-')}.json"
+
 
 TASKS = [
     Task("HalfCheetah-v5", 5, 5000, "zoo 5819 ± 664, CleanRL 1443 ± 46, Tianshou 5784 ± 1244"),
     Task("Hopper-v5", 3, 2300, "zoo 2410 ± 10, CleanRL 2383 ± 272, Tianshou 2609 ± 701"),
     Task("Walker2d-v5", 3, 3000, "zoo 3479 ± 822, CleanRL 2288 ± 572, Tianshou 3588 ± 757"),
+    Task("Walker2d-v5/fast", 3, 3000, "zoo 3479 ± 822, CleanRL 2288 ± 572, Tianshou 3588 ± 757"),
 ]
 
 
@@ -89,7 +96,7 @@ def run_sb3(name: str, seed: int, steps: int) -> dict[str, float]:
     from stable_baselines3.common.vec_env import VecNormalize
 
     config = build_config(load_preset(name))
-    env = VecNormalize(make_vec_env(name, n_envs=config.rollout.num_envs, seed=seed), gamma=config.ppo.gamma)
+    env = VecNormalize(make_vec_env(config.env.id, n_envs=config.rollout.num_envs, seed=seed), gamma=config.ppo.gamma)
     model = PPO("MlpPolicy", env, seed=seed, device="cpu", **sb3_settings(config))
     model.learn(config.rollout.size)
     began, before = time.perf_counter(), model.num_timesteps
@@ -120,7 +127,7 @@ def sb3_settings(config: Config) -> dict[str, Any]:
 
 def compare(task: Task, arguments: argparse.Namespace) -> None:
     """Run what is missing of a task."""
-    kept = KeptRuns(arguments.output / f"{task.name}.json", task, arguments.again)
+    kept = KeptRuns(arguments.output / task.file, task, arguments.again)
     for seed in range(task.seeds if arguments.seeds is None else arguments.seeds):
         if not kept.has(side="sb3", seed=seed):
             kept.add(time_sb3(task, seed, arguments.sb3_steps))
@@ -146,7 +153,7 @@ def table(folder: Path) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for task in TASKS:
-        file = folder / f"{task.name}.json"
+        file = folder / task.file
         saved = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"runs": []}
         ours = [run for run in saved["runs"] if run["side"] == "surefoot"]
         theirs = [run for run in saved["runs"] if run["side"] == "sb3"]

@@ -49,13 +49,13 @@ class Task:
     """Settings of the estimator by name."""
 
 
-def market(kwargs: dict[str, Any], steps: int, rows: int, length: int) -> dict[str, Any]:
+def market(kwargs: dict[str, Any], steps: int, rows: int, batch: int) -> dict[str, Any]:
     """A small policy for a market without memory; its gain so far and the time left are in the observation."""
     return {
         "env": {"id": "Market-v0", "kwargs": kwargs, "truncation_as_termination": True},
         "policy": {"memory": "none", "hidden": [32, 32], "distribution": {"kind": "gaussian", "log_std": -1.0}},
-        "rollout": {"num_envs": rows, "num_steps": length},
-        "ppo": {"batch_size": 1024, "epochs": 4, "gamma": 1.0, "gae_lambda": 0.95, "entropy_coef": 0.0},
+        "rollout": {"num_envs": rows, "num_steps": 32},
+        "ppo": {"batch_size": batch, "epochs": 4, "gamma": 1.0, "gae_lambda": 0.95, "entropy_coef": 0.0},
         "optimizer": {"lr": 0.003},
         "schedules": {"lr": "linear"},
         "normalize": {"obs": False, "returns": True},
@@ -80,7 +80,7 @@ TASKS = [
         "investor",
         3,
         2000,
-        market(INVESTOR, 4_000_000, 256, 32),
+        market(INVESTOR, 4_000_000, 1024, 8192),
         {
             "beta 0": mix(0.0),
             "beta 0.25": mix(0.25),
@@ -93,7 +93,7 @@ TASKS = [
         "frontier",
         3,
         4000,
-        market(MANY_STEPS, 1_000_000, 128, 32),
+        market(MANY_STEPS, 1_000_000, 128, 1024),
         {f"beta {beta:g}": mix(beta) for beta in (0.0, 0.1, 0.2, 0.3, 0.5)},
     ),
 ]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from surefoot.policies.memory import Memory as Memory
     from surefoot.policies.policy import Policy as Policy
     from surefoot.policies.policy import PolicyOutput as PolicyOutput
+    from surefoot.sb3_import import from_sb3 as from_sb3
     from surefoot.telemetry.sinks import FileSink as FileSink
     from surefoot.training.hooks import Hook as Hook
 
@@ -51,6 +52,7 @@ _HOMES = {
     "Memory": "surefoot.policies.memory",
     "Policy": "surefoot.policies.policy",
     "PolicyOutput": "surefoot.policies.policy",
+    "from_sb3": "surefoot.sb3_import",
     "FileSink": "surefoot.telemetry.sinks",
     "Hook": "surefoot.training.hooks",
 }

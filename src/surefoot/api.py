@@ -32,6 +32,7 @@ from surefoot.core.quoted import quoted
 from surefoot.core.records import State
 from surefoot.core.saved import Saved, reading
 from surefoot.core.state import ModuleState, load_states
+from surefoot.core.synonyms import elsewhere_called
 from surefoot.core.torch_defaults import torch_defaults
 from surefoot.core.tree import tree_first, tree_map
 from surefoot.core.trust import Trust
@@ -45,7 +46,7 @@ from surefoot.export.parity import TOLERANCE
 from surefoot.learning.attacks import Attack, attacker
 from surefoot.policies.acting import as_mask, as_starts, as_state
 from surefoot.policies.policy import EncoderFactory, Policy
-from surefoot.presets import load_preset, preset_names
+from surefoot.presets import NO_PRESET, configured, load_preset, preset_names
 from surefoot.run import Run
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from surefoot.training.hooks import HookLike
@@ -53,6 +54,8 @@ from surefoot.training.run_directory import RunDirectory
 from surefoot.training.trainer import Trainer
 
 Pathlike = str | Path
+SB3_POLICIES = ("MlpPolicy", "CnnPolicy", "MultiInputPolicy", "MlpLstmPolicy", "CnnLstmPolicy")
+"""First arguments of Stable-Baselines3's agents."""
 EXPORT_ROWS = 2
 """Number of parallel envs for checking an exported policy."""
 
@@ -60,27 +63,35 @@ EXPORT_ROWS = 2
 class PPO:
     """An agent: `PPO("HalfCheetah-v5", seed=1).learn(1_000_000)`.
 
-    `env` is a preset, a Gymnasium id, an env, a factory of envs or a Gymnasium vector env. Any setting can be passed by
-    name (`gamma=0.98`), as `section.key`, or as a whole section (`ppo={"gamma": 0.98}`). `encoder` and `policy` accept
-    custom modules: an encoder is a module or a function of the observation spec that returns one, a policy a `Policy`.
+    `env` is a preset, a Gymnasium id, an env, a factory of envs or a Gymnasium vector env. An id has its preset, others
+    have one only if `preset` names it; `preset="none"` does without. Any setting can be passed by name (`gamma=0.98`),
+    as `section.key`, or as a whole section (`ppo={"gamma": 0.98}`). `encoder` and `policy` accept custom modules: an
+    encoder is a module or a function of the observation spec that returns one, a policy a `Policy`.
     """
 
     @torch_defaults()
     def __init__(
         self,
         env: EnvSource,
-        *,
+        *misplaced: Any,
         policy: Policy | dict[str, Any] | None = None,
         encoder: nn.Module | EncoderFactory | str | dict[str, Any] | None = None,
+        preset: str | None = None,
         **settings: Any,
     ) -> None:
+        if misplaced or (isinstance(env, str) and env in SB3_POLICIES):
+            raise ConfigError(
+                ["PPO: pass the env first and everything else by name: PPO(env, hidden=[64, 64], seed=1)"]
+            )
         if isinstance(policy, dict):
             settings["policy"], policy = policy, None
         if isinstance(encoder, str | dict):
             settings["encoder"], encoder = encoder, None
         _check_modules(policy, encoder)
         source, layer = _source_settings(env)
-        config = build_config({"log": {"console": "off"}}, layer, by_name(settings))
+        target, base = (env, preset) if isinstance(env, str) else (None, preset or NO_PRESET)
+        quiet = {"log": {"console": "off"}, "preset": base}
+        config = configured(target, quiet, layer if target is None else {}, by_name(settings)).config
         vec_env = build_env(config, source)
         specs = Specs(vec_env.obs_spec, vec_env.action_spec)
         own = policy or build_policy(config, specs, _factory(encoder))
@@ -107,9 +118,18 @@ class PPO:
 
     @torch_defaults()
     def learn(
-        self, steps: int | None = None, *, run_dir: Pathlike | None = None, hooks: Sequence[HookLike] = ()
+        self,
+        steps: int | None = None,
+        *,
+        run_dir: Pathlike | None = None,
+        hooks: Sequence[HookLike] = (),
+        **unknown: Any,
     ) -> "PPO":
         """Train for `steps` more steps (default: train.steps); with `run_dir`, write a complete run directory."""
+        if unknown:
+            name = next(iter(unknown))
+            known = f"; learn takes steps, run_dir and hooks{elsewhere_called(name)}"
+            raise ConfigError([f"learn: unknown argument {name}{known}"])
         steps = None if steps is None else _whole(steps, "learn: steps", at_least=0)
         folder = None if run_dir is None else _path(run_dir)
         trainer = self._started()
@@ -208,8 +228,6 @@ class PPO:
         state = read_checkpoint(path)
         config, specs = saved_setup(state, path, trust)
         source, layer = (None, {}) if env is None else _source_settings(env)
-        if isinstance(env, str):  # of a preset, only the env: the checkpoint has the other settings
-            layer = {"env": layer["env"]}
         now = build_config(config.model_dump(mode="json"), layer)
         own = policy or build_saved_policy(config, specs, state, path, _factory(encoder))
         with reading(path):
@@ -314,7 +332,7 @@ class PPO:
 def _source_settings(env: EnvSource) -> tuple[EnvSource | None, Raw]:
     """The source of envs (None: the config), and the settings that follow from it."""
     if isinstance(env, str):
-        return None, load_preset(env) if env in preset_names() else {"env": {"id": env}}
+        return None, {"env": load_preset(env)["env"] if env in preset_names() else {"id": env}}
     rows, spec = fixed_envs(env), getattr(env, "spec", None)
     if rows is None and not callable(env):
         raise ConfigError(

@@ -101,7 +101,7 @@ class Run:
             load_states({"hooks": self.hooks, **self.trainer.parts()}, state)
         self._hook_states = dict(state["hooks"])
         if self.evaluation is not None:
-            self.evaluation.go_on_from(self.trainer.progress.step)
+            self.evaluation.go_on_from(self.trainer.progress.step, state.get("evaluation_due") is True)
         if not self.trainer.collector.rows.is_exact:
             _log.warning(
                 "resumed at step %d with new episodes: these environments cannot restore their state, or it was saved"
@@ -155,7 +155,7 @@ class Run:
             "config": self.config.model_dump(mode="json"),
             "obs_spec": spec_to_json(self.specs.obs),
             "action_spec": spec_to_json(self.specs.action),
-            **({"best_score": None} if self.evaluation is None else self.evaluation.best_state),
+            **({"best_score": None} if self.evaluation is None else self.evaluation.evaluation_state),
             "hooks": self.hook_states(),
             **states(self.trainer.parts()),
         }

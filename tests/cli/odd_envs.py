@@ -3,6 +3,7 @@
 import builtins
 import os
 import resource
+import signal
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,13 @@ class SignallingCartPole(CartPoleEnv):
 
     def load_state(self, state: dict[str, Any]) -> None:
         self.state, self.steps_beyond_terminated = state["state"], state["steps_beyond_terminated"]
+
+
+class KilledWhenNew(SignallingCartPole):
+    """Kills its process in its first step, once, if it was made after a file was."""
+
+    def __init__(self, after: str, done: str) -> None:
+        super().__init__(1 if Path(after).exists() else 0, [signal.SIGKILL], done)
 
 
 class Unsavable(SignallingCartPole):
@@ -141,6 +149,7 @@ def _forgetful() -> Forgetful:
 
 gym.register("Forgetful-v0", _forgetful, max_episode_steps=500)
 gym.register("Signalling-v0", SignallingCartPole, max_episode_steps=500)
+gym.register("KilledWhenNew-v0", KilledWhenNew, max_episode_steps=500)
 gym.register("Unsavable-v0", Unsavable, max_episode_steps=500)
 gym.register("Exiting-v0", Exiting, max_episode_steps=500)
 gym.register("Forking-v0", Forking, max_episode_steps=500)

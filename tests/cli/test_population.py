@@ -11,7 +11,7 @@ from tests.population.populations import small_raw
 
 def test_train_resume_report_replay_and_evaluate(tmp_path, capsys):
     config, folder = tmp_path / "config.yaml", tmp_path / "population"
-    config.write_text(yaml.safe_dump(small_raw(members=2)))
+    config.write_text(yaml.safe_dump({"preset": "none", **small_raw(members=2)}))
     settings = ("--train.steps", "128", "--population.tunables.ppo.clip", "{low: 0.1, high: 0.3}")
     assert main(["population", str(config), "--run-dir", str(folder), *settings]) == 0
     assert "winner    member 0" in capsys.readouterr().out
@@ -40,9 +40,9 @@ def test_refused(arguments, told, capsys):
 
 
 def test_the_preset_is_a_valid_population():
+    from surefoot.population.presets import load_population_preset
     from surefoot.population.settings import build_plan
-    from surefoot.presets import population_preset
 
-    plan = build_plan(population_preset("market"))
+    plan = build_plan(load_population_preset("market"))
     assert plan.population.members == 8
     assert len(plan.names) == 6

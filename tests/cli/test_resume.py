@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from surefoot.training.checkpoint import read_checkpoint
 from tests.cli.processes import surefoot
 from tests.cli.runs import QUIET, TINY, newest, records, saved_steps, train
 from tests.training.states import assert_same
@@ -93,6 +94,30 @@ def test_an_interrupted_run_goes_on_with_its_schedules_and_evaluations(tmp_path,
     # Both have kept the same best policy.
     best, expected = surefoot("evaluate", run, "--json"), surefoot("evaluate", whole, "--json")
     assert json.loads(best.succeeded().out)["rewards"] == json.loads(expected.succeeded().out)["rewards"]
+
+
+@pytest.mark.parametrize("step", [64, 128])
+def test_an_evaluation_that_was_killed_is_made_up_for(tmp_path, step):
+    """Its checkpoint was saved before it; after the last iteration too, where nothing else is left to do."""
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    after, done = run / f"checkpoints/step_{step:012d}.safetensors", tmp_path / "done"
+    settings = (
+        *(*TINY, "--env.max_episode_steps", 20, "--steps", 128, "--train.checkpoint_every", 32),
+        *("--train.eval_episodes", 2, "--train.eval_every", 60),
+        *("--env.kwargs", json.dumps({"after": str(after), "done": str(done)})),
+    )
+    env = "tests.cli.odd_envs:KilledWhenNew-v0"
+    assert surefoot("train", env, "--run-dir", run, *settings).code == -signal.SIGKILL
+    assert newest(run)["evaluation_due"]
+    assert saved_steps(run)[0] == step
+    surefoot("resume", run).succeeded()
+    train(env, whole, *settings)
+    assert_same(newest(run), newest(whole))
+    assert (run / "evaluations.jsonl").read_text() == (whole / "evaluations.jsonl").read_text()
+    assert_same(*(read_checkpoint(folder / "best.safetensors") for folder in (run, whole)))
+    if step < 128:
+        assert len([record for record in records(run) if "eval/mean_reward" in record]) == 2
+    surefoot("resume", run).refused()
 
 
 def test_a_run_can_be_interrupted_often(tmp_path):

@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from surefoot import PPO
+from surefoot.cli.arguments import split_settings
+from surefoot.cli.train import chosen
 from surefoot.core.config import Config
 from surefoot.core.layers import build_config
 from surefoot.presets import load_preset
@@ -95,8 +98,8 @@ def test_the_log_tells_the_story(trained):
 def test_the_config_is_complete_and_gives_the_same_run_again(trained, tmp_path):
     run, _ = trained
     written = yaml.safe_load((run / "config.yaml").read_text())
-    assert set(written) == set(Config.model_fields)
-    assert build_config(written).model_dump(mode="json") == written
+    assert set(written) == {*Config.model_fields, "preset"}
+    assert {"preset": "none", **build_config(written).model_dump(mode="json")} == written
     again = tmp_path / "again"
     surefoot("train", "--config", run / "config.yaml", "--run-dir", again).succeeded()
     assert records(again) == records(run)
@@ -148,6 +151,56 @@ def test_preset_then_file_then_command_line(tmp_path):
     assert config.ppo.gae_lambda == 0.6
     assert config.train.steps == 64
     assert config.train.seed == 6, "a command's own option comes last"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "file", "preset"),
+    [
+        (["Pendulum-v1"], None, "Pendulum-v1"),
+        ([], "env: {id: Pendulum-v1}", "Pendulum-v1"),
+        (["--env.id", "Pendulum-v1"], None, "Pendulum-v1"),
+        (["pettingzoo:mpe2.simple_spread_v3"], None, "simple-spread"),
+        (["HalfCheetah-v5"], None, "HalfCheetah-v5"),
+        (["cheetah-minute"], None, "cheetah-minute"),
+        ([], "preset: cheetah-minute", "cheetah-minute"),
+        (["HalfCheetah-v5", "--preset", "cheetah-minute"], None, "cheetah-minute"),
+        (["Pendulum-v1", "--preset", "none"], None, ""),
+        (["Pendulum-v1"], "preset: none", ""),
+        (["Pendulum-v1", "--preset", "Pendulum-v1"], "preset: none", "Pendulum-v1"),
+        (["MountainCar-v0"], None, ""),
+    ],
+)
+def test_one_rule_says_which_preset(tmp_path, arguments, file, preset):
+    """In a command, in a file and in Python."""
+    rest, settings = split_settings(arguments)
+    target = rest[0] if rest and not rest[0].startswith("--") else None
+    named = {"preset": rest[rest.index("--preset") + 1]} if "--preset" in rest else {}
+    path = tmp_path / "mine.yaml"
+    path.write_text(file or "")
+    found = chosen(target, path if file else None, settings, named)
+    assert found.preset == preset
+    base = load_preset(preset) if preset else {"env": {"id": target}}
+    assert found.config.model_dump() == build_config(base).model_dump()
+    assert (preset or "none for") in found.line
+    if target and not file and target.endswith(("v0", "v1")):
+        assert PPO(target, **named).config.ppo == found.config.ppo
+
+
+def test_a_run_says_which_preset_it_has_and_its_config_adds_none(tmp_path):
+    bare = tmp_path / "bare.yaml"
+    bare.write_text("schedules: {lr: null, clip: null}")
+    first = train("CartPole-v1", tmp_path / "run", *TINY, "--steps", 32, "--config", bare)
+    assert "preset    CartPole-v1 (" in first.out
+    assert "none for MountainCar-v0" in train("MountainCar-v0", tmp_path / "other", *TINY, "--steps", 32).out
+    written = tmp_path / "run" / "config.yaml"
+    surefoot("train", "--config", written, "--run-dir", tmp_path / "again").succeeded()
+    assert (tmp_path / "again" / "config.yaml").read_text() == written.read_text()
+
+
+def test_an_unknown_preset_is_refused(tmp_path):
+    message = surefoot("train", "CartPole-v1", "--preset", "CartPole", "--run-dir", tmp_path / "run").refused()
+    assert "unknown preset 'CartPole'; did you mean 'CartPole-v1'?" in message
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_a_target_the_default_preset_is_trained(tmp_path):

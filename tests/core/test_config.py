@@ -65,7 +65,7 @@ def test_many_problems_are_counted_and_one_is_said_plainly():
         ("ppo.lr", "optimizer.lr"),  # the right key in the wrong section
         ("gamma", "ppo.gamma"),
         ("rolout", "rollout"),
-        ("rollout.n_envs", "rollout.num_envs"),
+        ("rollout.num_env", "rollout.num_envs"),
         ("optimzer.lr", "optimizer"),
         ("train.sed", "train.seed"),
     ],

@@ -38,7 +38,7 @@ class Run:
         self.hook = EvaluateAndKeepBest(self._evaluate, self._state, train, 0, directory)
 
     def _state(self) -> dict[str, Any]:
-        return {"step": self.step, **self.hook.best_state}
+        return {"step": self.step, **self.hook.evaluation_state}
 
     def _evaluate(self) -> Evaluation:
         score = self._scores.pop(0)
@@ -128,8 +128,9 @@ def test_a_metric_decides_which_policy_is_the_best(tmp_path, best_metric, kept):
         assert run.advance(step)["eval/distance"] == distance + 1
         found.append(read_checkpoint(best)["step"])
     assert found == kept
-    assert run.hook.best_state == {"best_score": {"distance": 8.0, "-distance": -4.0}[best_metric]} | {
-        "best_metric": best_metric
+    assert run.hook.evaluation_state == {"best_score": {"distance": 8.0, "-distance": -4.0}[best_metric]} | {
+        "best_metric": best_metric,
+        "evaluation_due": False,
     }
 
 

@@ -16,7 +16,7 @@ from surefoot.jobs.pool import MOST_DEATHS, Event, Pool
 def job(name: str, **arguments) -> Job:
     return Job(
         name,
-        f"tests.jobs.tasks:{name.split()[0]}",
+        f"tests.jobs.local_tasks:{name.split()[0]}",
         {key: str(one) if key == "file" else one for key, one in arguments.items()},
     )
 
@@ -33,7 +33,7 @@ def test_results_errors_and_progress():
         job("add", a=1, b=2),
         job("refuse"),
         job("crash"),
-        Job("threads", "tests.jobs.tasks:threads", threads=3),
+        Job("threads", "tests.jobs.local_tasks:threads", threads=3),
         slots=4,
     )
     ends = {event.job.name: event for event in events if event.is_last}

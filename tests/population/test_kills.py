@@ -26,7 +26,7 @@ def test_same_bits_after_kills_of_a_member_and_of_the_coordinator(tmp_path):
     raw = small_raw(members=2, iterations=30) | {"train": {"steps": 1920, "checkpoint_every": 64}}
     train(tmp_path / "whole", build_plan(raw))
     config, folder = tmp_path / "population.yaml", tmp_path / "killed"
-    config.write_text(yaml.safe_dump(raw))
+    config.write_text(yaml.safe_dump({"preset": "none", **raw}))
     process = start(
         "population", config, "--run-dir", folder, "--population.backend", "local", "--population.parallel", 2
     )

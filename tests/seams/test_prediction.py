@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.runs import column
+from tests.cli.runs import TINY, column, newest, train
 from tests.seams.runs import bring, train_from_flags
 
 SPY = """
@@ -52,3 +52,17 @@ def test_the_loss_gets_the_predictions_of_the_rollout(
     assert column(run, "spy/given") == [64] * 5, "two epochs of 32 samples"
     assert column(run, "spy/unknown") == [0] * 5
     assert max(column(run, "spy/error")) < 1e-5
+
+
+def test_twins_of_a_critic_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both learn, from different weights."""
+    monkeypatch.chdir(tmp_path)
+    bring(tmp_path, ["ensemble_critic"])
+    Path("spy.py").write_text(SPY)
+    Path("twins.yaml").write_text("policy: {critic: {kind: twin, of: {kind: 'spy:SpyCritic', num_members: 3}}}")
+    settings = ("--config", "twins.yaml", "--ppo.clip_value", "0.2", "--steps", "160")
+    train("CartPole-v1", Path("run"), *TINY, *settings)
+    end = newest(Path("run"))
+    weights = [end["policy"][f"critic.critics.{index}.heads.weight"] for index in (0, 1)]
+    assert all(norm > 0 for name in ("critic1", "critic2") for norm in column(Path("run"), f"train/{name}_grad_norm"))
+    assert not weights[0].equal(weights[1])

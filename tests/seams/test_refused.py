@@ -114,3 +114,10 @@ def test_a_module_that_cannot_be_imported(refused) -> None:
 def test_a_part_that_refuses_its_setup(refused) -> None:
     message = refused("--policy.critic", "ensemble_critic:EnsembleCritic", "--normalize.returns", "true")
     assert message == "error: EnsembleCritic does not normalize returns; set normalize.returns to false\n"
+
+
+def test_twins_of_a_critic_without_an_expected_return(refused) -> None:
+    Path("bare.py").write_text("from surefoot import Critic\n\nclass Bare(Critic):\n    pass\n")
+    Path("twins.yaml").write_text("policy: {critic: {kind: twin, of: {kind: 'bare:Bare'}}}")
+    message = refused("--config", "twins.yaml")
+    assert message == "error: policy.critic.of: Bare must define expected(decoded) to be one of twins\n"

@@ -31,9 +31,8 @@ class EnsembleCritic(Critic):
     def decode(self, prediction):
         return prediction * self.settings.scale
 
-    def value(self, prediction):
-        members = self.decode(prediction)
-        return members.mean(-1) - self.settings.pessimism * members.std(-1, correction=0)
+    def expected(self, decoded):
+        return decoded.mean(-1) - self.settings.pessimism * decoded.std(-1, correction=0)
 
     def loss(self, prediction, targets):
         returns = targets.returns.unsqueeze(-1) / self.settings.scale

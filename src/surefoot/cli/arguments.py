@@ -2,16 +2,20 @@
 
 from collections.abc import Callable
 from functools import partial, wraps
+from inspect import signature
 from typing import Any, TypeVar, get_args
 
 import tyro
 
-from surefoot.core.config import Config, key_types
+from surefoot.core.config import key_types, known_keys
 from surefoot.core.errors import ConfigError, PartError
 from surefoot.core.failures import brief, origin
 from surefoot.core.layers import Raw
+from surefoot.core.parts import PartSettings, Section
 from surefoot.core.quoted import quoted
+from surefoot.core.registry import nearest
 from surefoot.core.strict_yaml import YamlError, parse_yaml
+from surefoot.core.synonyms import elsewhere_called
 
 T = TypeVar("T")
 
@@ -23,13 +27,27 @@ def parse(function: Callable[..., T], command: str, arguments: list[str]) -> T:
     def later(*values: Any, **options: Any) -> Callable[[], T]:
         return partial(function, *values, **options)
 
-    call: Callable[[], T] = tyro.cli(later, prog=f"surefoot {command}", args=arguments)
+    call: Callable[[], T]
+    call, unknown = tyro.cli(later, prog=f"surefoot {command}", args=arguments, return_unknown_args=True)
+    if unknown:
+        raise ConfigError([_explain_unknown(unknown[0], list(signature(function).parameters))])
     try:
         return call()
     except (Exception, KeyboardInterrupt):
         raise
     except BaseException as error:  # tyro exits after --help; an env must not, it would look like success
         raise PartError(f"code that Surefoot called raised {brief(error)} ({origin(error)})") from error
+
+
+def _explain_unknown(argument: str, known: list[str]) -> str:
+    """Settings, and what other libraries call them, are answered with the option to use."""
+    if not argument.startswith("--"):
+        return f"unexpected argument {quoted(argument)} (see --help)"
+    option = argument.partition("=")[0]
+    bare = option.removeprefix("--").replace("-", "_")
+    homes = [key for key in known_keys() if key.rpartition(".")[2] == bare]
+    hint = elsewhere_called(bare, "--{}") or (f"; use --{homes[0]}" if len(homes) == 1 else "")
+    return f"{option}: unknown option{hint or nearest(bare, known) or ' (see --help)'}"
 
 
 def split_settings(arguments: list[str]) -> tuple[list[str], Raw]:
@@ -49,15 +67,14 @@ def split_settings(arguments: list[str]) -> tuple[list[str], Raw]:
     return rest, settings
 
 
-def print_settings() -> None:
-    """Print every setting with its default and description, below the help of a command."""
+def print_settings(**others: type[Section]) -> None:
+    """Print every setting with its default and description, below the help of a command, with those of its sections."""
     print("settings (--section.key VALUE; shown with their defaults, which presets and --config override):")
-    defaults = Config()
-    for section, cls in key_types().items():
+    for section, cls in (others | key_types()).items():
         print(f"\n  {section}: {(cls.__doc__ or '').strip()}")
         for key, field in cls.model_fields.items():
-            default = getattr(getattr(defaults, section), key)
-            shown = default.kind if hasattr(default, "kind") else _brief(default)
+            default = "required" if field.is_required() else field.get_default(call_default_factory=True)
+            shown = default.kind if isinstance(default, PartSettings) else _brief(default)
             print(f"    --{section}.{key:26s} {shown:14s} {field.description}")
 
 
@@ -88,4 +105,6 @@ def _value(name: str, text: str) -> Any:
 def _brief(value: Any) -> str:
     if isinstance(value, tuple):
         return ",".join(str(part) for part in value) or "none"
+    if isinstance(value, Section):
+        return _brief(next(iter(value.model_dump().values())))
     return "none" if value is None or value == {} else str(value)

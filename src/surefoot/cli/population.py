@@ -7,7 +7,7 @@ import tyro
 
 from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
 from surefoot.core.errors import ConfigError, RunDirectoryError
-from surefoot.core.layers import Raw, merge, read_yaml
+from surefoot.core.layers import Raw, read_yaml
 
 
 def main(arguments: list[str]) -> int:
@@ -87,10 +87,10 @@ def train(raw: Raw, directory: Path) -> int:
 
 
 def _read(config: str) -> Raw:
-    from surefoot.presets import population_preset
+    from surefoot.population.presets import load_population_preset, population_presets
 
-    preset = None if Path(config).exists() else population_preset(config)
-    return read_yaml(Path(config)) if preset is None else preset
+    is_preset = config in population_presets() and not Path(config).exists()
+    return load_population_preset(config) if is_preset else read_yaml(Path(config))
 
 
 def _read_directory(directory: Path) -> Raw:
@@ -105,6 +105,7 @@ def _read_directory(directory: Path) -> Raw:
 
 def _with_settings(raw: Raw, settings: Raw) -> Raw:
     from surefoot.population.settings import NAME, split_population
+    from surefoot.presets import configured
 
     own, rest = split_population(settings)
     section = raw.get(NAME) or {}
@@ -113,7 +114,9 @@ def _with_settings(raw: Raw, settings: Raw) -> Raw:
     for key, value in own.items():
         both = isinstance(value, dict) and isinstance(section.get(key), dict)
         section = {**section, key: {**section[key], **value} if both else value}
-    return {**merge({key: value for key, value in raw.items() if key != NAME}, rest), NAME: section}
+    found = configured(None, {key: value for key, value in raw.items() if key != NAME}, rest)
+    print(f"preset    {found.line}", flush=True)
+    return {**found.config.model_dump(mode="json"), NAME: section}
 
 
 def _print_own_settings() -> None:

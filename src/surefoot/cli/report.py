@@ -1,6 +1,7 @@
 """`surefoot report RUN ...`"""
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,8 @@ from surefoot.cli.arguments import parse
 from surefoot.core.errors import ConfigError
 
 FILE_NAME = "report.html"
+_OTHERS = {"sweep.db": "sweep", "population.yaml": "population"}
+"""Directories that are not those of runs, by a file in them."""
 
 
 def main(arguments: list[str]) -> int:
@@ -19,41 +22,47 @@ def main(arguments: list[str]) -> int:
 
 
 def write_report(runs: Annotated[tuple[Path, ...], tyro.conf.Positional] = (), /, output: Path | None = None) -> int:
-    """Write an HTML report about one or more runs; it opens in any browser, offline.
+    """Write an HTML report about one or more runs, a sweep or a population; it opens in any browser, offline.
 
     Args:
-        runs: run directories; runs that differ only in their seed are shown as one curve; or the directory of one
-            population
+        runs: run directories; runs that differ only in their seed are shown as one curve; or the directory of
+            one sweep or population
         output: the file to write; default: report.html in the run directory, or in the current directory for
             several runs
     """
-    from surefoot.inspection.report.page import report_page
-    from surefoot.inspection.run_record import read_run
-
     if not runs:
         raise ConfigError(["no run directory given; pass at least one, such as runs/CartPole-v1"])
     is_one = len({run.resolve() for run in runs}) == 1
     target = output or (runs[0] / FILE_NAME if is_one else Path(FILE_NAME))
     _refuse_other_file(target)
-    text = _population_page(runs[0]) if is_one else None
-    text = text or report_page([read_run(run) for run in runs])
+    text = _page(runs)
     _write(target, text)
     print(f"report    {target}  ({len(text.encode()) / 1e6:.1f} MB; open it in a browser)")
     return 0
 
 
-def _population_page(path: Path) -> str | None:
-    """The page about a population, if there is one in this directory."""
-    if not (path / "population.yaml").is_file():
-        return None
-    from surefoot.population.page import population_page
+def _page(runs: Sequence[Path]) -> str:
+    for run in runs:
+        what = next((what for file, what in _OTHERS.items() if (run / file).is_file()), None)
+        if what is not None and len(runs) > 1:
+            raise ConfigError([f"{run} is a {what}; its report is about one directory, so pass only this one"])
+        if what == "sweep":
+            from surefoot.sweep.report import sweep_page
 
-    return population_page(path)
+            return sweep_page(run)
+        if what == "population":
+            from surefoot.population.page import population_page
+
+            return population_page(run)
+    from surefoot.inspection.report.page import report_page
+    from surefoot.inspection.run_record import read_run
+
+    return report_page([read_run(run) for run in runs])
 
 
 def _refuse_other_file(target: Path) -> None:
     """Only an earlier report may be overwritten."""
-    from surefoot.inspection.report.page import GENERATOR
+    from surefoot.inspection.report.document import GENERATOR
 
     if target.is_dir():
         raise ConfigError([f"--output: {target} is a directory; pass a file, such as {target / FILE_NAME}"])

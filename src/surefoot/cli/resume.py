@@ -69,7 +69,7 @@ def go_on(path: Path, changes: Raw, trust: bool = False) -> int:
         config = resumed_config(saved, merge(written, changes))
         with reading(checkpoint):
             step = Saved(state)["progress"]["step"].integer()
-        if step >= config.train.steps:
+        if step >= config.train.steps and not state.get("evaluation_due"):
             raise RunDirectoryError(
                 f"{path} has already finished its {config.train.steps} steps; pass a larger total with --steps"
             )

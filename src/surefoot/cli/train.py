@@ -6,11 +6,10 @@ from typing import Annotated
 import tyro
 
 from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
-from surefoot.core.config import Config
 from surefoot.core.errors import ConfigError, RunDirectoryError
-from surefoot.core.layers import Raw, build_config, read_yaml
+from surefoot.core.layers import Raw, read_yaml
 from surefoot.core.registry import nearest
-from surefoot.presets import DEFAULT, load_preset, preset_names
+from surefoot.presets import DEFAULT, Configured, configured, preset_names
 
 
 def main(arguments: list[str]) -> int:
@@ -24,6 +23,7 @@ def main(arguments: list[str]) -> int:
         steps: str | None = None,
         seed: int | None = None,
         run_dir: Path | None = None,
+        preset: str | None = None,
     ) -> int:
         """Train on a preset or any Gymnasium environment; without a target, on the default preset.
 
@@ -34,11 +34,11 @@ def main(arguments: list[str]) -> int:
             steps: total number of environment steps (train.steps), such as 200000 or 2e5
             seed: random seed (train.seed)
             run_dir: directory of the run; default: runs/<name>
+            preset: a preset other than that of the environment, or none
         """
-        shorthand = {"train.steps": steps, "train.seed": seed}
+        shorthand = {"train.steps": steps, "train.seed": seed, "preset": preset}
         named = {key: value for key, value in shorthand.items() if value is not None}
-        layers = [{} if config is None else read_yaml(config), settings, named]
-        return run_new(build_config(target_settings(target, has_config=config is not None), *layers), target, run_dir)
+        return run_new(chosen(target, config, settings, named), target, run_dir)
 
     try:
         return parse(train, "train", rest)
@@ -47,35 +47,41 @@ def main(arguments: list[str]) -> int:
             print_settings()
 
 
-def target_settings(target: str | None, has_config: bool) -> Raw:
-    """The settings of a preset, or the defaults with another Gymnasium id."""
-    if target is None:
-        return {} if has_config else load_preset(DEFAULT)
+def chosen(target: str | None, file: Path | None, *layers: Raw) -> Configured:
+    """Preset < YAML < command line; without a target, a file and an env id, the default preset."""
+    settings = [{} if file is None else read_yaml(file), *layers]
+    if target is not None:
+        check_target(target)
+    elif file is None and not any({"env", "env.id", "preset"} & layer.keys() for layer in layers):
+        target = DEFAULT
+    return configured(target, *settings)
+
+
+def check_target(target: str) -> None:
+    """Refuse what is neither a preset nor an env."""
     if target in preset_names():
-        return load_preset(target)
+        return
     import gymnasium as gym
 
     from surefoot.envs.library import is_library
     from surefoot.envs.tasks.registration import register_envs
 
     register_envs()
-    if is_library(target):
-        return {"env": {"id": target}}
-    if ":" not in target and target not in gym.registry:
+    if not is_library(target) and ":" not in target and target not in gym.registry:
         known = [*preset_names(), *gym.registry]
         raise ConfigError([f"'{target}' is neither a preset nor a registered Gymnasium id{nearest(target, known)}"])
-    return {"env": {"id": target}}
 
 
-def run_new(config: Config, name: str | None, run_dir: Path | None) -> int:
+def run_new(run: Configured, name: str | None, run_dir: Path | None) -> int:
     """Start a run in a new directory."""
     from surefoot.cli.running import train_from_start
     from surefoot.training.run_directory import RunDirectory
 
-    directory = RunDirectory(run_dir) if run_dir else RunDirectory.unused(Path("runs"), name or config.env.id)
+    directory = RunDirectory(run_dir) if run_dir else RunDirectory.unused(Path("runs"), name or run.config.env.id)
     if directory.holds_run:
         raise RunDirectoryError(
             f"{directory.path} already contains a run; continue it with 'surefoot resume {directory.path}' or choose"
             " another --run-dir"
         )
-    return train_from_start(config, directory)
+    print(f"preset    {run.line}", flush=True)
+    return train_from_start(run.config, directory)

@@ -8,7 +8,6 @@ import tyro
 
 from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
 from surefoot.core.config import Config
-from surefoot.core.layers import build_config, read_yaml
 
 
 def main(arguments: list[str]) -> int:
@@ -20,6 +19,7 @@ def main(arguments: list[str]) -> int:
         /,
         config: Path | None = None,
         seed: int | None = None,
+        preset: str | None = None,
         json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     ) -> int:
         """Prove the native code equal to the readable reference, component by component; exit code 1 if any differs.
@@ -29,13 +29,14 @@ def main(arguments: list[str]) -> int:
                 or a library of your own, ./my_env.so
             config: a YAML file with settings that override the preset
             seed: random seed (train.seed)
+            preset: a preset other than that of the environment, or none
             json: print JSON
         """
-        from surefoot.cli.train import target_settings
+        from surefoot.cli.train import chosen
 
-        named = {} if seed is None else {"train.seed": seed}
-        file = {} if config is None else read_yaml(config)
-        return report(build_config(target_settings(target, has_config=config is not None), file, settings, named), json)
+        shorthand = {"train.seed": seed, "preset": preset}
+        named = {key: value for key, value in shorthand.items() if value is not None}
+        return report(chosen(target, config, settings, named).config, json)
 
     try:
         return parse(verify, "verify", rest)

@@ -73,3 +73,11 @@ class InstructionsError(NativeError):
 
 class ExportError(SurefootError):
     """A policy cannot be exported: a package is missing, or its graph computes different outputs."""
+
+
+class ClusterError(SurefootError):
+    """A Ray cluster cannot be used: Ray is missing, nobody answers, or a node does not fit the job."""
+
+
+class SweepError(SurefootError):
+    """A sweep cannot begin or has no result."""

@@ -15,9 +15,9 @@ from surefoot.core.parts import PartOf, PartsOf, Raw, Section, as_mapping, setti
 from surefoot.core.quoted import quoted
 from surefoot.core.registry import nearest
 from surefoot.core.strict_yaml import parse_yaml
+from surefoot.core.synonyms import elsewhere_called
 
 __all__ = ["Raw", "build_config", "build_section", "by_name", "merge", "read_yaml", "to_yaml"]
-
 S = TypeVar("S", bound=Section)
 
 
@@ -123,8 +123,9 @@ def _homes(name: str) -> list[str]:
 
 
 def build_config(*layers: Mapping[str, Any]) -> Config:
-    """The validated config, or one ConfigError that lists everything wrong with it."""
+    """The validated config, or one ConfigError that lists everything wrong with it; the preset is not looked up."""
     merged = merge(*layers)
+    merged.pop("preset", None)
     try:
         config = Config.model_validate(merged)
     except ValidationError as error:
@@ -136,14 +137,16 @@ def build_config(*layers: Mapping[str, Any]) -> Config:
     return config
 
 
-def build_section(name: str, cls: type[S], raw: Any, known: Iterable[str]) -> S:
-    """A section outside of the config, such as `population`, with the same errors; `known` are keys for hints."""
+def build_section(cls: type[S], raw: Mapping[str, Any], name: str, inner: Iterable[str] = ()) -> S:
+    """A validated section that is not part of the config, or one ConfigError that lists everything wrong with it.
+
+    `inner` are keys of sections inside of it, for hints.
+    """
     try:
-        return cls.model_validate(raw)
+        return cls.model_validate(dict(raw))
     except ValidationError as error:
-        hints = {"known": list(known), "elsewhere": {}}
-        problems = [text for problem in error.errors() for text in _explain({**problem, **hints}, (name,))]
-        raise ConfigError(problems) from error
+        known = {"known": [*cls.model_fields, *inner], "elsewhere": {}}
+        raise ConfigError([text for one in error.errors() for text in _explain({**one, **known}, (name,))]) from error
 
 
 def _problems_of_the_rest(merged: Raw, error: ValidationError) -> list[str]:
@@ -179,6 +182,8 @@ def _suggestion(path: str, problem: Mapping[str, Any]) -> str:
     """The nearest setting of the part's kind, else of its other kinds; outside of parts, the nearest of all keys."""
     keys = known_keys()
     bare = path.rpartition(".")[2]
+    if foreign := elsewhere_called(bare):
+        return foreign
     if "known" in problem:
         return nearest(bare, problem["known"]) or _elsewhere(bare, problem["elsewhere"])
     same_name = [key for key in keys if key.partition(".")[2] == bare]
@@ -195,5 +200,5 @@ def _elsewhere(key: str, kinds_by_setting: Mapping[str, Sequence[str]]) -> str:
 
 
 def to_yaml(config: Config) -> str:
-    """The complete config as YAML; `--config` reads it back."""
-    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+    """The complete config as YAML; `--config` reads it back, and adds no preset."""
+    return yaml.safe_dump({"preset": "none", **config.model_dump(mode="json")}, sort_keys=False)

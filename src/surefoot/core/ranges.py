@@ -48,6 +48,13 @@ class Range(Section):
         value = self._unscaled(low + share * (high - low))
         return self.clamped(value)
 
+    def share(self, value: Any) -> float:
+        """The place of a value, from 0 to 1; choices are evenly spaced."""
+        if self.choices:
+            return self.choices.index(value) / max(len(self.choices) - 1, 1)
+        low, high = self._scaled(self.low), self._scaled(self.high)
+        return (self._scaled(value) - low) / (high - low)
+
     def changed(self, value: Any, grows: bool) -> Any:
         """A value times or divided by the factor; of choices, the next or the previous one.
 

@@ -37,34 +37,50 @@ class EvaluateAndKeepBest(Hook):
         self._every = Every(train.eval_every, start)
         self.best = None if directory is None else directory.best_score(criterion(train))
         self.last: Evaluation | None = None
+        self._evaluated_step, self._is_overdue, self._late = start, False, dict[str, float]()
 
     @property
-    def best_state(self) -> dict[str, Any]:
-        """For checkpoints: the best score, and its metric."""
-        return {"best_score": self.best, "best_metric": criterion(self._train)}
+    def evaluation_state(self) -> dict[str, Any]:
+        """For checkpoints: the best score, its metric, and whether the evaluation of this step is still to come."""
+        is_due = self._is_overdue or (hasattr(self, "run") and self._is_due(self.run.progress.step, self.run.is_ending))
+        return {"best_score": self.best, "best_metric": criterion(self._train), "evaluation_due": is_due}
 
-    def go_on_from(self, step: int) -> None:
-        """Count the intervals from this step, like the run that is resumed."""
-        self._every = Every(self._train.eval_every, step)
+    def go_on_from(self, step: int, is_overdue: bool) -> None:
+        """Count the intervals from this step, like the run that is resumed, whose last evaluation may be missing."""
+        self._every, self._evaluated_step = Every(self._train.eval_every, step), step
+        self._is_overdue = is_overdue
 
     def begin(self) -> None:
-        """Warn about a choice that is mostly chance."""
+        """Warn about a choice that is mostly chance; evaluate if the process was killed before it could."""
         if problem := unreliable(self._train):
             _log.warning("%s", problem)
+        if self._is_overdue:
+            self._late = self._score(self.run.progress.step)
 
     def after_iteration(self, report: IterationReport) -> None:
-        """Evaluate if it is due; an env error during evaluation causes a warning and does not end the run."""
-        if not (self._every.is_due(report.progress.step) or self._is_last(report)):
-            return
+        """Evaluate if it is due."""
+        report.metrics.update(self._late)
+        self._late = {}
+        step = report.progress.step
+        if self._is_due(step, self._is_last(report)):
+            self._every.is_due(step)
+            report.metrics.update(self._score(step))
+
+    def _is_due(self, step: int, is_last: bool) -> bool:
+        return step != self._evaluated_step and (self._every.passes(step) or is_last)
+
+    def _score(self, step: int) -> dict[str, float]:
+        """The metrics of an evaluation; an env error during it causes a warning and does not end the run."""
+        self._evaluated_step, self._is_overdue = step, False
         try:
             self.last = evaluation = self._evaluate()
         except EnvError as error:
             _log.warning("evaluation failed: %s", error)
-            return
-        _log.info("evaluation at step %d: mean reward %.3f", report.progress.step, evaluation.mean_reward)
-        report.metrics.update(evaluation.summary(self._train.cvar_alpha))
-        self._write_returns(report.progress.step, evaluation)
+            return {}
+        _log.info("evaluation at step %d: mean reward %.3f", step, evaluation.mean_reward)
+        self._write_returns(step, evaluation)
         self._compare(evaluation)
+        return evaluation.summary(self._train.cvar_alpha)
 
     def _write_returns(self, step: int, evaluation: Evaluation) -> None:
         """Append the returns of single episodes, from which the report draws the distribution."""

@@ -67,7 +67,7 @@ class Pool:
         self._waiting.append(job)
 
     def stop(self, name: str) -> None:
-        """End a job that nobody needs any more, or do not begin it; it has no last event."""
+        """End a job that nobody needs any more, or forget one that waits; it has no last event."""
         self._waiting = deque(job for job in self._waiting if job.name != name)
         if name in self._running:
             running = self._running.pop(name)

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
 from surefoot.core.config import Config, PPOConfig
 from surefoot.core.cores import available_cores
 from surefoot.core.torch_threads import torch_threads
+from surefoot.learning.crowd import Crowd
 from surefoot.learning.gradient import unchanged
 from surefoot.native.kernels import kernel_thread_count, set_kernel_threads
 from surefoot.policies.policy import Policy
@@ -29,6 +30,7 @@ class Execution:
     """PyTorch threads while collecting: one if environments keep the cores busy."""
     reduce: Callable[[Tensor], Tensor] = unchanged
     """Sums a gradient over all processes that learn together."""
+    crowd: Crowd = field(default_factory=Crowd, compare=False)
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
@@ -40,9 +42,9 @@ class Execution:
     def learning(self) -> Iterator[None]:
         """While a rollout is scored and learned from."""
         before = kernel_thread_count()
-        set_kernel_threads(self.threads)
         try:
-            with torch_threads(self.torch_threads):
+            with self.crowd.threads(self.threads) as count, torch_threads(self.torch_threads):
+                set_kernel_threads(count)
                 yield
         finally:
             set_kernel_threads(before)

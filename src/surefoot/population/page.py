@@ -9,7 +9,7 @@ from typing import Any
 from surefoot.core.errors import PopulationError
 from surefoot.core.layers import read_yaml
 from surefoot.inspection.report.charts import SMALL, TALL, Chart
-from surefoot.inspection.report.page import Sections, rendered
+from surefoot.inspection.report.document import Document
 from surefoot.inspection.report.tables import table
 from surefoot.inspection.report.traces import color_of, plain, swatch_style
 from surefoot.population.decisions import ranked
@@ -33,7 +33,7 @@ def population_page(path: Path, now: datetime | None = None) -> str:
     rounds = PopulationLog(files.log, plan.population.members).read()
     if not rounds:
         raise PopulationError(f"{path} has no finished round yet; there is nothing to report")
-    page = Sections()
+    page = Document()
     page.add("Summary", _table(rounds, plan), "Members after the last round, best first.")
     objective = (
         f"Score by <code>{escape(plan.population.objective)}</code>, higher is better; error bars: 95% interval."
@@ -53,7 +53,7 @@ def population_page(path: Path, now: datetime | None = None) -> str:
     )
     lead = " · ".join(escape(fact) for fact in facts)
     heading = f"Population on {plan.config.env.id}"
-    return rendered(page, heading, lead, _chips(plan), {"steps": "", "time": ""})
+    return page.html(heading, lead, _chips(plan), {"steps": "", "time": ""})
 
 
 def _chips(plan: Plan) -> str:

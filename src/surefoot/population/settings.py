@@ -108,11 +108,12 @@ def build_plan(raw: Mapping[str, Any]) -> Plan:
     """The plan in raw settings, or one ConfigError that lists everything wrong with it."""
     rest = {key: value for key, value in raw.items() if key != NAME}
     own = raw.get(NAME) or {}
-    known = (*PopulationConfig.model_fields, *Range.model_fields)
+    if not isinstance(own, Mapping):
+        raise ConfigError([f"{NAME}: must be a section with keys such as members and tunables"])
     problems: list[str] = []
     population, config = PopulationConfig(), Config()
     try:
-        population = build_section(NAME, PopulationConfig, own, known)
+        population = build_section(PopulationConfig, own, NAME, Range.model_fields)
     except ConfigError as error:
         problems += error.problems
     try:

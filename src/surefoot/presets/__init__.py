@@ -1,21 +1,96 @@
-"""Presets: one YAML file each; its first comment line names the source of the settings."""
+"""Presets: one YAML file each; its first comment line names the source of the settings.
 
+A preset is named after its env, `Hopper-v5`; further ones of the same env stand in a folder, `Hopper-v5/fast`.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Any
 
 import yaml
 
+from surefoot.core.config import Config
 from surefoot.core.errors import ConfigError
-from surefoot.core.layers import Raw
+from surefoot.core.layers import Raw, build_config, merge
 from surefoot.core.registry import nearest
 
 DEFAULT = "cheetah-minute"
+NO_PRESET = "none"
 _SUFFIX = ".yaml"
+_ENV_ID = re.compile(r'^env:(?: \{|\s+)id: "?([^",}\s]+)', re.MULTILINE)
 
 
-def preset_names() -> list[str]:
+@dataclass(frozen=True)
+class Configured:
+    """A config, and the preset below it; empty if there is none."""
+
+    config: Config
+    preset: str
+
+    @property
+    def line(self) -> str:
+        """Which preset, in one line."""
+        if self.preset:
+            return f"{self.preset} ({describe_preset(self.preset)})"
+        return f"none for {self.config.env.id}: Surefoot's defaults and your settings"
+
+
+def configured(target: str | None, *layers: Mapping[str, Any]) -> Configured:
+    """The config of a preset or env id with further layers, of which the last one wins.
+
+    The preset is the one that the key `preset` of a layer names (`none`: none), else the one that the target names,
+    else the one of the env id.
+    """
+    named, rest = "", []
+    for layer in layers:
+        named = str(layer.get("preset") or named)
+        rest.append({key: value for key, value in layer.items() if key != "preset"})
+    if target is not None:
+        rest.insert(0, {"env": load_preset(target)["env"] if target in preset_names() else {"id": target}})
+    preset = named or (target if target in preset_names() else preset_of(_env_id(merge(*rest)))) or NO_PRESET
+    if preset == NO_PRESET:
+        return Configured(build_config(*rest), "")
+    return Configured(build_config(load_preset(preset), *rest), preset)
+
+
+def _env_id(settings: Raw) -> str:
+    env = settings.get("env")
+    return str(env.get("id", Config().env.id)) if isinstance(env, Mapping) else Config().env.id
+
+
+def preset_of(env_id: str) -> str | None:
+    """The preset of an env: that of the same name, else the only one for this env."""
+    if env_id in preset_names():
+        return env_id
+    found = [name for name in preset_names() if _env_ids()[name] == env_id]
+    return found[0] if len(found) == 1 else None
+
+
+@cache
+def _env_ids() -> dict[str, str]:
+    """The env of each preset, without the time that parsing all of them takes."""
+    found = {name: _ENV_ID.search(preset_text(name)) for name in preset_names()}
+    return {name: match[1] if match else "" for name, match in found.items()}
+
+
+@cache
+def preset_names() -> tuple[str, ...]:
     """All presets, sorted."""
-    files = (file.name for file in resources.files(__name__).iterdir())
-    return sorted(name.removesuffix(_SUFFIX) for name in files if name.endswith(_SUFFIX))
+    return tuple(sorted(_names_in(resources.files(__name__))))
+
+
+def _names_in(folder: Traversable, prefix: str = "") -> list[str]:
+    names = []
+    for entry in folder.iterdir():
+        if entry.name.endswith(_SUFFIX):
+            names.append(prefix + entry.name.removesuffix(_SUFFIX))
+        elif entry.is_dir() and not entry.name.startswith("__"):
+            names += _names_in(entry, f"{prefix}{entry.name}/")
+    return names
 
 
 def preset_text(name: str) -> str:

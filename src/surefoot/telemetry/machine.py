@@ -11,6 +11,14 @@ from surefoot.telemetry import names
 _SCHEDULER = Path("/proc/thread-self/schedstat")
 
 
+def waited_s() -> float | None:
+    """Seconds that this thread has waited for a CPU so far; None if the system does not say."""
+    try:
+        return int(_SCHEDULER.read_text().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return None
+
+
 class CpuWait:
     """The fraction of time that this thread waits for a CPU because other processes occupy all of them."""
 
@@ -20,11 +28,10 @@ class CpuWait:
 
     def metrics(self) -> dict[str, float]:
         """The fraction since the last call."""
-        try:
-            waited_s = int(_SCHEDULER.read_text().split()[1]) / 1e9
-        except (OSError, ValueError, IndexError):
+        waited = waited_s()
+        if waited is None:
             return {}
-        now, last = (time.monotonic(), waited_s), self._last
+        now, last = (time.monotonic(), waited), self._last
         self._last = now
         if last is None or now[0] <= last[0]:
             return {}

@@ -8,7 +8,6 @@ from torch import nn
 
 from surefoot.core.config import Config
 from surefoot.core.errors import EnvError, NativeError
-from surefoot.core.layers import build_config
 from surefoot.core.torch_threads import torch_threads
 from surefoot.envs.adapters.envpool_batch import EnvPoolVector
 from surefoot.envs.engines import Engine
@@ -18,7 +17,7 @@ from surefoot.envs.native import may_be_native
 from surefoot.native import core
 from surefoot.policies.native_plan import NativePlan, plan_policy
 from surefoot.policies.policy import EncoderFactory, Policy
-from surefoot.presets import load_preset, preset_names
+from surefoot.presets import configured
 from surefoot.verification.contract import compare_alone, compare_engines
 from surefoot.verification.independence import compare_rows, compare_threads
 from surefoot.verification.legs import Traveler
@@ -159,7 +158,7 @@ def _is_native(subject: Subject) -> bool:
 
 def _config(config: Config | str | None) -> Config:
     if isinstance(config, str):
-        return build_config(load_preset(config) if config in preset_names() else {"env": {"id": config}})
+        return configured(config).config
     return config or Config()
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from surefoot.core.config import Config
-from surefoot.core.layers import Raw, build_config, read_yaml
+from surefoot.core.layers import Raw
 
 Target = Annotated[str | None, tyro.conf.Positional]
 Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
@@ -14,12 +14,10 @@ Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 
 def run_config(target: str | None, file: Path | None, settings: Raw) -> Config:
     """The config to measure."""
-    from surefoot.cli.train import target_settings
+    from surefoot.cli.train import chosen
 
     # A benchmark has no fixed number of steps, so schedules must not reach their end.
-    endless = {"train": {"steps": 10**12}}
-    yaml = {} if file is None else read_yaml(file)
-    return build_config(target_settings(target, has_config=file is not None), yaml, endless, settings)
+    return chosen(target, file, {"train.steps": 10**12}, settings).config
 
 
 def known_engines() -> list[str]:

@@ -1,22 +1,19 @@
 """One self-contained HTML page about one or several runs."""
 
-import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from html import escape
-from importlib import resources
-from string import Template
 
 from surefoot.inspection.report.alert_lanes import alerts_chart
 from surefoot.inspection.report.charts import (
     MOST_POINTS,
     MOST_POINTS_SMALL,
-    Chart,
     diagnostic_charts,
     env_metric_charts,
     evaluation_chart,
     learning_chart,
 )
+from surefoot.inspection.report.document import Document
 from surefoot.inspection.report.reported_run import with_distinct_names
 from surefoot.inspection.report.returns import MOST_RUNS, return_charts, return_table, runs_of, shown_evaluations
 from surefoot.inspection.report.run_groups import SEED, Group, flat, group_runs, settings_of
@@ -27,7 +24,6 @@ from surefoot.inspection.report.traces import swatch_style, time_unit
 from surefoot.inspection.run_record import RunRecord
 from surefoot.telemetry import names
 
-GENERATOR = "surefoot report"
 _RETURNS_NOTE = (
     "Returns of single episodes in the last evaluation, and in the best one by <code>train.best_metric</code>. Red: the"
     " worst share of the episodes (<code>train.cvar_alpha</code>); VaR: the quantile at its edge; CVaR: its mean."
@@ -36,40 +32,8 @@ _RETURNS_NOTE = (
 _ALERT_NOTE = "When each alert was active; run <code>surefoot doctor RUN</code> for remedies."
 
 
-class Sections:
-    """Collects sections and the charts in them."""
-
-    def __init__(self) -> None:
-        self.charts: dict[str, Chart] = {}
-        self.sections: list[str] = []
-
-    def add(self, title: str, content: str, note: str = "") -> None:
-        """Add a section, unless it is empty."""
-        if content:
-            lead = f"<p class='note'>{note}</p>" if note else ""
-            self.sections.append(f"<section><h2>{escape(title)}</h2>{lead}{content}</section>")
-
-    def figure(self, chart: Chart | None) -> str:
-        """The placeholder in which the script draws the chart."""
-        if chart is None:
-            return ""
-        name = f"chart-{len(self.charts)}"
-        self.charts[name] = chart
-        dot = "" if chart.group is None else f'<i class="swatch" style="{swatch_style(chart.group)}"></i>'
-        note = f"<small>{dot}{escape(chart.note)}</small>" if chart.note else ""
-        caption = "" if chart.is_alone else f"<figcaption>{escape(chart.title)}{note}</figcaption>"
-        plot = (
-            f'<div class="plot" id="{name}" style="height:{chart.height}px" aria-label="{escape(chart.title)}"></div>'
-        )
-        return f"<figure>{caption}{plot}</figure>"
-
-    def small_figures(self, charts: Sequence[Chart]) -> str:
-        """Small charts in a grid."""
-        return f'<div class="grid">{"".join(self.figure(chart) for chart in charts)}</div>' if charts else ""
-
-
-class Page(Sections):
-    """The page about runs."""
+class Page(Document):
+    """The document with the runs that it is about."""
 
     def __init__(self, runs: Sequence[RunRecord]) -> None:
         super().__init__()
@@ -84,22 +48,7 @@ def report_page(runs: Sequence[RunRecord], now: datetime | None = None) -> str:
     page = Page(runs)
     _fill(page)
     axes = {"steps": "environment steps", "time": f"training time ({page.unit.name})"}
-    return rendered(page, _title(page.groups), _lead(page, now or datetime.now(UTC)), _controls(page), axes)
-
-
-def rendered(page: Sections, heading: str, lead: str, controls: str, axes: dict[str, str]) -> str:
-    """The sections as a page; lead and controls are HTML."""
-    from plotly.offline import get_plotlyjs
-
-    assets = resources.files(__package__).joinpath("assets")
-    data = {"charts": {name: chart.to_json() for name, chart in page.charts.items()}, "axes": axes}
-    # "<" could end the script element; its JSON escape cannot.
-    embedded = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    parts = {"title": escape(f"{heading} · Surefoot report"), "heading": escape(heading), "generator": GENERATOR}
-    parts |= {"lead": lead, "controls": controls, "data": embedded}
-    parts |= {"sections": "\n".join(page.sections), "plotly": get_plotlyjs()}
-    parts |= {name: assets.joinpath(f"page.{name}").read_text(encoding="utf-8") for name in ("css", "js")}
-    return Template(assets.joinpath("page.html").read_text(encoding="utf-8")).substitute(parts)
+    return page.html(_title(page.groups), _lead(page, now or datetime.now(UTC)), _controls(page), axes)
 
 
 def _fill(page: Page) -> None:

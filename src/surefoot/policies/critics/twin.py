@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from surefoot.core.config import Critic as CriticSettings
 from surefoot.core.config import NormalizeConfig, PolicyConfig
+from surefoot.core.errors import PolicyError
 from surefoot.core.parts import PartSettings
 from surefoot.policies.critics import Critic, ValueTargets, critics
 from surefoot.policies.native_parts import Plain, PlanBuilder
@@ -38,6 +39,9 @@ class TwinCritic(Critic):
             orthogonal_(self.trunks)
         size = self._trunk(0).output_size
         self.critics = nn.ModuleList(critics[settings.of.kind](size, own, normalize) for _ in range(COUNT))
+        kind = type(self._critic(0))
+        if kind.expected is Critic.expected:
+            raise PolicyError(f"policy.critic.of: {kind.__name__} must define expected(decoded) to be one of twins")
         self.prediction_shape = (COUNT, *(self._critic(0).prediction_shape or ()))
 
     def forward(self, latent: Tensor) -> Tensor:

@@ -181,9 +181,13 @@ class Every:
     def __init__(self, interval: int, start: int = 0) -> None:
         self._interval, self._last = interval, start
 
+    def passes(self, step: int) -> bool:
+        """Whether a multiple was passed since the last one that counted."""
+        return self._interval != 0 and step // self._interval != self._last // self._interval
+
     def is_due(self, step: int) -> bool:
         """Whether a multiple was passed since this was last true."""
-        if self._interval == 0 or step // self._interval == self._last // self._interval:
+        if not self.passes(step):
             return False
         self._last = step
         return True

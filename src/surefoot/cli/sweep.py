@@ -1,0 +1,52 @@
+"""`surefoot sweep CONFIG --run-dir DIR ...`"""
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
+from surefoot.core.layers import read_yaml
+
+
+def main(arguments: list[str]) -> int:
+    """Parse, then run the sweep."""
+    rest, settings = split_settings(arguments)
+
+    def sweep(config: Annotated[Path, tyro.conf.Positional], /, run_dir: Path, preset: str | None = None) -> int:
+        """Search for good settings: many runs, each with other values of the tunable settings.
+
+        The same command continues a sweep that was stopped or killed; finished trials are kept.
+
+        Args:
+            config: a YAML file with the settings of a run, and a section 'sweep' (docs/sweeps.md)
+            run_dir: directory of the sweep
+            preset: a preset other than that of the environment, or none
+        """
+        from surefoot.sweep.directory import BEST
+        from surefoot.sweep.settings import read_settings
+        from surefoot.sweep.sweep import Sweep
+
+        changes = settings if preset is None else {**settings, "preset": preset}
+        base, own = read_settings(read_yaml(config), changes)
+        try:
+            best = Sweep(base, own, run_dir).run()
+        except KeyboardInterrupt:
+            print("stopped; the same command continues the sweep")
+            raise
+        finals = "" if best.final is None else f" (with other seeds {best.final:.6g})"
+        print(f"best      trial {best.number}: {best.objective:.6g}{finals}")
+        for key, value in best.values.items():
+            print(f"          {key} {value}")
+        print(f"settings  {run_dir / BEST}")
+        print(f"next      surefoot train --config {run_dir / BEST}")
+        print(f"          surefoot report {run_dir}")
+        return 0
+
+    try:
+        return parse(sweep, "sweep", rest)
+    finally:
+        if wants_help(rest):
+            from surefoot.sweep.settings import SweepConfig
+
+            print_settings(sweep=SweepConfig)

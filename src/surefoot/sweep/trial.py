@@ -1,0 +1,151 @@
+"""A run of a trial, as a job: trained in its directory, from its newest checkpoint if there is one."""
+
+import math
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from surefoot.compose import (
+    Specs,
+    build_env,
+    build_policy,
+    build_saved_policy,
+    build_trainer,
+    check_spaces,
+    evaluator,
+    resumed_config,
+    saved_setup,
+)
+from surefoot.core.config import Config
+from surefoot.core.errors import SweepError
+from surefoot.core.layers import build_config
+from surefoot.core.records import IterationReport
+from surefoot.core.trust import names_in
+from surefoot.envs.protocol import VecEnv
+from surefoot.evaluation.best_metric import score
+from surefoot.evaluation.evaluation import Evaluation
+from surefoot.inspection.run_record import lock_holder
+from surefoot.jobs.child import GRACE_S
+from surefoot.jobs.job import Say
+from surefoot.run import Run
+from surefoot.training.hooks import Every, Hook
+from surefoot.training.run_directory import RunDirectory
+
+HEARTBEAT_S = 5.0
+"""Seconds between signs of life while there is nothing else to report."""
+
+
+def train_trial(arguments: dict[str, Any], say: Say) -> dict[str, Any]:
+    """Train the run of a trial; returns all its evaluations: step, seconds of training and score.
+
+    Arguments: `directory`, `config`, `episodes` per evaluation, and `target`, a score that ends the run early, or None.
+    """
+    directory = RunDirectory(Path(arguments["directory"]))
+    # The run's own evaluation comes after its checkpoint, so a kill between the two would lose it.
+    config = build_config(arguments["config"], {"train.eval_episodes": 0, "log.console": "off"})
+    _wait_for_predecessor(directory.path)
+    with closing(build_env(config)) as env:
+        judge = Judge(arguments["config"], arguments["episodes"], arguments["target"], say)
+        with directory:
+            run = _resumed(config, env, directory, judge) if directory.saved() else _new(config, env, directory, judge)
+            if not (judge.is_done or run.progress.is_done):
+                _, code = run.train()
+                if code:  # somebody stopped this process: no result, so the job is started again
+                    sys.exit(code)
+    if not judge.evaluations:
+        raise SweepError(f"no evaluated episode has a value for '{config.train.best_metric}' (sweep.objective)")
+    return {"evaluations": judge.evaluations, "steps": run.progress.step, "seconds": judge.seconds}
+
+
+class Judge(Hook):
+    """Evaluates the policy and reports the score, before the checkpoint of the same iteration is saved.
+
+    Its state has all earlier evaluations, so a resumed run knows them.
+    """
+
+    def __init__(self, raw: dict[str, Any], episodes: int, target: float | None, say: Say) -> None:
+        super().__init__()
+        self._config = build_config(raw, {"train.eval_episodes": episodes})
+        self._target, self._say = math.inf if target is None else target, say
+        self.evaluations: list[list[float]] = []
+        self.seconds = 0.0
+        self._since = self._said = time.monotonic()
+        self._evaluate: Callable[[], Evaluation] | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the score that ends the run was reached."""
+        return any(value >= self._target for _, _, value in self.evaluations)
+
+    def begin(self) -> None:
+        """Count seconds from here, and intervals from the step of the checkpoint."""
+        self._since = time.monotonic()
+        self._every = Every(self._config.train.eval_every, self.run.progress.step)
+        self._evaluate = evaluator(self._config, self.run.policy, None)
+        self._tell(self.run.progress.step)
+
+    def after_iteration(self, report: IterationReport) -> None:
+        """Evaluate if it is due or the run ends."""
+        self._count()
+        step = report.progress.step
+        if self._every.is_due(step) or self._is_last(report):
+            assert self._evaluate is not None
+            evaluation = self._evaluate()
+            self._since = time.monotonic()
+            report.metrics.update(evaluation.summary(self._config.train.cvar_alpha))
+            value = score(evaluation, self._config.train)
+            if value is not None:
+                self.evaluations.append([step, self.seconds, value])
+            self._tell(step)
+            if self.is_done:
+                self.run.stop(f"the score {self._target:g} is reached")
+        elif time.monotonic() - self._said > HEARTBEAT_S:
+            self._tell(step)
+
+    def state(self) -> dict[str, Any]:
+        """The evaluations and the seconds so far."""
+        return {"evaluations": self.evaluations, "seconds": self.seconds}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Restore the evaluations and the seconds."""
+        self.evaluations = [list(map(float, one)) for one in state["evaluations"]]
+        self.seconds = float(state["seconds"])
+
+    def _tell(self, step: int) -> None:
+        self._said = time.monotonic()
+        self._say({"step": step, "evaluations": self.evaluations})
+
+    def _count(self) -> None:
+        now = time.monotonic()
+        self.seconds, self._since = self.seconds + now - self._since, now
+
+
+def _new(config: Config, env: VecEnv, directory: RunDirectory, judge: Judge) -> Run:
+    specs = Specs(env.obs_spec, env.action_spec)
+    trainer = build_trainer(config, env, build_policy(config, specs))
+    directory.write_config(config)
+    return Run(trainer, config, specs, None, directory, [judge])
+
+
+def _resumed(config: Config, env: VecEnv, directory: RunDirectory, judge: Judge) -> Run:
+    checkpoint, state = directory.newest()
+    wanted = config.model_dump(mode="json")
+    saved, specs = saved_setup(state, checkpoint, names_in(wanted))
+    check_spaces(env, specs)
+    config = resumed_config(saved, wanted)
+    run = Run(
+        build_trainer(config, env, build_saved_policy(config, specs, state, checkpoint)),
+        *(config, specs, None, directory, [judge]),
+    )
+    run.load_state(state, checkpoint)
+    return run
+
+
+def _wait_for_predecessor(path: Path) -> None:
+    """The process of an earlier attempt may still be saving the run."""
+    deadline = time.monotonic() + GRACE_S
+    while lock_holder(path) is not None and time.monotonic() < deadline:
+        time.sleep(0.1)

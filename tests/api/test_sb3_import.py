@@ -1,0 +1,151 @@
+"""Agents of Stable-Baselines3 act alike in Surefoot; hostile files run nothing."""
+
+import io
+import os
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import stable_baselines3 as sb3
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
+from torch import nn
+
+from surefoot import PPO, from_sb3
+from surefoot.core.errors import CheckpointError
+
+SMALL = {"n_steps": 32, "batch_size": 16, "n_epochs": 2, "device": "cpu", "seed": 1}
+
+
+class Levers(gym.Env[Any, Any]):
+    """Several choices at once."""
+
+    observation_space = spaces.Box(-1, 1, (5,), np.float32)
+    action_space = spaces.MultiDiscrete([3, 2])
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return self.observation_space.sample(), float(action[0]), False, False, {}
+
+
+def trained(env: Any, folder: Path, normalize: bool = False, **settings: Any) -> tuple[Any, Path, Path | None]:
+    vector = make_vec_env(env, 2, seed=0)
+    vector = VecNormalize(vector, gamma=0.9) if normalize else vector
+    model = sb3.PPO("MlpPolicy", vector, **{**SMALL, **settings})
+    model.learn(256)
+    model.save(folder / "theirs.zip")
+    if normalize:
+        vector.save(str(folder / "statistics.pkl"))
+    return model, folder / "theirs.zip", folder / "statistics.pkl" if normalize else None
+
+
+@pytest.mark.parametrize(
+    ("env", "normalize", "settings"),
+    [
+        ("CartPole-v1", False, {}),
+        ("Pendulum-v1", True, {"policy_kwargs": {"net_arch": [24, 16], "activation_fn": nn.ReLU}, "gamma": 0.9}),
+        (Levers, False, {"policy_kwargs": {"net_arch": {"pi": [8], "vf": [8]}}}),
+    ],
+    ids=["discrete", "box, normalized", "multi-discrete"],
+)
+def test_it_acts_alike(env: Any, normalize: bool, settings: dict[str, Any], tmp_path: Path) -> None:
+    model, path, statistics = trained(env, tmp_path, normalize, **settings)
+    agent = from_sb3(path, env, statistics)
+    space = model.observation_space
+    high = np.minimum(space.high, 3.0)
+    obs = np.random.default_rng(0).uniform(-high, high, (64, *space.shape)).astype(np.float32)
+    seen = model.get_vec_normalize_env().normalize_obs(obs) if normalize else obs
+    theirs, _ = model.predict(seen, deterministic=True)
+    ours, _ = agent.predict(obs)
+    np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    with torch.no_grad():
+        values = model.policy.predict_values(torch.as_tensor(seen)).flatten()
+        output = agent.policy(torch.from_numpy(obs), (), torch.ones(64, dtype=torch.bool))
+    torch.testing.assert_close(output.value, values, atol=1e-5, rtol=1e-5)
+    if "log_std" in dict(model.policy.named_parameters()):
+        torch.testing.assert_close(output.distribution.std.view(-1)[:1], model.policy.log_std.exp().detach())
+
+
+def test_it_can_be_trained_further_with_its_settings(tmp_path: Path) -> None:
+    settings = {"gamma": 0.9, "ent_coef": 0.01, "clip_range": 0.1, "learning_rate": 1e-4, "clip_range_vf": 0.3}
+    model, path, statistics = trained("Pendulum-v1", tmp_path, normalize=True, **settings)
+    agent = from_sb3(path, "Pendulum-v1", statistics, seed=7)
+    config = agent.config
+    assert (config.ppo.gamma, config.ppo.entropy_coef, config.ppo.clip, config.optimizer.lr) == (0.9, 0.01, 0.1, 1e-4)
+    assert (config.ppo.epochs, config.ppo.batch_size, config.rollout.size, config.train.seed) == (2, 16, 64, 7)
+    assert config.ppo.advantage_norm == "minibatch"
+    scaler = agent._started().scorer.state()["reward_scaler"]
+    assert scaler["var"] == pytest.approx(float(model.get_vec_normalize_env().ret_rms.var))
+    agent.learn(128)
+    agent.save(tmp_path / "ours.safetensors")
+    obs = np.zeros((4, 3), np.float32)
+    assert np.array_equal(PPO.load(tmp_path / "ours.safetensors").predict(obs)[0], agent.predict(obs)[0])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"use_sde": True}, "gSDE"),
+        ({"policy_kwargs": {"net_arch": {"pi": [8], "vf": [4]}}}, r"different sizes for policy and value, \[8\] and"),
+        ({"policy_kwargs": {"activation_fn": nn.Sigmoid}}, "has the activation Sigmoid"),
+    ],
+)
+def test_what_surefoot_cannot_do_is_refused(settings: dict[str, Any], message: str, tmp_path: Path) -> None:
+    model = sb3.PPO("MlpPolicy", "Pendulum-v1", **{**SMALL, **settings})
+    model.save(tmp_path / "theirs.zip")
+    with pytest.raises(CheckpointError, match=message):
+        from_sb3(tmp_path / "theirs.zip", "Pendulum-v1")
+
+
+def test_another_env_is_refused(tmp_path: Path) -> None:
+    sb3.PPO("MlpPolicy", "Pendulum-v1", **SMALL).save(tmp_path / "theirs.zip")
+    with pytest.raises(CheckpointError, match="does not fit this env"):
+        from_sb3(tmp_path / "theirs.zip", "MountainCarContinuous-v0")
+
+
+class Hostile:
+    """Leaves a file if it is unpickled."""
+
+    def __init__(self, trace: Path) -> None:
+        self._trace = trace
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self._trace),)
+
+
+def test_nothing_in_a_hostile_file_runs(tmp_path: Path) -> None:
+    path, trace = tmp_path / "hostile.zip", tmp_path / "trace"
+    sb3.PPO("MlpPolicy", "CartPole-v1", **SMALL).save(tmp_path / "theirs.zip")
+    weights = io.BytesIO()
+    torch.save({"action_net.weight": Hostile(trace)}, weights)
+    with zipfile.ZipFile(tmp_path / "theirs.zip") as good, zipfile.ZipFile(path, "w") as bad:
+        bad.writestr("data", good.read("data"))
+        bad.writestr("policy.pth", weights.getvalue())
+    with pytest.raises(CheckpointError, match="is not a saved PPO agent"):
+        from_sb3(path, "CartPole-v1")
+    statistics = tmp_path / "statistics.pkl"
+    statistics.write_bytes(pickle.dumps(Hostile(trace)))
+    with pytest.raises(CheckpointError, match="is not a saved VecNormalize"):
+        from_sb3(tmp_path / "theirs.zip", "CartPole-v1", statistics)
+    pickle.loads(pickle.dumps(Hostile(tmp_path / "control")))
+    assert (tmp_path / "control").exists()
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"not a zip"])
+def test_files_that_are_no_agents(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "theirs.zip"
+    with pytest.raises(CheckpointError, match="does not exist"):
+        from_sb3(path, "CartPole-v1")
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match="is not a saved PPO agent"):
+        from_sb3(path, "CartPole-v1")
