@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,7 +21,7 @@ from surefoot.population.decisions import Choice, choose, ranked, start_values
 from surefoot.population.files import PopulationFiles, copy_atomically
 from surefoot.population.log import Entry, PopulationLog
 from surefoot.population.member import Task
-from surefoot.population.settings import HOW, NAME, Plan, PopulationConfig
+from surefoot.population.settings import HOW, NAME, Plan
 from surefoot.training.checkpoint import write_atomically
 from surefoot.training.run_directory import take_lock
 
@@ -69,7 +68,8 @@ def run_population(folder: Path, plan: Plan, watcher: Watcher) -> list[Entry]:
         files.members.mkdir(parents=True, exist_ok=True)
         with closing(take_lock(folder)):
             _write_plan(files, plan)
-            with Pool(_backend(plan.population), _slots(plan), plan.population.patience_s) as pool:
+            backend, slots = _backend(plan, folder)
+            with Pool(backend, slots, plan.population.patience_s) as pool:
                 return _Rounds(files, plan, pool, watcher).run()
     except OSError as error:
         what = error.filename or folder
@@ -229,17 +229,19 @@ def _differences(saved: Any, wanted: Any, path: str = "") -> list[str]:
     return [name for key, where in inside for name in _differences(saved.get(key), wanted.get(key), where)]
 
 
-def _backend(population: PopulationConfig) -> Backend:
-    if population.backend == "ray":
-        backend: Backend = import_module("surefoot.jobs.ray").RayBackend(population.address)
-        return backend
-    return LocalBackend() if population.backend == "local" else InlineBackend()
-
-
-def _slots(plan: Plan) -> int:
-    """With Ray, the cluster decides how many run at a time."""
+def _backend(plan: Plan, folder: Path) -> tuple[Backend, int]:
+    """Where members train, and how many at a time: one that waits for a core would count as hung."""
     population = plan.population
     if population.backend == "inline":
-        return 1
-    here = population.members if population.backend == "ray" else max(1, available_cores() // plan.threads)
-    return min(population.members, population.parallel or here)
+        return InlineBackend(), 1
+    if population.backend == "ray":
+        from surefoot.jobs.ray import RayBackend
+
+        cluster = RayBackend(population.address)
+        cluster.check_directory(folder)
+        return cluster, _slots(plan, cluster.cores)
+    return LocalBackend(), _slots(plan, available_cores())
+
+
+def _slots(plan: Plan, cores: int) -> int:
+    return min(plan.population.members, plan.population.parallel or max(1, cores // plan.threads))
