@@ -33,6 +33,31 @@ nb::object column(const std::vector<FinishedEpisode>& episodes, const Read& read
   return owned(std::move(numbers), shape);
 }
 
+nb::tuple tuple_of(const PartMoments& moments) {
+  return nb::make_tuple(moments.count, owned(moments.mean, {moments.mean.size()}),
+                        owned(moments.variance, {moments.variance.size()}));
+}
+
+nb::tuple row_moments_of(const RolloutResult& result, std::size_t part) {
+  const auto& [counts, mean, variance] = result.row_moments.at(part);
+  const Shape shape{counts.size(), counts.empty() ? 0 : mean.size() / counts.size()};
+  return nb::make_tuple(owned(counts, {counts.size()}), owned(mean, shape), owned(variance, shape));
+}
+
+nb::tuple merged_moments(nb::handle counts, nb::handle means, nb::handle variances, std::size_t num_rows,
+                         std::size_t size) {
+  const double* count = checked<const double>(counts, "counts", {num_rows});
+  const double* mean = checked<const double>(means, "means", {num_rows, size});
+  const double* variance = checked<const double>(variances, "variances", {num_rows, size});
+  PartMoments moments;
+  moments.mean.resize(size);
+  moments.variance.resize(size);
+  for (std::size_t row = 0; row < num_rows; ++row) {
+    if (count[row] > 0) moments.merge(count[row], mean + row * size, variance + row * size);
+  }
+  return tuple_of(moments);
+}
+
 std::vector<double*> parts_of(Engine& engine, const std::vector<nb::object>& arrays, const char* name) {
   const Rows& rows = engine.rows();
   if (arrays.size() != rows.obs_parts().size()) {
@@ -378,16 +403,22 @@ void bind_engine(nanobind::module_& module) {
           },
           nb::for_getter(nb::sig("def lengths(self) -> numpy.typing.NDArray[numpy.int64]")))
       .def(
-          "moments",
-          [](const RolloutResult& result, std::size_t part) {
-            const auto& moments = result.moments.at(part);
-            return nb::make_tuple(moments.count, owned(moments.mean, {moments.mean.size()}),
-                                  owned(moments.variance, {moments.variance.size()}));
-          },
+          "moments", [](const RolloutResult& result, std::size_t part) { return tuple_of(result.moments.at(part)); },
           nb::arg("part"),
           nb::sig("def moments(self, part: int) -> tuple[float, numpy.typing.NDArray[numpy.float64], "
                   "numpy.typing.NDArray[numpy.float64]]"),
-          "Count, mean and population variance of a part of the observation.");
+          "Count, mean and population variance of a part of the observation.")
+      .def("row_moments", &row_moments_of, nb::arg("part"),
+           nb::sig("def row_moments(self, part: int) -> tuple[numpy.typing.NDArray[numpy.float64], "
+                   "numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]"),
+           "The same of every row on its own.");
+  module.def("merged_moments", &merged_moments, nb::arg("counts"), nb::arg("means"), nb::arg("variances"),
+             nb::arg("num_rows"), nb::arg("size"),
+             nb::sig("def merged_moments(counts: numpy.typing.NDArray[numpy.float64], "
+                     "means: numpy.typing.NDArray[numpy.float64], variances: numpy.typing.NDArray[numpy.float64], "
+                     "num_rows: int, size: int) -> tuple[float, numpy.typing.NDArray[numpy.float64], "
+                     "numpy.typing.NDArray[numpy.float64]]"),
+             "The moments of all rows together, merged in the order of rows as a rollout does.");
   nb::class_<Engine>(module, "Engine", "Steps environments on all cores.")
       .def(
           "__init__",

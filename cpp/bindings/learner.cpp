@@ -174,6 +174,25 @@ std::vector<ActiveTransform> transforms_of(const std::vector<nb::dict>& plans, c
   return made;
 }
 
+SharedMinibatches shared_of(const nb::dict& dict, std::size_t epochs, std::size_t units) {
+  SharedMinibatches shared;
+  const std::vector<std::size_t> own = indices(dict, "units", units);
+  shared.units.assign(own.begin(), own.end());
+  std::size_t first = 0;
+  for (const auto& epoch :
+       setting<std::vector<std::vector<std::tuple<std::size_t, std::size_t, float, float>>>>(dict, "epochs")) {
+    std::vector<SharedMinibatches::One>& added = shared.epochs.emplace_back();
+    for (const auto& [number, count, mean, scale] : epoch) {
+      if (count == 0 || number > count) throw nb::value_error("a shared minibatch has fewer samples than own units");
+      added.push_back({first, number, count, mean, scale});
+      first += number;
+    }
+  }
+  if (first != own.size()) throw nb::value_error("the shared minibatches must have all units");
+  if (shared.epochs.size() != epochs) throw nb::value_error("there must be shared minibatches for every epoch");
+  return shared;
+}
+
 OptimizerSettings optimizer_of(const nb::dict& dict) {
   return {.lr = setting<double>(dict, "lr"),
           .beta1 = setting<double>(dict, "beta1"),
@@ -212,10 +231,16 @@ nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settin
   update.knobs = setting<Knobs>(settings, "knobs");
   update.steps_before = setting<std::size_t>(settings, "steps_before");
   if (!on_gradient.is_none()) {
-    update.on_gradient = [&] {
+    update.on_gradient = [&](std::span<double> sums) {
       const nb::gil_scoped_acquire acquired;
-      on_gradient();
+      const nb::ndarray<nb::numpy, double> view(sums.data(), {sums.size()}, nb::handle());
+      on_gradient(nb::cast(view, nb::rv_policy::reference));  // not a copy: it may change them
     };
+  }
+  SharedMinibatches shared;
+  if (has(settings, "shared")) {
+    shared = shared_of(setting<nb::dict>(settings, "shared"), update.epochs, update.units);
+    update.shared = &shared;
   }
   const std::vector<NamedTensor> named = named_tensors(tensors);
   const FlatMemory flat = memory_of(memory, named);
@@ -314,7 +339,7 @@ void bind_learner(nanobind::module_& module) {
       .def("learn", &learn, "samples"_a, "settings"_a, "tensors"_a, "memory"_a, "threads"_a,
            "on_gradient"_a = nb::none(),
            "Run all epochs of an update; weights, gradient, moments and what transforms remember change in place. "
-           "`on_gradient` is called before every step.");
+           "`on_gradient` is called with the sums of the measures before every step.");
   module.def("orthonormalize", &orthonormalize_array, "vectors"_a, "Make the rows orthonormal, in place.");
   module.def("gae", &gae_of, "arrays"_a, "gamma"_a, "gae_lambda"_a,
              "Generalized advantage estimation; writes `advantage` and `returns`.");

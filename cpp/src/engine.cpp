@@ -191,6 +191,7 @@ RolloutResult Engine::collect(const Policy& policy, const RolloutArrays& arrays,
   });
   RolloutResult result;
   result.moments.resize(rows_->obs_parts().size());
+  result.row_moments.resize(rows_->obs_parts().size());
   for (const auto& block : blocks) block.add_to(result);
   std::sort(result.episodes.begin(), result.episodes.end(), [](const auto& one, const auto& other) {
     return std::pair(one.step, one.row) < std::pair(other.step, other.row);

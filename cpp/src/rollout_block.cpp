@@ -266,6 +266,10 @@ void RolloutBlock::add_to(RolloutResult& result) const {
   for (std::size_t part = 0; part < leaves_.size(); ++part) {
     if (!key_.with_moments[part] || mean_[part].empty()) continue;
     const std::size_t size = rows_.obs_sizes()[part];
+    auto& [counts, mean, variance] = result.row_moments[part];
+    counts.insert(counts.end(), counts_.begin(), counts_.end());
+    mean.insert(mean.end(), mean_[part].begin(), mean_[part].end());
+    variance.insert(variance.end(), variance_[part].begin(), variance_[part].end());
     auto& moments = result.moments[part];
     moments.mean.resize(size);
     moments.variance.resize(size);

@@ -15,6 +15,7 @@ from surefoot.core.errors import CheckpointError, CheckpointMismatchError, Confi
 from surefoot.core.layers import Raw, build_config
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.ram import free_ram
+from surefoot.core.ranks import ALONE, Ranks
 from surefoot.core.records import Chunks
 from surefoot.core.saved import Saved, reading
 from surefoot.core.specs import ArraySpec, ObsSpec, spec_from_json
@@ -22,6 +23,7 @@ from surefoot.core.torch_threads import torch_threads
 from surefoot.core.trust import Trust, names_in, trusting
 from surefoot.envs.engines import Engine
 from surefoot.envs.engines.native import NativeEngine
+from surefoot.envs.engines.ray import RayEngine, on_this_machine
 from surefoot.envs.library import is_library
 from surefoot.envs.make import PETTINGZOO, EnvSource, fixed_envs, make_vec_env
 from surefoot.envs.protocol import VecEnv
@@ -38,9 +40,10 @@ from surefoot.learning.scorer import Scorer
 from surefoot.learning.terms import Objective
 from surefoot.policies.native_plan import plan_policy
 from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
+from surefoot.rollout.choice import collector_of
 from surefoot.rollout.collector import Collector
-from surefoot.rollout.native import NativeCollector
-from surefoot.rollout.stepwise import StepwiseCollector
+from surefoot.rollout.ray import RayCollector
+from surefoot.rollout.shared_collector import SharedCollector
 from surefoot.telemetry.sinks import check_sinks
 from surefoot.training.trainer import Trainer
 
@@ -94,29 +97,37 @@ def build_saved_policy(
             raise CheckpointMismatchError(f"its config does not describe its policy: {error}") from error
 
 
-def build_env(config: Config, source: EnvSource | None = None, seed: int | None = None, rows: int = 0) -> VecEnv:
-    """The training envs, or equal envs with a different seed and number."""
+def build_env(
+    config: Config, source: EnvSource | None = None, seed: int | None = None, rows: int = 0, ranks: Ranks = ALONE
+) -> VecEnv:
+    """The training envs of this process, or equal envs with another seed and number, always on this machine."""
+    count = rows or config.rollout.num_envs
+    ranks.check_envs(count)
     return make_vec_env(
         config.env.id if source is None else source,
         config.env,
-        rows or config.rollout.num_envs,
+        count,
         config.train.seed if seed is None else seed,
-        config.rollout,
+        config.rollout if seed is None else on_this_machine(config.rollout),
+        ranks.part(count),
     )
 
 
-def build_trainer(config: Config, env: VecEnv, policy: Policy) -> Trainer:
-    """The trainer for an env and a policy."""
+def build_trainer(config: Config, env: VecEnv, policy: Policy, ranks: Ranks = ALONE) -> Trainer:
+    """The trainer for an env and a policy; with other processes, every one of them must call this."""
     check_sinks(config.log)
     check_best_metric(config.train.best_metric, env.metrics)
     ppo = config.ppo
     collector = build_collector(config, env, policy)
+    if ranks.size > 1:
+        collector = SharedCollector(collector, ranks)
     objective = Objective.of(ppo)
     plan = learner_plan(config, policy, objective)
     keeps_cores_busy = isinstance(env, Engine) and env.keeps_cores_busy
-    execution = execution_of(config, policy, keeps_cores_busy, learns_in_core=isinstance(plan, LearnerPlan))
+    execution = execution_of(config, policy, keeps_cores_busy, isinstance(plan, LearnerPlan), ranks)
     gradient = GradientStep(policy, config.optimizer, ppo.max_grad_norm, execution.reduce)
-    scaler = RewardScaler(env.num_rows, ppo.gamma, config.normalize.reward_clip) if config.normalize.reward else None
+    rows = sum(ranks.gather(env.num_rows))
+    scaler = RewardScaler(rows, ppo.gamma, config.normalize.reward_clip) if config.normalize.reward else None
     return Trainer(
         policy=policy,
         collector=collector,
@@ -151,13 +162,12 @@ def build_learner(
 
 
 def build_collector(config: Config, env: VecEnv, policy: Policy) -> Collector:
-    """The native collector if both the envs and the policy have native implementations, else the stepwise one."""
+    """The collector for these envs and this policy, here or on other machines."""
     num_steps, seed = config.rollout.num_steps, config.train.seed
     chunks = Chunks(num_steps, config.rollout.sequence_length, config.ppo.burn_in)
-    plan = plan_policy(policy)
-    if isinstance(env, NativeEngine) and not isinstance(plan, str):
-        return NativeCollector(env, policy, plan, num_steps, seed, chunks)
-    return StepwiseCollector(env, policy, num_steps, seed, chunks)
+    if isinstance(env, RayEngine):
+        return RayCollector(env, policy, num_steps, seed, chunks)
+    return collector_of(env, policy, num_steps, seed, chunks)
 
 
 def describe_rollouts(env: VecEnv, policy: Policy) -> tuple[str, bool]:
@@ -165,6 +175,9 @@ def describe_rollouts(env: VecEnv, policy: Policy) -> tuple[str, bool]:
     plan = plan_policy(policy)
     if isinstance(env, NativeEngine) and not isinstance(plan, str):
         return f"native on {env.threads} threads", True
+    if isinstance(env, RayEngine):
+        where = f"{len(env.parts)} Ray actors on {len(env.hosts)} machine{'s' * (len(env.hosts) > 1)}"
+        return f"{where}, {env.inner} in each" + f" ({env.why_not_native})" * bool(env.why_not_native), False
     reason = plan if isinstance(env, NativeEngine) else getattr(env, "why_not_native", "")
     name = type(env).name if isinstance(env, Engine) else "vector env"
     return f"step by step, {name}" + f" ({reason})" * bool(reason), False

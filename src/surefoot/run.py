@@ -13,6 +13,7 @@ from surefoot.core.config import Config
 from surefoot.core.errors import PartError, SurefootError
 from surefoot.core.failures import brief, origin
 from surefoot.core.ram import readable
+from surefoot.core.ranks import ALONE, Ranks
 from surefoot.core.records import Progress
 from surefoot.core.saved import reading
 from surefoot.core.specs import spec_to_json
@@ -29,8 +30,10 @@ from surefoot.telemetry.console import build_console
 from surefoot.telemetry.sink_group import SinkGroup
 from surefoot.telemetry.sinks import Sink, open_sinks
 from surefoot.telemetry.watch import AlertWatch
+from surefoot.training.agreement import Agreement, agreed_stop
 from surefoot.training.checkpoint import check_savable
 from surefoot.training.hooks import Hook, HookGroup, HookLike, named_hooks
+from surefoot.training.other_rows import OTHER_ROWS, own_rows
 from surefoot.training.reporting import Report
 from surefoot.training.rollback import RollBack
 from surefoot.training.run_directory import RunDirectory
@@ -52,13 +55,15 @@ class Run:
         source: EnvSource | None = None,
         directory: RunDirectory | None = None,
         hooks: Sequence[HookLike] = (),
+        ranks: Ranks = ALONE,
     ) -> None:
-        self.trainer, self.config, self.specs = trainer, config, specs
+        self.trainer, self.config, self.specs, self.ranks = trainer, config, specs, ranks
         self.directory, self.stop_reason = directory, ""
         self.hooks = HookGroup(named_hooks(config, hooks))
         self._hook_states: dict[str, Any] = {}  # includes hooks that are not attached now
         self._saving: SaveCheckpoints | None = None
-        evaluate, start = evaluator(config, trainer.policy, source), trainer.progress.step
+        evaluate = evaluator(config, trainer.policy, source) if ranks.is_first else None
+        start = trainer.progress.step
         self.evaluation = evaluate and EvaluateAndKeepBest(evaluate, self.state, config.train, start, directory)
 
     @property
@@ -98,15 +103,16 @@ class Run:
     def load_state(self, state: Mapping[str, Any], source: Path | str = "the checkpoint") -> None:
         """Continue from a checkpoint, with a warning if that is not bit for bit; on an error nothing is changed."""
         with reading(source):
+            state = own_rows(state, self.ranks)
             load_states({"hooks": self.hooks, **self.trainer.parts()}, state)
         self._hook_states = dict(state["hooks"])
         if self.evaluation is not None:
             self.evaluation.go_on_from(self.trainer.progress.step, state.get("evaluation_due") is True)
-        if not self.trainer.collector.rows.is_exact:
+        if not self.trainer.collector.rows.is_exact and self.ranks.is_first:
             _log.warning(
                 "resumed at step %d with new episodes: these environments cannot restore their state, or it was saved"
-                " with another engine or number of environments; the run continues from the same weights, optimizer"
-                " and statistics, but not bit for bit",
+                " with another engine or number of environments or processes; the run continues from the same weights,"
+                " optimizer and statistics, but not bit for bit",
                 self.trainer.progress.step,
             )
 
@@ -127,8 +133,8 @@ class Run:
         """
         trainer, start = self.trainer, self.trainer.progress.step
         self._log_beginning(start)
-        if self.directory is not None:
-            state = self.state()
+        if self._saves:
+            state = self.whole_state()
             check_savable(state)
             self._hook_states = state["hooks"]
         sinks = SinkGroup(self._sinks(start))
@@ -138,12 +144,13 @@ class Run:
                 self.directory.begin(start, state)
             with StopSignal() as stop, self._rescue():
                 trainer.hooks.begin()
-                trainer.train(lambda: stop.is_requested() or bool(self.stop_reason))
+                trainer.train(lambda: agreed_stop(self.ranks, stop) or bool(self.stop_reason))
                 trainer.hooks.end()
                 if self.stop_reason:
                     _log.info("stopped at step %d: %s", trainer.progress.step, self.stop_reason)
                 if self._saving is not None:
                     self._saving.finish(trainer.progress.step)
+                self.ranks.gather(None)  # torchrun ends all processes when one has ended with a code
         finally:
             trainer.hooks = HookGroup({})
             sinks.close()
@@ -160,19 +167,33 @@ class Run:
             **states(self.trainer.parts()),
         }
 
+    def whole_state(self) -> dict[str, Any]:
+        """The state with the rows of all processes; every process must call it."""
+        state = self.state()
+        others = self.ranks.gather(state["collector"])[1:]
+        return state | {OTHER_ROWS: others} if others else state
+
+    @property
+    def _saves(self) -> bool:
+        """Whether this process takes part in saving: only the first one has a directory."""
+        return self.directory is not None or not self.ranks.is_first
+
     def _attached(self, sinks: SinkGroup, start: int) -> HookGroup:
         """The built-in hooks around the user's: rollback comes first; saving before all that may fail afterwards."""
         train, folder = self.config.train, None if self.directory is None else self.directory.path
         self._rollback = RollBack(self.trainer, self.config, folder)
         attached: dict[str, Hook] = {"surefoot.rollback": self._rollback, **self.hooks.named}
-        if self.directory is not None:
+        if self._saves:
             self._saving = SaveCheckpoints(
-                self.directory, self.state, train.checkpoint_every, train.keep_checkpoints, start
+                self.directory, self.whole_state, train.checkpoint_every, train.keep_checkpoints, start, self.ranks
             )
+            if self.ranks.size > 1:
+                attached["surefoot.agreement"] = Agreement(self.ranks, self.trainer, self._saving)
             attached["surefoot.checkpoints"] = self._saving
         if self.evaluation is not None:
             attached["surefoot.evaluation"] = self.evaluation
-        attached["surefoot.report"] = Report(sinks, self.config.log.log_every, AlertWatch(self.config))
+        if self.ranks.is_first:
+            attached["surefoot.report"] = Report(sinks, self.config.log.log_every, AlertWatch(self.config))
         for hook in attached.values():
             hook.run = self
         return HookGroup(attached)
@@ -185,6 +206,7 @@ class Run:
         except BaseException as error:
             text = str(error) if isinstance(error, SurefootError) else brief(error)
             _log.info("ended by an error: %s", text, exc_info=error)
+            self.ranks.fail(error)
             saved = self._save_complete()
             if isinstance(error, SurefootError):
                 error.args = (f"{error}; {saved}",) if saved else error.args
@@ -199,7 +221,7 @@ class Run:
         """Save the last complete iteration; returns where, for the message of an error."""
         try:
             self._rollback.undo_update()
-            if self._saving is None:
+            if self._saving is None or self.directory is None:
                 return ""
             try:
                 is_saved = self._saving.save(self.trainer.progress.step)
@@ -252,6 +274,8 @@ class Run:
 
     def _sinks(self, start: int) -> list[Sink]:
         config = self.config
+        if not self.ranks.is_first:
+            return []
         sinks = [] if self.directory is None else open_sinks(self.directory.path, config)
         # Last, so that nothing can fail while a live display holds the terminal.
         place = "" if self.directory is None else f" · {self.directory.path}"

@@ -159,7 +159,7 @@ def test_preset_then_file_then_command_line(tmp_path):
         (["Pendulum-v1"], None, "Pendulum-v1"),
         ([], "env: {id: Pendulum-v1}", "Pendulum-v1"),
         (["--env.id", "Pendulum-v1"], None, "Pendulum-v1"),
-        (["pettingzoo:mpe2.simple_spread_v3"], None, "simple-spread"),
+        (["pettingzoo:mpe2.simple_spread_v3"], None, ""),
         (["HalfCheetah-v5"], None, "HalfCheetah-v5"),
         (["cheetah-minute"], None, "cheetah-minute"),
         ([], "preset: cheetah-minute", "cheetah-minute"),

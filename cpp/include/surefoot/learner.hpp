@@ -83,6 +83,17 @@ struct LearnerSamples {
   std::vector<const std::uint8_t*> images{};
 };
 
+/// Minibatches of which other processes have a part: own units of all epochs, and what holds for whole minibatches.
+struct SharedMinibatches {
+  struct One {
+    std::size_t first, units;  // own ones, in `units`
+    std::size_t count;         // samples of all processes
+    float mean, scale;         // of all their advantages
+  };
+  std::vector<std::int64_t> units;
+  std::vector<std::vector<One>> epochs;
+};
+
 struct Update {
   LearnerSamples samples;
   std::uint64_t seed, index;  // of the shuffles: the run's, and how many updates there were before
@@ -98,7 +109,9 @@ struct Update {
   std::size_t steps_before;  // that the optimizer has done
   std::vector<ActiveTransform> transforms{};
   /// Called between the sum of a gradient and the step, where others have a say in it; there are no transforms then.
-  std::function<void()> on_gradient{};
+  /// It may also change the sums of the measures.
+  std::function<void(std::span<double>)> on_gradient{};
+  const SharedMinibatches* shared = nullptr;  // null: the units are shuffled here
   /// Asked before every step, on the calling thread; after a no, the update ends where it is.
   std::function<bool()> may_go_on{};
 };

@@ -66,9 +66,15 @@ struct PartMoments {
   void merge(double other_count, const double* other_mean, const double* other_variance);
 };
 
+/// The same of every row on its own: parts of a run on other machines are merged in the order of rows.
+struct RowMoments {
+  std::vector<double> counts, mean, variance;  // [N], [N, size], [N, size]
+};
+
 struct RolloutResult {
   std::vector<FinishedEpisode> episodes;         // by step, then row
   std::vector<PartMoments> moments;              // one a part; empty where not wanted
+  std::vector<RowMoments> row_moments;           // likewise
   std::size_t num_steps = 0, out_of_bounds = 0;  // in valid steps
   std::optional<NonFinite> problem;
 };

@@ -14,19 +14,24 @@ namespace {
 
 constexpr int kDigitBits = 11;
 
+Minibatch flat_minibatch(const Update& update, const std::int64_t* units, std::size_t count, std::size_t most_rows) {
+  const std::size_t micro = update.micro_batch_size == 0 ? most_rows : std::min(update.micro_batch_size, most_rows);
+  Minibatch minibatch;
+  minibatch.count = count;
+  const std::size_t pieces = (count + micro - 1) / micro;
+  for (std::size_t i = 0, first = 0; i < pieces; ++i) {
+    const std::size_t size = count / pieces + (i < count % pieces ? 1 : 0);
+    minibatch.pieces.push_back({{units + first, units + first + size}});
+    first += size;
+  }
+  return minibatch;
+}
+
 std::vector<Minibatch> flat_minibatches(const Update& update, const std::int64_t* order, std::size_t most_rows) {
   std::vector<Minibatch> minibatches;
-  const std::size_t micro = update.micro_batch_size == 0 ? most_rows : std::min(update.micro_batch_size, most_rows);
   for (std::size_t begin = 0; begin < update.units; begin += update.batch_size) {
-    Minibatch& minibatch = minibatches.emplace_back();
-    minibatch.count = std::min(update.batch_size, update.units - begin);
-    const std::size_t pieces = (minibatch.count + micro - 1) / micro;
-    for (std::size_t i = 0, first = 0; i < pieces; ++i) {
-      const std::size_t count = minibatch.count / pieces + (i < minibatch.count % pieces ? 1 : 0);
-      const std::int64_t* const from = order + begin + first;
-      minibatch.pieces.push_back({{from, from + count}});
-      first += count;
-    }
+    const std::size_t count = std::min(update.batch_size, update.units - begin);
+    minibatches.push_back(flat_minibatch(update, order + begin, count, most_rows));
   }
   return minibatches;
 }
@@ -52,24 +57,30 @@ void sort_by_length(std::vector<std::size_t>& runs, const std::vector<Run>& all)
                    [&](std::size_t a, std::size_t b) { return all[a].length > all[b].length; });
 }
 
-std::vector<Minibatch> sequence_minibatches(const Update& update, const std::int64_t* order) {
+Minibatch sequence_minibatch(const Update& update, std::vector<std::size_t> chosen) {
   const SequenceSamples& sequences = *update.samples.sequences;
-  std::vector<Minibatch> minibatches;
-  for (std::vector<std::size_t>& chosen : shares({order, order + update.units}, sequences.runs, update.batch_size)) {
-    Minibatch& minibatch = minibatches.emplace_back();
-    for (const std::size_t run : chosen) minibatch.count += sequences.runs[run].length;
-    sort_by_length(chosen, sequences.runs);
-    const bool is_whole = update.micro_batch_size == 0 || minibatch.count <= update.micro_batch_size;
-    const std::size_t size = is_whole ? minibatch.count : update.micro_batch_size;
-    for (const std::vector<std::size_t>& share : shares(chosen, sequences.runs, size)) {
-      std::vector<Run> runs;
-      std::vector<std::size_t> places;
-      for (const std::size_t run : share) {
-        runs.push_back(sequences.runs[run]);
-        places.push_back(sequences.places[run]);
-      }
-      minibatch.pieces.push_back(packed(runs, places));
+  Minibatch minibatch;
+  for (const std::size_t run : chosen) minibatch.count += sequences.runs[run].length;
+  sort_by_length(chosen, sequences.runs);
+  const bool is_whole = update.micro_batch_size == 0 || minibatch.count <= update.micro_batch_size;
+  const std::size_t size = is_whole ? minibatch.count : update.micro_batch_size;
+  for (const std::vector<std::size_t>& share : shares(chosen, sequences.runs, size)) {
+    std::vector<Run> runs;
+    std::vector<std::size_t> places;
+    for (const std::size_t run : share) {
+      runs.push_back(sequences.runs[run]);
+      places.push_back(sequences.places[run]);
     }
+    minibatch.pieces.push_back(packed(runs, places));
+  }
+  return minibatch;
+}
+
+std::vector<Minibatch> sequence_minibatches(const Update& update, const std::int64_t* order) {
+  std::vector<Minibatch> minibatches;
+  for (std::vector<std::size_t>& chosen :
+       shares({order, order + update.units}, update.samples.sequences->runs, update.batch_size)) {
+    minibatches.push_back(sequence_minibatch(update, std::move(chosen)));
   }
   return minibatches;
 }
@@ -126,6 +137,22 @@ std::vector<Minibatch> minibatches_of(const Update& update, const std::vector<st
                                              : sequence_minibatches(update, order.data());
 }
 
+std::vector<Minibatch> shared_minibatches_of(const Update& update, std::size_t epoch, std::size_t most_rows) {
+  std::vector<Minibatch> minibatches;
+  for (const SharedMinibatches::One& one : update.shared->epochs[epoch]) {
+    const std::int64_t* const units = update.shared->units.data() + one.first;
+    Minibatch& minibatch = minibatches.emplace_back();
+    if (one.units > 0) {
+      minibatch = update.samples.sequences == nullptr ? flat_minibatch(update, units, one.units, most_rows)
+                                                      : sequence_minibatch(update, {units, units + one.units});
+    }
+    minibatch.count = one.count;
+    minibatch.mean = one.mean;
+    minibatch.scale = one.scale;
+  }
+  return minibatches;
+}
+
 std::size_t piece_size(const Update& update, std::size_t most_rows) {
   const std::size_t size =
       std::min(update.batch_size, update.micro_batch_size == 0 ? update.batch_size : update.micro_batch_size);
@@ -136,7 +163,7 @@ std::size_t piece_size(const Update& update, std::size_t most_rows) {
 }
 
 void measure_advantages(const Update& update, Minibatch& minibatch) {
-  if (!update.normalizes_advantages || minibatch.count < 2) return;
+  if (!update.normalizes_advantages || update.shared != nullptr || minibatch.count < 2) return;
   const float* const advantage = update.samples.advantage;
   double sum = 0, squares = 0;
   for (const Piece& piece : minibatch.pieces) {

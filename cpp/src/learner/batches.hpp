@@ -31,9 +31,11 @@ void permute(const Update& update, std::size_t epoch, std::vector<std::int64_t>&
 /// Samples whose activations still fit into the caches; sums over more are added up.
 inline constexpr std::size_t kMostRows = 512;
 
-/// The minibatches of one epoch, in pieces of at most `most_rows` samples; sequences are not cut.
+/// The minibatches of one epoch, in pieces of at most `most_rows` samples; sequences are not cut. A minibatch without
+/// own samples has no pieces.
 std::vector<Minibatch> minibatches_of(const Update& update, const std::vector<std::int64_t>& order,
                                       std::size_t most_rows);
+std::vector<Minibatch> shared_minibatches_of(const Update& update, std::size_t epoch, std::size_t most_rows);
 
 /// The most samples that a piece of any minibatch may have.
 std::size_t piece_size(const Update& update, std::size_t most_rows);

@@ -74,6 +74,7 @@ class Learner::Work {
   std::size_t threads_worth(const Update& update) const;
 
   void run(Crew& crew);
+  std::vector<Minibatch> next_minibatches(Crew& crew, std::size_t epoch);
   void shuffle(Crew& crew, std::size_t first);
   void carry_states(Crew& crew);
   void step(Crew& crew, const Minibatch& minibatch);
@@ -248,8 +249,7 @@ void Learner::Work::run(Crew& crew) {
   const Update& update = *update_;
   crew.each(obs_.num_tasks(), [&](std::size_t task, std::size_t) { obs_.normalize(task); });
   for (std::size_t epoch = 0; epoch < update.epochs; ++epoch) {
-    if (epoch % orders_.size() == 0) shuffle(crew, epoch);
-    minibatches_ = minibatches_of(update, orders_[epoch % orders_.size()], most_rows_);
+    minibatches_ = next_minibatches(crew, epoch);
     crew.each(minibatches_.size(), [&](std::size_t i, std::size_t) { measure_advantages(update, minibatches_[i]); });
     if (update.samples.sequences != nullptr) carry_states(crew);
     for (const Minibatch& minibatch : minibatches_) {
@@ -269,7 +269,11 @@ void Learner::Work::step(Crew& crew, const Minibatch& minibatch) {
     crew.each(sum_tasks_ + sums_.size(),
               [&](std::size_t task, std::size_t thread) { sum(task, piece, i > 0, workspaces_[thread]); });
   }
-  if (update_->on_gradient) update_->on_gradient();
+  if (minibatch.pieces.empty()) {  // all of its samples are in other processes
+    std::fill_n(memory_.gradient, memory_.size, 0.0f);
+    std::fill(sums_.begin(), sums_.end(), 0.0);
+  }
+  if (update_->on_gradient) update_->on_gradient(sums_);
   const double norm = measure_gradient(crew);
   const bool is_finite = std::isfinite(static_cast<float>(norm));
   if (is_finite) {
@@ -280,6 +284,12 @@ void Learner::Work::step(Crew& crew, const Minibatch& minibatch) {
   record(minibatch, norm, is_finite);
 }
 // tour: end
+
+std::vector<Minibatch> Learner::Work::next_minibatches(Crew& crew, std::size_t epoch) {
+  if (update_->shared != nullptr) return shared_minibatches_of(*update_, epoch, most_rows_);
+  if (epoch % orders_.size() == 0) shuffle(crew, epoch);
+  return minibatches_of(*update_, orders_[epoch % orders_.size()], most_rows_);
+}
 
 /// The orders of the next epochs.
 void Learner::Work::shuffle(Crew& crew, std::size_t first) {

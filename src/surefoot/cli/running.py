@@ -1,37 +1,43 @@
 """Shared by `train` and `resume`: run to the end, then print the results and where the files are."""
 
-from contextlib import closing
+from contextlib import closing, nullcontext
 
 from surefoot.compose import Specs, build_env, build_policy, build_trainer, describe_rollouts
 from surefoot.core.config import Config
+from surefoot.core.ranks import ALONE, Ranks
 from surefoot.evaluation.evaluation import Evaluation
 from surefoot.run import Run
 from surefoot.telemetry.console import warnings_on_stderr
 from surefoot.training.run_directory import RunDirectory
 
 
-def train_from_start(config: Config, directory: RunDirectory) -> int:
-    """Start a run in a directory; returns the exit code."""
-    with closing(build_env(config)) as env:
+def train_from_start(config: Config, directory: RunDirectory | None, ranks: Ranks = ALONE) -> int:
+    """Start a run in a directory, which the first of several processes has; returns the exit code."""
+    with closing(build_env(config, ranks=ranks)) as env:
         # Built before the directory, so that invalid combinations leave no empty run behind.
         specs = Specs(env.obs_spec, env.action_spec)
-        trainer = build_trainer(config, env, build_policy(config, specs))
-        with directory:
-            directory.write_config(config)
-            return finish(Run(trainer, config, specs, None, directory))
+        trainer = build_trainer(config, env, build_policy(config, specs), ranks)
+        with directory or nullcontext():
+            if directory is not None:
+                directory.write_config(config)
+            return finish(Run(trainer, config, specs, None, directory, ranks=ranks))
 
 
 def finish(run: Run) -> int:
     """Train and print the results; returns the exit code."""
-    print(f"rollouts  {describe_rollouts(run.trainer.collector.rows.env, run.trainer.policy)[0]}")
-    print(f"learning  {run.trainer.learner.description}")
+    if run.ranks.is_first:
+        if run.ranks.size > 1:
+            print(f"processes {run.ranks.size}")
+        print(f"rollouts  {describe_rollouts(run.trainer.collector.rows.env, run.trainer.policy)[0]}")
+        print(f"learning  {run.trainer.learner.description}")
     try:
         evaluation, code = run.train()
     finally:
         with warnings_on_stderr():  # the run is saved: what an env does now costs a warning
             run.envs.close()
     directory = run.directory
-    assert directory is not None
+    if directory is None:  # not the first of several processes
+        return code
     step = run.trainer.progress.step
     if code:
         print(f"stopped at step {step}; 'surefoot resume {directory.path}' continues the run")

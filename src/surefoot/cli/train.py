@@ -75,13 +75,17 @@ def check_target(target: str) -> None:
 def run_new(run: Configured, name: str | None, run_dir: Path | None) -> int:
     """Start a run in a new directory."""
     from surefoot.cli.running import train_from_start
+    from surefoot.core.ranks import together
     from surefoot.training.run_directory import RunDirectory
 
-    directory = RunDirectory(run_dir) if run_dir else RunDirectory.unused(Path("runs"), name or run.config.env.id)
-    if directory.holds_run:
-        raise RunDirectoryError(
-            f"{directory.path} already contains a run; continue it with 'surefoot resume {directory.path}' or choose"
-            " another --run-dir"
-        )
-    print(f"preset    {run.line}", flush=True)
-    return train_from_start(run.config, directory)
+    with together() as ranks:
+        if not ranks.is_first:
+            return train_from_start(run.config, None, ranks)
+        directory = RunDirectory(run_dir) if run_dir else RunDirectory.unused(Path("runs"), name or run.config.env.id)
+        if directory.holds_run:
+            raise RunDirectoryError(
+                f"{directory.path} already contains a run; continue it with 'surefoot resume {directory.path}' or"
+                " choose another --run-dir"
+            )
+        print(f"preset    {run.line}", flush=True)
+        return train_from_start(run.config, directory, ranks)

@@ -132,8 +132,8 @@ class RolloutConfig(Section):
     sequence_length: Count = Field(24, description="recurrent policies: steps per training sequence")
     engine: Engine = Field(
         PartSettings(kind="auto"),
-        description="how environments are stepped: native (C++ threads), local (this process), processes; auto uses"
-        " native where the core has the environment, local elsewhere",
+        description="how environments are stepped: native (C++ threads), local (this process), processes, ray (many"
+        " machines); auto uses native where the core has the environment, local elsewhere",
     )
     workers: Number = Field(
         0, le=1024, description="number of threads (native) or processes (processes); 0 means one per core"

@@ -39,6 +39,10 @@ class PartError(SurefootError):
     """A term, a policy or another part of a run raised an exception or tried to exit the process."""
 
 
+class RankError(SurefootError):
+    """Another process that trains the same policy failed, or does not answer."""
+
+
 class SinkError(SurefootError):
     """A sink could not be opened."""
 

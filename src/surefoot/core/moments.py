@@ -51,11 +51,15 @@ def masked_std(values: Tensor, valid: Tensor) -> Tensor:
     return (centered.square().sum() / (valid.sum() - 1)).sqrt()
 
 
-def normalized(values: Tensor, valid: Tensor | None = None) -> Tensor:
-    """Zero mean and unit standard deviation over the valid elements; a single element is unchanged. No device sync."""
+def normalized(values: Tensor, valid: Tensor | None = None, whole: Tensor | None = None) -> Tensor:
+    """Zero mean and unit standard deviation over the valid elements; a single element is unchanged. No device sync.
+
+    If the values are a part of something, it is the whole that has zero mean and unit standard deviation.
+    """
     if valid is None:  # nothing to leave out, and a few small operations less
-        mean = values.mean(dtype=torch.float64).to(values.dtype)
-        return (values - mean) / (values.std() + 1e-8) if values.numel() > 1 else values
+        whole = values if whole is None else whole
+        mean = whole.mean(dtype=torch.float64).to(values.dtype)
+        return (values - mean) / (whole.std() + 1e-8) if whole.numel() > 1 else values
     scaled = (values - masked_mean(values, valid)) / (masked_std(values, valid) + 1e-8)
     return torch.where(valid.sum() > 1, scaled, values)
 

@@ -1,9 +1,11 @@
-"""Ray, started or connected to once per process. Importing this module does not import Ray."""
+"""Ray, started or connected to once per process; the only place that imports it, on first use."""
 
+import importlib
 import os
 import signal
 import socket
 import threading
+from dataclasses import dataclass
 from typing import Any
 
 from surefoot.core.cores import available_cores
@@ -11,9 +13,24 @@ from surefoot.core.errors import ClusterError
 from surefoot.core.extras import install_hint
 from surefoot.core.failures import brief
 
-_OBJECT_STORE_BYTES = 100_000_000
-"""Messages are small; Ray itself would take a third of the memory."""
-_ANSWER_S = 5.0
+_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # silences a warning about GPUs
+    "RAY_memory_monitor_refresh_ms": "0",  # on one machine, Ray would kill actors because other programs need memory
+}
+_OBJECT_STORE_BYTES = 2**30
+"""Limit of the object store of a local cluster; the system allocates only what is used, and Ray spills the rest."""
+_ANSWER_S = 10.0
+
+
+@dataclass(frozen=True)
+class Node:
+    """A living machine of the cluster."""
+
+    id: str
+    host: str
+    address: str
+    cores: int
 
 
 class RayCluster:
@@ -24,14 +41,26 @@ class RayCluster:
 
     def __init__(self, address: str | None = None) -> None:
         self.ray = _import_ray()
+        if address is not None:
+            _refuse_silent(address)
         self._is_own = not self.ray.is_initialized()
         if self._is_own:
             self._connect(address)
 
     @property
-    def nodes(self) -> list[dict[str, Any]]:
-        """The nodes that are alive, as Ray describes them."""
-        return [node for node in self.ray.nodes() if node["Alive"]]
+    def nodes(self) -> list[Node]:
+        """The machines that are alive, in a fixed order."""
+        living = [node for node in self.ray.nodes() if node["Alive"]]
+        found = (
+            Node(one["NodeID"], one["NodeManagerHostname"], one["NodeManagerAddress"], int(_cores(one)))
+            for one in living
+        )
+        return sorted(found, key=lambda node: node.id)
+
+    def on(self, node: Node, soft: bool = True) -> Any:
+        """Schedules on a node; if it is soft, elsewhere where that node is lost or full."""
+        strategies = importlib.import_module("ray.util.scheduling_strategies")
+        return strategies.NodeAffinitySchedulingStrategy(node.id, soft=soft)
 
     def close(self) -> None:
         """Disconnect; a Ray that was started here ends."""
@@ -40,8 +69,6 @@ class RayCluster:
             self.ray.shutdown()
 
     def _connect(self, address: str | None) -> None:
-        if address is not None:
-            _refuse_silent(address)
         # A local address keeps RAY_ADDRESS from leading to a cluster that nobody asked for.
         where: dict[str, Any] = {"address": address}
         if address is None:
@@ -52,9 +79,13 @@ class RayCluster:
             self.ray.init(**where, log_to_driver=False, configure_logging=False, logging_level="ERROR")
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, handler)  # Ray's would end a run without saving it
-        except Exception as error:
+        except Exception as error:  # Ray raises errors of many kinds, some of gRPC
             what = "Ray cannot be started" if address is None else f"cannot connect to the Ray cluster at {address}"
             raise ClusterError(f"{what}: {brief(error)}") from error
+
+
+def _cores(node: dict[str, Any]) -> float:
+    return float(node["Resources"].get("CPU", 0))
 
 
 def _refuse_silent(address: str) -> None:
@@ -67,15 +98,15 @@ def _refuse_silent(address: str) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S).close()
     except (OSError, OverflowError) as error:
-        raise ClusterError(f"no Ray cluster answers at {address}: {brief(error)}") from error
+        raise ClusterError(
+            f"no Ray cluster answers at {address} ({brief(error)}); check the address with `ray status`"
+        ) from error
 
 
 def _import_ray() -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # Ray announces a change of this default with a warning.
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
     try:
-        import ray
+        return importlib.import_module("ray")
     except ImportError as error:
-        raise ClusterError(f"the backend ray requires Ray; {install_hint('ray')}") from error
-    return ray
+        raise ClusterError(f"the package ray is missing; {install_hint('ray')}") from error

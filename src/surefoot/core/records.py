@@ -1,7 +1,7 @@
 """Named records with time-major axes: T steps, N rows (one agent of one env), A action elements, B samples."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,11 +109,34 @@ class Rollout:
     """Fields that environments and policies add, by name, [T, N, ...]."""
     learned_extras: tuple[str, ...] = ()
     """Names of the extras that minibatches include."""
+    shared: "SharedRollout | None" = None
+    """The rows of all processes, if others step some of them."""
+
+    @property
+    def everyone(self) -> "Rollout":
+        """The rows of all processes, without observations and actions if others step some of them."""
+        return self if self.shared is None else self.shared.whole
+
+    def of_everyone(self, moments: ObsMoments) -> ObsMoments:
+        """The moments of something in all processes' rows, by name."""
+        return moments if self.shared is None else self.shared.merge(moments)
 
     @property
     def num_steps(self) -> int:
         """Number of valid steps."""
         return self.stats.num_steps
+
+
+@dataclass(frozen=True)
+class SharedRollout:
+    """A rollout of several processes."""
+
+    whole: Rollout
+    """All rows in order; observations and actions are empty."""
+    own: slice
+    """The rows of this process."""
+    merge: Callable[[ObsMoments], ObsMoments]
+    """Merges moments of all processes; every one of them must call it."""
 
 
 @dataclass(frozen=True)
@@ -143,9 +166,22 @@ class Batch:
     """For packed sequences: the number of active sequences per step; `state` then has one entry per sequence."""
     extras: dict[str, Tensor] = field(default_factory=dict)
     """Fields that environments and policies add, by name."""
+    whole: Tensor | None = None
+    """The advantages of the whole minibatch, if this is the part of one of several processes."""
+    is_placeholder: bool = False
+    """Whether this process has no sample of the minibatch; these have no weight."""
 
     def __len__(self) -> int:
         return self.action.shape[0]
+
+    @property
+    def size(self) -> int:
+        """Number of samples, including those of other processes."""
+        return len(self if self.whole is None else self.whole)
+
+    def share_of(self, piece: "Batch") -> float:
+        """The share of a piece of this minibatch in the whole minibatch."""
+        return 0.0 if self.is_placeholder else len(piece) / self.size
 
     @property
     def inputs(self) -> tuple[Any, ...]:

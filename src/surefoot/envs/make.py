@@ -41,21 +41,34 @@ def fixed_envs(source: EnvSource) -> int | None:
 
 
 def make_vec_env(
-    source: EnvSource, config: EnvConfig, num_envs: int, seed: int, rollout: RolloutConfig | None = None
+    source: EnvSource,
+    config: EnvConfig,
+    num_envs: int,
+    seed: int,
+    rollout: RolloutConfig | None = None,
+    part: range | None = None,
 ) -> VecEnv:
-    """The VecEnv for a source: the configured engine steps ids and factories, vector envs step themselves."""
-    rollout = rollout or RolloutConfig()
+    """The VecEnv for a source: the configured engine steps ids and factories, vector envs step themselves.
+
+    `part` selects some of the envs; they are numbered and seeded as among all.
+    """
+    rollout, part = rollout or RolloutConfig(), part or range(num_envs)
     steps_itself = isinstance(source, VectorEnv) or (isinstance(source, str) and source.startswith(ENVPOOL))
     if rollout.engine.kind not in (AUTO, "local") and (steps_itself or _exists(source)):
         what = "a vector env or a pool steps itself" if steps_itself else "an env instance cannot move to a worker"
         raise ConfigError([f"rollout.engine: must be 'auto' or 'local', because {what} (got '{rollout.engine.kind}')"])
+    if len(part) < num_envs and (steps_itself or _exists(source)):
+        raise ConfigError(
+            ["env.id: an env instance, a vector env or a pool cannot be divided among processes; start one process"]
+        )
     if isinstance(source, VectorEnv):
         return GymnasiumVectorEnv(source, seed, config.truncation_as_termination, config.metrics)
     if isinstance(source, str) and steps_itself:
         return EnvPoolEnvs(source.removeprefix(ENVPOOL), config, num_envs, seed)
-    check_number(num_envs, _LEAST_BYTES)
-    factories = [lambda: source] if _exists(source) else [env_factory(source, config)] * num_envs
-    return _engine(Blueprint(factories, seed, config.truncation_as_termination, config.metrics), rollout)
+    check_number(len(part), _LEAST_BYTES)
+    factories = [lambda: source] if _exists(source) else [env_factory(source, config)] * len(part)
+    blueprint = Blueprint(factories, seed, config.truncation_as_termination, config.metrics, part.start)
+    return build_engine(blueprint, rollout)
 
 
 def check_number(num_envs: int, bytes_each: int) -> None:
@@ -70,11 +83,13 @@ def check_number(num_envs: int, bytes_each: int) -> None:
         )
 
 
-def _engine(blueprint: Blueprint, rollout: RolloutConfig) -> Engine:
+def build_engine(blueprint: Blueprint, rollout: RolloutConfig) -> Engine:
     """The configured engine; envs without a native implementation use the local engine, with the reason."""
     if rollout.engine.kind not in (AUTO, "native"):
-        check_number(blueprint.num_envs, _LEAST_BYTES_IN_PYTHON)
-        return engines[rollout.engine.kind](blueprint, rollout)
+        engine_class = engines[rollout.engine.kind]
+        if engine_class.steps_here:
+            check_number(blueprint.num_envs, _LEAST_BYTES_IN_PYTHON)
+        return engine_class(blueprint, rollout)
     try:
         return engines["native"](blueprint, rollout)
     except NativeError as error:

@@ -74,10 +74,10 @@ class RayBackend:
             file.write_text(token, encoding="utf-8")
         except OSError as error:
             raise RunDirectoryError(f"{path} is not writable ({error.strerror}); choose another directory") from error
-        look, on = ray.remote(num_cpus=0)(_read), ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        look = ray.remote(num_cpus=0)(_read)
         try:
             for node in self._cluster.nodes:
-                name, strategy = node["NodeManagerAddress"], on(node["NodeID"], soft=False)
+                name, strategy = node.address, self._cluster.on(node, soft=False)
                 if ray.get(look.options(scheduling_strategy=strategy).remote(str(file)), timeout=_LOOK_S) != token:
                     raise ClusterError(
                         f"{path} is not a directory that all nodes of the Ray cluster share: {name} cannot see it;"
@@ -93,7 +93,7 @@ class RayBackend:
         self._cluster.close()
 
     def _cores_by_node(self) -> list[int]:
-        return [int(node["Resources"].get("CPU", 0)) for node in self._cluster.nodes]
+        return [node.cores for node in self._cluster.nodes]
 
 
 def _run(job: dict[str, Any]) -> Iterator[Message]:

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from torch import Tensor
-
 from surefoot.core.config import Config, PPOConfig
 from surefoot.core.cores import available_cores
+from surefoot.core.ranks import ALONE, Ranks
 from surefoot.core.torch_threads import torch_threads
 from surefoot.learning.crowd import Crowd
 from surefoot.learning.gradient import unchanged
@@ -28,8 +27,8 @@ class Execution:
     """PyTorch threads while learning."""
     collecting_threads: int = 1
     """PyTorch threads while collecting: one if environments keep the cores busy."""
-    reduce: Callable[[Tensor], Tensor] = unchanged
-    """Sums a gradient over all processes that learn together."""
+    reduce: Callable[..., None] = unchanged
+    """Sums tensors over all processes that learn together, in place."""
     crowd: Crowd = field(default_factory=Crowd, compare=False)
 
     @contextmanager
@@ -50,11 +49,14 @@ class Execution:
             set_kernel_threads(before)
 
 
-def execution_of(config: Config, policy: Policy, keeps_cores_busy: bool, learns_in_core: bool = False) -> Execution:
+def execution_of(
+    config: Config, policy: Policy, keeps_cores_busy: bool, learns_in_core: bool = False, ranks: Ranks = ALONE
+) -> Execution:
     """The configured number of threads, or one per core, limited by the amount of work."""
     most = config.train.threads or available_cores()
     learning = 1 if learns_in_core else learning_threads(policy, config.ppo, most)
-    return Execution(most, learning, 1 if keeps_cores_busy else learning)
+    reduce = ranks.sum if ranks.size > 1 else unchanged
+    return Execution(most, learning, 1 if keeps_cores_busy else learning, reduce)
 
 
 def learning_threads(policy: Policy, ppo: PPOConfig, most: int) -> int:

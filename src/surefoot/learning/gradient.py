@@ -1,6 +1,7 @@
 """The gradient step: sum micro-batches, apply the transforms, then Adam; non-finite gradients are skipped."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -16,10 +17,11 @@ from surefoot.learning.part_norms import PartNorms
 from surefoot.learning.transforms import GradientTransform, Layout, transforms
 from surefoot.learning.transforms.clip_norm import ClipNorm
 
+EMPTY: Mapping[str, Tensor] = MappingProxyType({})
 
-def unchanged(gradient: Tensor) -> Tensor:
+
+def unchanged(*tensors: Tensor) -> None:
     """The sum over one process."""
-    return gradient
 
 
 class GradientStep:
@@ -34,7 +36,7 @@ class GradientStep:
         module: nn.Module,
         config: OptimizerConfig,
         max_norm: float | None,
-        reduce: Callable[[Tensor], Tensor] = unchanged,
+        reduce: Callable[..., None] = unchanged,
     ) -> None:
         self._named = {name: p for name, p in module.named_parameters() if p.requires_grad}
         self._flat = torch.cat([p.detach().flatten() for p in self._named.values()])
@@ -54,6 +56,11 @@ class GradientStep:
 
     def add(self, loss: Tensor, share: float = 1.0) -> None:
         """Add a loss's gradient, weighted by its share of the samples, to the next step."""
+        if share == 0:  # it may be NaN
+            if not self._is_begun:
+                self._gradient.zero_()
+            self._is_begun = True
+            return
         pieces = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
         flat = [piece.reshape(-1) for piece in pieces]
         if self._is_begun:
@@ -65,20 +72,26 @@ class GradientStep:
         self._is_begun = True
 
     @torch.no_grad()
-    def step(self, knobs: Knobs) -> dict[str, Tensor]:
-        """Transform, clip, step and reset the gradient; `skipped` is 1 if it was not finite."""
-        watched = self.transform(knobs)
+    def step(self, knobs: Knobs, watched: Mapping[str, Tensor] = EMPTY) -> dict[str, Tensor]:
+        """Transform, clip, step and reset the gradient; `skipped` is 1 if it was not finite.
+
+        Returns what was measured with what was watched, which is summed over all processes like the gradient.
+        """
+        if watched and self.is_reduced:
+            watched = dict(zip(watched, torch.stack(list(watched.values())), strict=True))
+        watched = {**watched, **self.transform(knobs, *watched.values())}
         norms = self.part_norms.measure(self._gradient)
         gradient = self._clip.apply(self._gradient, knobs)
         skipped = 1 - self._clip.norm.isfinite().float()
         self._adam.step(gradient, knobs.lr, skipped)
         self._is_begun = False
-        return watched | {"grad_norm": self._clip.norm, "skipped": skipped, **norms}
+        return {**watched, "grad_norm": self._clip.norm, "skipped": skipped, **norms}
 
     @torch.no_grad()
-    def transform(self, knobs: Knobs) -> dict[str, Tensor]:
-        """Sum the gradient over all processes, then apply the configured transforms, in place."""
-        gradient = self._reduce(self._gradient)
+    def transform(self, knobs: Knobs, *measured: Tensor) -> dict[str, Tensor]:
+        """Sum the gradient and what was measured over all processes, then apply the configured transforms, in place."""
+        self._reduce(self._gradient, *measured)
+        gradient = self._gradient
         watched: dict[str, Tensor] = {}
         for name, transform in self.transforms.items():
             gradient = transform.apply(gradient, knobs)
@@ -86,6 +99,11 @@ class GradientStep:
         if gradient is not self._gradient:
             self._gradient.copy_(gradient)
         return watched
+
+    @property
+    def values(self) -> Tensor:
+        """All learned parameters, flat."""
+        return self._flat
 
     @property
     def is_reduced(self) -> bool:

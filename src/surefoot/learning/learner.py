@@ -46,7 +46,7 @@ class Learner:
         for order in torch.from_numpy(permutations(self._seed, self.update, config.epochs, samples.num_units)):
             samples.begin_epoch(self.policy)
             for minibatch in samples.minibatches(config.batch_size, order):
-                watch.add(self._step(minibatch, knobs), len(minibatch) / len(samples.batch))
+                watch.add(self._step(minibatch, knobs), minibatch.size / len(samples.batch))
             watch.end_epoch()
             if config.target_kl is not None and watch.kl() > config.target_kl:
                 break
@@ -55,13 +55,13 @@ class Learner:
     def _step(self, minibatch: Batch, knobs: Knobs) -> Watched:
         """One gradient step. Micro-batches are weighted by size, so that they add up to the full minibatch (S9)."""
         if self._ppo.advantage_norm == "minibatch":
-            minibatch = replace(minibatch, advantage=normalized(minibatch.advantage))
+            minibatch = replace(minibatch, advantage=normalized(minibatch.advantage, whole=minibatch.whole))
         seen = []
         for piece in pieces(minibatch, self._ppo.micro_batch_size):
-            share = len(piece) / len(minibatch)
+            share = minibatch.share_of(piece)
             losses = self.objective(self.policy, piece, knobs)
             self.gradient.add(losses.total, share)
             seen.append((share, losses.watched))
-        return combined(seen) | self.gradient.step(knobs)
+        return self.gradient.step(knobs, combined(seen))
 
     # tour: end

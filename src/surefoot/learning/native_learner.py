@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from surefoot.core.config import Config, OptimizerConfig
 from surefoot.core.errors import PolicyError
+from surefoot.core.philox import permutations
 from surefoot.core.records import Batch, Knobs
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
@@ -26,6 +28,7 @@ from surefoot.policies.policy import ActorCritic, Policy
 from surefoot.policies.preprocess import Preprocess
 from surefoot.rollout.samples import Samples
 from surefoot.rollout.sequences import Runs, SequenceSamples
+from surefoot.rollout.shared import SharedSamples
 
 
 @dataclass(frozen=True)
@@ -98,11 +101,13 @@ class NativeLearner(Learner):
         is_known = not isinstance(transforms, str)
         done = self._core.learn(
             native_samples(samples, self._policy.preprocess),
-            self._settings(knobs) | {"num_valid": len(samples.batch), "transforms": transforms if is_known else None},
+            self._settings(knobs)
+            | {"num_valid": len(samples.batch), "transforms": transforms if is_known else None}
+            | self._shared(samples),
             self._tensors(),
             self.gradient.native_memory(),
             kernel_threads(),
-            None if is_known else lambda: transformed.append(self.gradient.transform(knobs)),
+            None if is_known else lambda sums: transformed.append(self._transformed(knobs, sums)),
         )
         self.gradient.count = done["steps"]
         names, rows = [*self._names, *done["transform_measures"]], [done["measures"], done["transformed"]]
@@ -113,6 +118,17 @@ class NativeLearner(Learner):
         return Watch.of(names, torch.from_numpy(np.hstack(rows)) * shares[:, None], done["minibatches"])
 
     # tour: end
+
+    def _transformed(self, knobs: Knobs, sums: NDArray[np.float64]) -> Watched:
+        return self.gradient.transform(knobs, torch.from_numpy(sums))
+
+    def _shared(self, samples: Samples) -> dict[str, Any]:
+        """The minibatches of all processes, if they share the samples."""
+        if not isinstance(samples, SharedSamples):
+            return {}
+        ppo = self._ppo
+        orders = torch.from_numpy(permutations(self._seed, self.update, ppo.epochs, samples.num_units))
+        return {"shared": samples.native(ppo.batch_size, orders, ppo.advantage_norm == "minibatch")}
 
     def _follow(self, plan: LearnerPlan | str) -> None:
         """Hooks may change more than the weights of a policy."""
@@ -162,6 +178,8 @@ def optimizer_settings(config: OptimizerConfig, max_norm: float | None) -> dict[
 
 def native_samples(samples: Samples, preprocess: Preprocess) -> dict[str, Any]:
     """Samples, and sequences if there are any, as arrays for the core."""
+    if isinstance(samples, SharedSamples):
+        samples = samples.own
     if not isinstance(samples, SequenceSamples):
         return _arrays(samples.batch, preprocess)
     chunk, row = samples.place

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from surefoot.core.moments import Moments
 from surefoot.core.records import Batch, Rollout
 from surefoot.core.tree import tree_items
 from surefoot.policies.normalizer import RunningNormalizer
@@ -36,11 +37,17 @@ def _change_within(rollout: Rollout, normalizers: Mapping[str, RunningNormalizer
     middle = len(rollout.reward) // 2
     halves = slice(None, middle), slice(middle, None)
     leaves = {key: leaf for key, leaf in tree_items(rollout.obs) if key in normalizers}
-    return {key: _mean(leaf, rollout, halves[1]) - _mean(leaf, rollout, halves[0]) for key, leaf in leaves.items()}
+    first, second = (
+        rollout.of_everyone({key: _mean(leaf[steps], rollout.valid[steps]) for key, leaf in leaves.items()})
+        for steps in halves
+    )
+    return {key: second[key].mean.float() - first[key].mean.float() for key in leaves}
 
 
-def _mean(leaf: Tensor, rollout: Rollout, steps: slice) -> Tensor:
-    return leaf[steps][rollout.valid[steps]].float().mean(0)
+def _mean(leaf: Tensor, valid: Tensor) -> Moments:
+    """Count and mean of the valid elements; the variance is not needed."""
+    mean = leaf[valid].float().mean(0).double()
+    return Moments(valid.sum().double(), mean, torch.zeros_like(mean))
 
 
 def _distance(change: Mapping[str, Tensor], normalizers: Mapping[str, RunningNormalizer]) -> float:

@@ -26,7 +26,8 @@ class Scorer:
             )
 
     def score(self, rollout: Rollout, critic: Critic) -> Targets:
-        """The estimator's targets; advantages are normalized over the rollout if `ppo.advantage_norm` is `rollout`."""
+        """The targets of all processes' rows; advantages are normalized if `ppo.advantage_norm` is `rollout`."""
+        rollout = rollout.everyone
         if self._scaler is not None:
             rollout = replace(rollout, reward=self._scaler.scale(rollout))
         targets = self.estimator.estimate(rollout, critic)

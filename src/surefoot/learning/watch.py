@@ -23,9 +23,14 @@ Watched = dict[str, Tensor]
 
 def combined(parts: Sequence[tuple[float, Watched]]) -> Watched:
     """Mean over the micro-batches of a minibatch, weighted by size."""
-    if len(parts) == 1:
+    if len(parts) == 1 and parts[0][0] == 1:
         return parts[0][1]
-    return {name: torch.stack([share * watched[name] for share, watched in parts]).sum() for name in parts[0][1]}
+    # What has no weight may be NaN.
+    zero = torch.zeros(())
+    return {
+        name: torch.stack([share * watched[name] if share else zero for share, watched in parts]).sum()
+        for name in parts[0][1]
+    }
 
 
 class Watch:

@@ -144,6 +144,22 @@ class RolloutResult:
     ) -> tuple[float, numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]:
         """Count, mean and population variance of a part of the observation."""
 
+    def row_moments(
+        self, part: int
+    ) -> tuple[
+        numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]
+    ]:
+        """The same of every row on its own."""
+
+def merged_moments(
+    counts: numpy.typing.NDArray[numpy.float64],
+    means: numpy.typing.NDArray[numpy.float64],
+    variances: numpy.typing.NDArray[numpy.float64],
+    num_rows: int,
+    size: int,
+) -> tuple[float, numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]:
+    """The moments of all rows together, merged in the order of rows as a rollout does."""
+
 class Engine:
     """Steps environments on all cores."""
 
@@ -234,7 +250,7 @@ class Learner:
         on_gradient: object | None = None,
     ) -> dict:
         """
-        Run all epochs of an update; weights, gradient, moments and what transforms remember change in place. `on_gradient` is called before every step.
+        Run all epochs of an update; weights, gradient, moments and what transforms remember change in place. `on_gradient` is called with the sums of the measures before every step.
         """
 
 def orthonormalize(

@@ -3,7 +3,6 @@
 A preset is named after its env, `Hopper-v5`; further ones of the same env stand in a folder, `Hopper-v5/fast`.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -21,7 +20,6 @@ from surefoot.core.registry import nearest
 DEFAULT = "cheetah-minute"
 NO_PRESET = "none"
 _SUFFIX = ".yaml"
-_ENV_ID = re.compile(r'^env:(?: \{|\s+)id: "?([^",}\s]+)', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ def configured(target: str | None, *layers: Mapping[str, Any]) -> Configured:
     """The config of a preset or env id with further layers, of which the last one wins.
 
     The preset is the one that the key `preset` of a layer names (`none`: none), else the one that the target names,
-    else the one of the env id.
+    else the one that is named like the env.
     """
     named, rest = "", []
     for layer in layers:
@@ -51,8 +49,8 @@ def configured(target: str | None, *layers: Mapping[str, Any]) -> Configured:
         rest.append({key: value for key, value in layer.items() if key != "preset"})
     if target is not None:
         rest.insert(0, {"env": load_preset(target)["env"] if target in preset_names() else {"id": target}})
-    preset = named or (target if target in preset_names() else preset_of(_env_id(merge(*rest)))) or NO_PRESET
-    if preset == NO_PRESET:
+    preset = named or (target if target in preset_names() else _env_id(merge(*rest)))
+    if preset == NO_PRESET or (not named and preset not in preset_names()):
         return Configured(build_config(*rest), "")
     return Configured(build_config(load_preset(preset), *rest), preset)
 
@@ -60,21 +58,6 @@ def configured(target: str | None, *layers: Mapping[str, Any]) -> Configured:
 def _env_id(settings: Raw) -> str:
     env = settings.get("env")
     return str(env.get("id", Config().env.id)) if isinstance(env, Mapping) else Config().env.id
-
-
-def preset_of(env_id: str) -> str | None:
-    """The preset of an env: that of the same name, else the only one for this env."""
-    if env_id in preset_names():
-        return env_id
-    found = [name for name in preset_names() if _env_ids()[name] == env_id]
-    return found[0] if len(found) == 1 else None
-
-
-@cache
-def _env_ids() -> dict[str, str]:
-    """The env of each preset, without the time that parsing all of them takes."""
-    found = {name: _ENV_ID.search(preset_text(name)) for name in preset_names()}
-    return {name: match[1] if match else "" for name, match in found.items()}
 
 
 @cache

@@ -116,6 +116,10 @@ class RolloutBuffer:
         """For checkpoints: the fields with which the next rollout starts."""
         return {name: tree_map(lambda leaf: leaf[-1].clone(), whole) for name, whole in self._with_next().items()}
 
+    def opening_of(self, rows: slice) -> dict[str, Any]:
+        """The same for some rows, as arrays that are views."""
+        return {name: tree_map(lambda leaf: leaf[-1, rows].numpy(), whole) for name, whole in self._with_next().items()}
+
     def fits(self, opening: dict[str, Any]) -> bool:
         """Whether a saved opening has the same number of rows."""
         return len(opening["episode_start"]) == len(self.last_value)

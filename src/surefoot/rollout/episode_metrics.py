@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.core.saved import Saved
+from surefoot.envs.protocol import ALL_ROWS
 
 
 class EpisodeMetrics:
@@ -68,9 +69,13 @@ class EpisodeMetrics:
         else:
             self._total[is_running], self._count[is_running] = np.nan, 1
 
-    def forget_running(self) -> None:
+    def forget_running(self, rows: slice = ALL_ROWS) -> None:
         """The episodes of the rows were cut off."""
-        self._total[:], self._count[:] = 0.0, 0
+        self._total[rows], self._count[rows] = 0.0, 0
+
+    def running(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Totals and numbers of values of the running episodes."""
+        return self._total, self._count
 
 
 def mean_of_known(values: Any) -> float | None:

@@ -1,6 +1,7 @@
 """Episode statistics of rollouts."""
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from surefoot.core.records import Episode, Episodes, Obs, RolloutStats
 from surefoot.core.saved import Saved
 from surefoot.core.specs import ObsSpec
 from surefoot.core.tree import tree_items
-from surefoot.envs.protocol import VecEnv
+from surefoot.envs.protocol import ALL_ROWS, VecEnv
 from surefoot.rollout.episode_metrics import EpisodeMetrics
 
 WINDOW = 100
@@ -33,6 +34,15 @@ class EpisodeTracker:
     def running(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Total reward and length so far of each row's episode; the native collector writes into them."""
         return self._reward, self._length
+
+    @property
+    def recent(self) -> tuple[Episode, ...]:
+        """The last finished episodes; those of all processes, if several collect together."""
+        return tuple(self._recent)
+
+    @recent.setter
+    def recent(self, episodes: Sequence[Episode]) -> None:
+        self._recent = deque(episodes, maxlen=WINDOW)
 
     def absorb(
         self, obs: Obs, reward: Tensor, ended: Tensor, valid: Tensor, metrics: Tensor | None = None
@@ -108,10 +118,19 @@ class EpisodeTracker:
             self._reward, self._length = np.array(state["reward"]), np.array(state["length"])
             self._metrics.load_state(state.get("metrics"), self._length > 0)
 
-    def forget_running(self) -> None:
+    def forget_running(self, rows: slice = ALL_ROWS) -> None:
         """The episodes of the rows were cut off: their envs start new ones."""
-        self._reward[:], self._length[:] = 0.0, 0
-        self._metrics.forget_running()
+        self._reward[rows], self._length[rows] = 0.0, 0
+        self._metrics.forget_running(rows)
+
+    def running_in(self, rows: slice = ALL_ROWS) -> list[NDArray[Any]]:
+        """The running episodes of some rows, for whoever collects these rows elsewhere."""
+        return [array[rows] for array in (*self.running, *self._metrics.running())]
+
+    def set_running(self, running: list[NDArray[Any]], rows: slice = ALL_ROWS) -> None:
+        """Continue the running episodes of some rows."""
+        for own, given in zip((*self.running, *self._metrics.running()), running, strict=True):
+            own[rows] = given
 
 
 def count_out_of_bounds(obs: Obs, valid: Tensor, spec: ObsSpec) -> int:

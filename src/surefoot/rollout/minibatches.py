@@ -11,6 +11,9 @@ from surefoot.core.records import Batch, Rollout, Targets
 from surefoot.core.tree import tree_map
 from surefoot.policies.policy import Policy
 
+_NO_SAMPLES = ("state", "batch_sizes", "whole", "is_placeholder")
+"""Fields of a batch that do not have one entry per sample."""
+
 
 class FlatSamples:
     """Independent samples in any order."""
@@ -26,6 +29,18 @@ class FlatSamples:
     def minibatches(self, size: int, order: Tensor | None = None) -> Iterator[Batch]:
         """Minibatches of `size` samples; every sample occurs once."""
         return minibatches(self.batch, size, order)
+
+    def parts(self, size: int, order: Tensor) -> Iterator[Tensor]:
+        """The samples of each minibatch."""
+        return iter(order.split(size))
+
+    def take(self, units: Tensor) -> Batch:
+        """Some samples."""
+        return map_batch(itemgetter(units), self.batch)
+
+    def advantages(self, units: Tensor) -> Tensor:
+        """The advantages of some samples."""
+        return self.batch.advantage[units]
 
 
 def flatten(rollout: Rollout, targets: Targets) -> Batch:
@@ -67,5 +82,5 @@ def map_batch(function: Callable[[Tensor], Tensor], batch: Batch) -> Batch:
     def mapped(value: Any) -> Any:
         return None if value is None else tree_map(function, value)
 
-    names = [item.name for item in fields(Batch) if item.name not in ("state", "batch_sizes")]
+    names = [item.name for item in fields(Batch) if item.name not in _NO_SAMPLES]
     return Batch(**{name: mapped(getattr(batch, name)) for name in names}, state=())

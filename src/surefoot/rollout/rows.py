@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from surefoot.core.errors import SurefootError
@@ -11,6 +12,7 @@ from surefoot.core.moments import ObsMoments
 from surefoot.core.philox import Stream, uniforms
 from surefoot.core.records import Chunks, Rollout, RolloutStats, State
 from surefoot.core.saved import Saved
+from surefoot.core.tree import tree_map
 from surefoot.envs.protocol import OWN_STATE, VecEnv
 from surefoot.envs.protocol.shard import env_error
 from surefoot.envs.protocol.steps import check_step
@@ -47,6 +49,12 @@ class Rows:
         self.episodes.forget_running()
         self._is_underway = False
 
+    def restart_part(self, rows: slice) -> None:
+        """Some rows were reset, and their opening is written: their running episodes are given up."""
+        check_step(self.env, self.buffer.opening, self.step)
+        self.buffer.episode_start[-1, rows] = True  # which also clears recurrent states
+        self.episodes.forget_running(rows)
+
     def begin(self) -> None:
         """Prepare a rollout."""
         if self._is_underway:  # the last rollout was aborted
@@ -64,6 +72,23 @@ class Rows:
         """The finished rollout."""
         self._is_underway = False
         return self.buffer.rollout(stats, obs_moments)
+
+    def beginning(self, rows: slice) -> dict[str, Any]:
+        """What some rows bring into the rollout that begins, besides their envs, as arrays."""
+        (memory,) = self._memories  # rows that are collected elsewhere are one group here
+        return {
+            "step": self.first_step,
+            "opening": self.buffer.opening_of(rows),
+            "memory": [part[rows].numpy() for part in memory],
+            "episodes": self.episodes.running_in(rows),
+        }
+
+    def set_beginning(self, beginning: dict[str, Any]) -> None:
+        """Begin the next rollout with what `beginning` returned elsewhere; the envs are already there."""
+        self.step, self._is_underway = beginning["step"], False
+        self.buffer.load_opening({name: tree_map(_tensor, whole) for name, whole in beginning["opening"].items()})
+        self._set_memory(tuple(map(_tensor, beginning["memory"])))
+        self.episodes.set_running(beginning["episodes"])
 
     @property
     def memory(self) -> State:
@@ -156,6 +181,11 @@ class Rows:
             raise
         except BaseException as error:
             raise env_error("an env", "save_state", error) from error
+
+
+def _tensor(array: NDArray[Any]) -> Tensor:
+    """A copy: arrays from other processes are read-only."""
+    return torch.from_numpy(np.array(array))
 
 
 def _check_parameters(saved: Saved) -> None:

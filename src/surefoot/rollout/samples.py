@@ -1,6 +1,7 @@
 """Source of minibatches: single samples, or complete sequences for recurrent policies."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from operator import itemgetter
 from typing import Protocol
 
@@ -12,6 +13,7 @@ from surefoot.core.records import Batch, Rollout, Targets
 from surefoot.policies.policy import Policy
 from surefoot.rollout.minibatches import FlatSamples, flatten, map_batch, minibatches
 from surefoot.rollout.sequences import SequenceSamples, sequence_pieces, some_sequences
+from surefoot.rollout.shared import SharedSamples, with_a_sample
 
 
 class Samples(Protocol):
@@ -34,9 +36,18 @@ class Samples(Protocol):
 
 
 def samples_of(rollout: Rollout, targets: Targets, ppo: PPOConfig) -> Samples:
-    """Sequences if the rollout has recurrent states, else single samples."""
-    if not rollout.valid.any():
+    """Sequences if the rollout has recurrent states, else single samples; `targets` are those of all processes."""
+    if not rollout.everyone.valid.any():
         raise EnvError("the rollout has no valid steps: no agent was active; raise rollout.num_steps")
+    whole = _samples_of(rollout.everyone, targets, ppo)
+    if rollout.shared is None:
+        return whole
+    own = rollout.shared.own
+    part = replace(targets, advantage=targets.advantage[:, own], returns=targets.returns[:, own])
+    return SharedSamples(_samples_of(with_a_sample(rollout), part, ppo), whole, rollout.shared)
+
+
+def _samples_of(rollout: Rollout, targets: Targets, ppo: PPOConfig) -> FlatSamples | SequenceSamples:
     if rollout.chunks is None:
         return FlatSamples(flatten(rollout, targets))
     return SequenceSamples(rollout, targets, ppo.sequence_state == "recomputed")

@@ -76,8 +76,21 @@ class SequenceSamples:
     def minibatches(self, size: int, order: Tensor | None = None) -> Iterator[Batch]:
         """Minibatches of about `size` samples; every sequence occurs once."""
         order = torch.arange(self.num_units) if order is None else order
-        for chosen in _shares(order, self.runs.length[order], size):
-            yield self._packed(self.runs[chosen], tuple(part[self.place][chosen] for part in self.state))
+        return map(self.take, self.parts(size, order))
+
+    def parts(self, size: int, order: Tensor) -> Iterator[Tensor]:
+        """The sequences of each minibatch."""
+        return _shares(order, self.runs.length[order], size)
+
+    def take(self, units: Tensor) -> Batch:
+        """Some sequences."""
+        return self._packed(self.runs[units], tuple(part[self.place][units] for part in self.state))
+
+    def advantages(self, units: Tensor) -> Tensor:
+        """The advantages of all samples of some sequences, one sequence after the other."""
+        first, length = self.runs.first[units], self.runs.length[units]
+        begins = length.cumsum(0) - length
+        return self.steps.advantage[torch.arange(int(length.sum())) + (first - begins).repeat_interleave(length)]
 
     @torch.no_grad()
     def begin_epoch(self, policy: Policy) -> None:

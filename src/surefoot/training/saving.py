@@ -6,6 +6,7 @@ from typing import Any
 
 from surefoot.core.errors import RunDirectoryError
 from surefoot.core.failures import brief
+from surefoot.core.ranks import ALONE, Ranks
 from surefoot.core.records import IterationReport, Rollout
 from surefoot.training.hooks import Every, Hook
 from surefoot.training.run_directory import RunDirectory
@@ -14,13 +15,22 @@ _log = logging.getLogger("surefoot")
 
 
 class SaveCheckpoints(Hook):
-    """Saves at an interval of steps, retries after a failure, and always saves at the end."""
+    """Saves at an interval of steps, retries after a failure, and always saves at the end.
+
+    Of several processes only the first one has a directory; the others contribute the states of their rows.
+    """
 
     def __init__(
-        self, run: RunDirectory, state: Callable[[], dict[str, Any]], every: int, keep: int, start: int
+        self,
+        run: RunDirectory | None,
+        state: Callable[[], dict[str, Any]],
+        every: int,
+        keep: int,
+        start: int,
+        ranks: Ranks = ALONE,
     ) -> None:
         super().__init__()
-        self._directory, self._state, self._keep = run, state, keep
+        self._directory, self._state, self._keep, self._ranks = run, state, keep, ranks
         self._every = Every(every, start)
         self._is_due = False
         self._failure = ""
@@ -30,7 +40,8 @@ class SaveCheckpoints(Hook):
 
     def after_rollout(self, rollout: Rollout) -> None:
         """A child that an env has forked ends here, before it writes anything."""
-        self._directory.refuse_fork()
+        if self._directory is not None:
+            self._directory.refuse_fork()
 
     def after_iteration(self, report: IterationReport) -> None:
         """Save if a checkpoint is due, if the last attempt failed, or at the end: what follows may fail."""
@@ -43,7 +54,7 @@ class SaveCheckpoints(Hook):
 
     def finish(self, step: int) -> None:
         """Save the final checkpoint, with what hooks and the last evaluation changed; a failure is an error."""
-        if not self.save(step, again=True) and self._saved_step != step:
+        if not self.save(step, again=True) and self._saved_step != step and self._directory is not None:
             raise RunDirectoryError(
                 f"the run ended at step {step}, but the checkpoint could not be saved in {self._directory.path}"
                 f" ({self._failure}); older checkpoints are intact: remove the cause and resume from there"
@@ -54,18 +65,27 @@ class SaveCheckpoints(Hook):
         is_new = step != self._saved_step
         if not (is_new or again):
             return True
-        try:
-            self._directory.save(step, self._state(), self._keep)
-        except (OSError, MemoryError) as error:
-            is_first, self._failure = not self._failure, getattr(error, "strerror", None) or brief(error)
-            if is_first:
+        failure = self._write(step)
+        if failure:
+            is_first, self._failure = not self._failure, failure
+            if is_first and self._directory is not None:
                 _log.warning(
                     "checkpoint at step %d not saved (%s); will retry, training continues", step, self._failure
                 )
             return False
-        if self._failure:
+        if self._failure and self._directory is not None:
             _log.warning("checkpoint at step %d saved after retrying", step)
-        if is_new:
+        if is_new and self._directory is not None:
             _log.info("saved a checkpoint at step %d", step)
         self._failure, self._saved_step = "", step
         return True
+
+    def _write(self, step: int) -> str:
+        """Write a checkpoint; returns why it failed, the same in all processes."""
+        state, failure = self._state(), ""
+        if self._directory is not None:
+            try:
+                self._directory.save(step, state, self._keep)
+            except (OSError, MemoryError) as error:
+                failure = getattr(error, "strerror", None) or brief(error)
+        return self._ranks.gather(failure)[0]

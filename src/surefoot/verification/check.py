@@ -19,7 +19,7 @@ from surefoot.policies.native_plan import NativePlan, plan_policy
 from surefoot.policies.policy import EncoderFactory, Policy
 from surefoot.presets import configured
 from surefoot.verification.contract import compare_alone, compare_engines
-from surefoot.verification.independence import compare_rows, compare_threads
+from surefoot.verification.independence import compare_machines, compare_rows, compare_threads
 from surefoot.verification.legs import Traveler
 from surefoot.verification.outputs import compare_policy, compare_ratio, core_to_env, synced
 from surefoot.verification.protocol import check_protocol, maker
@@ -74,6 +74,8 @@ def _verify_native(findings: Findings, subject: Subject, plan: NativePlan) -> No
         compare_alone(findings, subject.config)
         compare_threads(findings, limited)
         compare_rows(findings, limited)
+        if subject.config.rollout.engine.kind == "ray":
+            compare_machines(findings, limited)
         compare_resumed(findings, run)
         compare_elsewhere(findings, run, process)
 

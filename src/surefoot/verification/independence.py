@@ -1,4 +1,6 @@
-"""A rollout must not depend on the number of threads, nor a row on the other rows (S13)."""
+"""A rollout must not depend on the number of threads or machines, nor a row on the other rows (S13)."""
+
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -32,13 +34,22 @@ def compare_rows(findings: Findings, subject: Subject) -> None:
         findings.bits("row independence", what, _flat(tensor), _flat(rows))
 
 
+def compare_machines(findings: Findings, subject: Subject) -> None:
+    """Compare a rollout on the configured Ray cluster with one of this process."""
+    short = _short(subject)
+    engine = short.config.rollout.engine
+    here, there = _collected(short), _collected(short, engine.model_dump(mode="json"))
+    for name, tensor in here.items():
+        findings.bits("machine independence", "on the cluster and in this process", _flat(tensor), _flat(there[name]))
+
+
 def _short(subject: Subject, **changes: int) -> Subject:
     return subject.sized(rollout__num_steps=NUM_STEPS, **changes)
 
 
-def _collected(subject: Subject) -> dict[str, Tensor]:
+def _collected(subject: Subject, engine: Any = "native") -> dict[str, Tensor]:
     """The tensors of the second rollout, which begins in the middle of episodes."""
-    with subject.opened("native") as env:
+    with subject.opened(engine) as env:
         policy = subject.new_policy(env)
         collector = build_collector(subject.config, env, policy)
         for _ in range(2):

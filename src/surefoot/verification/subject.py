@@ -61,8 +61,8 @@ class Subject:
         return perturbed(policy, self.config.train.seed)
 
     @contextmanager
-    def opened(self, engine: str) -> Iterator[VecEnv]:
-        """New envs in an engine; an existing env is reused and not closed."""
+    def opened(self, engine: str | dict[str, Any]) -> Iterator[VecEnv]:
+        """New envs in an engine, with its settings or without; an existing env is reused and not closed."""
         steps_itself = self.is_fixed or (self.source is None and self.config.env.id.startswith(ENVPOOL))
         settings = {"rollout.engine": "auto" if steps_itself else engine}
         config = build_config(self.config.model_dump(mode="json"), settings)

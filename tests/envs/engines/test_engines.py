@@ -29,9 +29,9 @@ KINDS: dict[str, dict[str, Any]] = {
     "nested": {"form": "nested", "actions": "multi_discrete", "masks_in_info": True},
     "masks by method": {"kind": MaskMethodEnv, "form": "double"},
 }
-ANYONES = [name for name in engines.names() if engines[name].takes_any_env]
+ANYONES = [name for name in engines.names() if engines[name].takes_any_env and engines[name].steps_here]
 PLACES = [(name, *places) for name in ANYONES for places in ((1, 1), (2, 2), (3, 2))]
-OTHERS = [name for name in engines.names() if name != "local" and engines[name].takes_any_env]
+OTHERS = [name for name in ANYONES if name != "local"]
 
 
 def uneven(count: int, kind: Any = CounterEnv, **kwargs: Any) -> list[partial[Any]]:

@@ -5,9 +5,10 @@ import pytest
 
 from surefoot.core.config import EnvConfig, RolloutConfig
 from surefoot.core.tree import tree_items
+from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import Engine
 from surefoot.envs.engines.native import NativeEngine
-from surefoot.envs.make import make_vec_env
+from surefoot.envs.make import gymnasium_factory, make_vec_env
 from surefoot.envs.native import native_ids
 from surefoot.envs.protocol import Slot, VecEnv, new_slot, step_all
 from tests.envs.tasks import CounterEnv
@@ -35,6 +36,13 @@ def random_actions(env: VecEnv, slot: Slot, random: np.random.Generator):
     if slot.action_mask is not None:
         return np.array([random.choice(np.flatnonzero(mask)) for mask in slot.action_mask]) + spec.start[0]
     return random.integers(0, spec.sizes[0], env.num_rows)
+
+
+def test_envs_of_a_part_are_named_by_their_numbers_in_the_whole_run():
+    whole = make("native", "CartPole-v1", 8)
+    factory = gymnasium_factory("CartPole-v1", EnvConfig(id="CartPole-v1"))
+    part = NativeEngine(Blueprint([factory] * 3, SEED, first_env=5), RolloutConfig(engine="native", workers=1))
+    assert [part.describe(row) for row in range(3)] == [whole.describe(row) for row in range(5, 8)]
 
 
 def assert_equal(one: Slot, other: Slot, where: str) -> None:

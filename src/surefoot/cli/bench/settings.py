@@ -21,10 +21,10 @@ def run_config(target: str | None, file: Path | None, settings: Raw) -> Config:
 
 
 def known_engines() -> list[str]:
-    """Names of all engines."""
+    """Names of all engines that run on this machine; one for a cluster must be asked for."""
     from surefoot.envs.engines import engines
 
-    return engines.names()
+    return [name for name in engines.names() if engines[name].steps_here]
 
 
 def named_engines(names: tuple[str, ...]) -> list[str]:

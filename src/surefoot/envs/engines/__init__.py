@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from surefoot.core.registry import Registry
 from surefoot.core.specs import ArraySpec, ObsSpec
 from surefoot.core.tree import tree_map
@@ -58,6 +60,8 @@ class Engine(Parametrized, VecEnv):
     """False if the engine supports only certain envs; its constructor raises a NativeError for others."""
     keeps_cores_busy: ClassVar[bool] = True
     """Whether envs step in other threads or processes while the policy acts."""
+    steps_here: ClassVar[bool] = True
+    """False if the envs are on other machines, whose memory they take."""
     why_not_native: str = ""
     """The reason if the native engine was requested but is not available."""
 
@@ -103,10 +107,19 @@ def part_of(tree: ArrayTree, rows: slice) -> ArrayTree:
 
 def joined_state(parts: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:
     """The state of all envs from the states of their parts, or None if a part could not be saved."""
-    known = [part["envs"] for part in parts if part is not None]
-    return {"envs": [env for envs in known for env in envs]} if len(known) == len(parts) else None
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    return {name: _joined([part[name] for part in known]) for name in known[0]}
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """Native envs are rows of one array, others are entries of a list."""
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    return [env for envs in parts for env in envs]
 
 
 def part_of_state(state: dict[str, Any], envs: range) -> dict[str, Any]:
     """The state of some of the envs."""
-    return {"envs": state["envs"][envs.start : envs.stop]}
+    return {name: state[name][envs.start : envs.stop] for name in ("envs", "rows") if name in state}

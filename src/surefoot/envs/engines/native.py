@@ -94,7 +94,7 @@ class NativeEngine(Engine):
         """Env index, agent and seed."""
         env, agent = divmod(row, self.core.num_agents)
         which = f", agent {agent}" if self.core.num_agents > 1 else ""
-        return f"env {env}{which} (seed {self._seeds[env]})"
+        return f"env {self._first_env + env}{which} (seed {self._seeds[env]})"
 
     def save_state(self) -> dict[str, Any] | None:
         """All envs in one array; as whole numbers, because some of its bits would be NaN in another type."""

@@ -116,7 +116,7 @@ class WorkerProcess:
     def call(self, name: str, *arguments: Any) -> None:
         """Begin any other call; `result` waits for the reply."""
         with suppress(BrokenPipeError, ConnectionResetError):
-            send_message(self._connection, CALL, (name, arguments), _dumps)
+            send_message(self._connection, CALL, (name, arguments), portable)
 
     def wait(self) -> None:
         """Wait for the step to finish."""
@@ -221,7 +221,8 @@ def deadline() -> float:
     return time.monotonic() + _GRACE_S
 
 
-def _dumps(message: Any) -> bytes:
+def portable(message: Any) -> bytes:
+    """Whatever another process needs to create its envs; an EnvError if it cannot be sent."""
     try:
         return bytes(cloudpickle.dumps(message))
     except Exception as error:

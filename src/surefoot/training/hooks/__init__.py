@@ -8,6 +8,7 @@ from surefoot.core.errors import ConfigError, HookError, SurefootError
 from surefoot.core.failures import brief, let_interrupts_through
 from surefoot.core.parts import PartSettings
 from surefoot.core.quoted import quoted
+from surefoot.core.ranks import Ranks
 from surefoot.core.records import IterationReport, Progress, Rollout
 from surefoot.core.registry import Registry
 from surefoot.core.saved import Saved
@@ -21,6 +22,10 @@ class RunContext(Protocol):
     """The part of a run that a hook can access."""
 
     config: Config
+    ranks: Ranks
+    """The processes that train together; every hook runs in each of them, with the rows of its process."""
+    stop_reason: str
+    """Why the run ends after this iteration, if it does."""
 
     @property
     def policy(self) -> Policy:

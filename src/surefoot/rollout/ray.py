@@ -1,0 +1,171 @@
+"""The collector for rows on many machines: every actor collects its part, and this process puts them together.
+
+Bit for bit what one machine collects with the same engine: seeds and noise follow from the numbers of rows (S13), and
+statistics of rows are merged in the order of rows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from surefoot.core.moments import Moments, ObsMoments
+from surefoot.core.records import Chunks, Episodes, Rollout
+from surefoot.core.tree import tree_map
+from surefoot.envs.engines.ray import RayActor, RayEngine
+from surefoot.native import core
+from surefoot.policies.packed import PackedPolicy, ReceivedPolicy, packed
+from surefoot.policies.policy import Policy
+from surefoot.rollout.choice import collector_of
+from surefoot.rollout.collector import Collector
+from surefoot.rollout.native import NativeCollector
+from surefoot.rollout.rows import Rows
+from surefoot.rollout.stepwise import StepwiseCollector
+
+
+class RayCollector:
+    """Sends the policy through the object store once per rollout; all parts act with the newest policy."""
+
+    def __init__(self, env: RayEngine, policy: Policy, num_steps: int, seed: int, chunks: Chunks | None = None) -> None:
+        first = env.put(packed(policy))
+        env.set_up(prepare, lambda part: (first, num_steps, seed, chunks))
+        self._env, self.rows = env, Rows(env, policy, num_steps, seed, chunks)
+        self._stepwise = StepwiseCollector(env, policy, num_steps, seed, rows=self.rows)
+
+    def collect(self, policy: Policy) -> Rollout:
+        """T steps of every row, on all machines at once."""
+        rows, env = self.rows, self._env
+        if not rows.actors.is_alone:
+            return self._stepwise.collect(policy)  # slow: one call per step
+        sent = env.put(packed(policy))
+        rows.begin()
+        parts = env.ask(collect_part, lambda part: (sent, rows.beginning(env.parts[part])), self._restart)
+        for place, part in zip(env.parts, parts, strict=True):
+            self._copy(place, part)
+        memory = zip(*(part.memory for part in parts), strict=True)
+        rows.remember(0, tuple(torch.from_numpy(np.concatenate(of_parts)) for of_parts in memory))
+        stats = rows.episodes.adopt(
+            self._finished(parts), sum(part.num_steps for part in parts), sum(part.out_of_bounds for part in parts)
+        )
+        return rows.finish(stats, merged(parts))
+
+    def _restart(self, part: int) -> None:
+        """Begin the rollout of a part with new episodes."""
+        self._env.reset_part(part, self.rows.buffer.opening, self.rows.first_step)
+        self.rows.restart_part(self._env.parts[part])
+
+    def _copy(self, place: slice, part: "CollectedPart") -> None:
+        """The only copy in this process: from the object store into the learner's tensors."""
+        buffer = self.rows.buffer
+        for name, whole in buffer.tensors.items():
+            tree_map(lambda leaf, own: np.copyto(leaf.numpy()[:, place], own), whole, part.tensors[name])
+        buffer.last_value.numpy()[place] = part.last_value
+        for kept, own in zip(buffer.state, part.state, strict=True):
+            kept.numpy()[:, place] = own
+        self.rows.episodes.set_running(part.running, place)
+
+    def _finished(self, parts: Sequence["CollectedPart"]) -> Episodes:
+        """The episodes of all parts in the order of their ends: by step, then by row."""
+        buffer = self.rows.buffer
+        is_end = ((buffer.terminated | buffer.truncated) & buffer.valid).numpy()
+
+        def ordered(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+            table = np.empty(is_end.shape, columns[0].dtype)
+            for place, column in zip(self._env.parts, columns, strict=True):
+                table[:, place][is_end[:, place]] = column
+            in_order: NDArray[Any] = table[is_end]
+            return in_order
+
+        finished = [part.finished for part in parts]
+        metrics = {name: ordered([one.metrics[name] for one in finished]) for name in finished[0].metrics}
+        return Episodes(
+            ordered([one.total_rewards for one in finished]), ordered([one.lengths for one in finished]), metrics
+        )
+
+
+@dataclass(frozen=True)
+class CollectedPart:
+    """The rollout of a part as arrays, which travel without being pickled."""
+
+    tensors: dict[str, Any]
+    last_value: NDArray[np.float32]
+    state: list[NDArray[Any]]
+    memory: list[NDArray[Any]]
+    running: list[NDArray[Any]]
+    finished: Episodes
+    num_steps: int
+    out_of_bounds: int
+    moments: dict[str, list[NDArray[np.float64]]] | None
+    """Counts, means and variances of every row, by key of the observation; None if the learner computes them."""
+
+
+class PartCollector(NativeCollector):
+    """Keeps the moments of each row apart, because the order of merging decides the last bits."""
+
+    def _moments(self, result: Any) -> dict[str, Moments]:
+        moments = {}
+        for part, key in enumerate(self._keys):
+            if self._normalized[part]:
+                count, mean, variance = map(torch.from_numpy, result.row_moments(part))
+                shape = (len(count), *self._obs_spec(key).shape)
+                moments[key] = Moments(count, mean.reshape(shape), variance.reshape(shape))
+        return moments
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What an actor keeps between rollouts."""
+
+    collector: Collector
+    policy: ReceivedPolicy
+
+
+def prepare(actor: RayActor, sent: PackedPolicy, num_steps: int, seed: int, chunks: Chunks | None) -> None:
+    """On an actor: create its collector; whoever calls this resets or loads the envs afterwards."""
+    torch.set_num_threads(1)  # as while collecting on one machine
+    received = ReceivedPolicy()
+    policy = received.update(sent)
+    actor.kept = Prepared(collector_of(actor.env, policy, num_steps, seed, chunks, PartCollector), received)
+
+
+def collect_part(actor: RayActor, sent: PackedPolicy, beginning: dict[str, Any]) -> CollectedPart:
+    """On an actor: one rollout of its rows."""
+    prepared: Prepared = actor.kept
+    rows = prepared.collector.rows
+    rows.set_beginning(beginning)
+    rollout = prepared.collector.collect(prepared.policy.update(sent))
+    moments = rollout.obs_moments
+    return CollectedPart(
+        tensors={name: tree_map(lambda leaf: leaf.numpy(), whole) for name, whole in rows.buffer.tensors.items()},
+        last_value=rollout.last_value.numpy(),
+        state=[part.numpy() for part in rollout.state],
+        memory=[part.numpy() for part in rows.memory],
+        running=rows.episodes.running_in(),
+        finished=rollout.stats.finished,
+        num_steps=rollout.stats.num_steps,
+        out_of_bounds=rollout.stats.obs_out_of_bounds,
+        moments=None
+        if moments is None
+        else {key: [part.numpy() for part in (one.count, one.mean, one.var)] for key, one in moments.items()},
+    )
+
+
+def merged(parts: Sequence[CollectedPart]) -> ObsMoments | None:
+    """The moments of all rows together, by key, as the core merges those of one machine."""
+    known = [part.moments for part in parts if part.moments is not None]
+    if len(known) < len(parts):
+        return None
+    return {key: _merged([part[key] for part in known]) for key in known[0]}
+
+
+def _merged(parts: Sequence[list[NDArray[np.float64]]]) -> Moments:
+    counts, means, variances = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    rows, shape = len(counts), means.shape[1:]
+    size = means.size // rows
+    flat_means, flat_variances = means.reshape(rows, size), variances.reshape(rows, size)
+    count, mean, variance = core().merged_moments(counts, flat_means, flat_variances, rows, size)
+    tensors = [torch.from_numpy(array).reshape(shape) for array in (mean, variance)]
+    return Moments(torch.tensor(count, dtype=torch.float64), *tensors)

@@ -1,0 +1,317 @@
+"""Rollouts on many machines: bit for bit those of one, also if an actor or a machine is lost, and what is refused."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from surefoot.compose import Specs, build_env, build_policy, build_trainer, describe_rollouts
+from surefoot.core.config import Config
+from surefoot.core.errors import ClusterError, ConfigError, EnvError, NonFiniteError, PolicyError
+from surefoot.core.layers import build_config
+from surefoot.core.records import Rollout
+from surefoot.core.state import copied, load_states, states
+from surefoot.envs.engines.ray import RayActor, RayEngine
+from surefoot.policies.packed import ReceivedPolicy, packed
+from surefoot.training.trainer import Trainer
+from surefoot.verification.independence import compare_machines
+from surefoot.verification.report import Findings
+from surefoot.verification.subject import Subject
+from tests.envs.measured import ForgetfulEnv, MeasuredEnv
+from tests.envs.tasks import CounterEnv
+from tests.training.states import assert_same
+
+pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.filterwarnings("ignore::ResourceWarning")]
+
+RAY = {"kind": "ray", "actors": 2}
+ROWS, STEPS = 18, 32
+NORMALIZE = {"obs": True, "reward": True, "returns": True}
+LSTM = {"memory": {"kind": "lstm", "hidden_size": 8}, "hidden": [8]}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Two nodes on this machine, with a raylet and an object store each."""
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    os.environ |= {"RAY_memory_monitor_refresh_ms": "0"}  # other tests fill the memory on purpose
+    import ray
+    from ray.cluster_utils import Cluster
+
+    small = {"num_cpus": 2, "object_store_memory": 100 * 2**20}
+    cluster = Cluster(initialize_head=True, head_node_args={**small, "include_dashboard": False})
+    cluster.second = cluster.add_node(**small)
+    cluster.wait_for_nodes()
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+    yield cluster
+    ray.shutdown()
+    cluster.shutdown()
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def configured(env_id: str, engine: Any, **sections: Any) -> Config:
+    rollout = {"num_envs": ROWS, "num_steps": STEPS, "sequence_length": 12, "engine": engine, "workers": 2}
+    learning = {"ppo": {"batch_size": 96, "epochs": 2}, "train": {"steps": 10**6, "seed": 3}}
+    return build_config({"env": {"id": env_id}, "rollout": rollout, **learning}, sections)
+
+
+def started(config: Config, source: Any = None) -> Trainer:
+    env = build_env(config, source)
+    return build_trainer(config, env, build_policy(config, Specs(env.obs_spec, env.action_spec)))
+
+
+def seen(rollout: Rollout) -> dict[str, Any]:
+    """Every field, and the statistics, but for how often something was restarted."""
+    stats = vars(rollout.stats) | {"finished": vars(rollout.stats.finished), "worker_restarts": 0}
+    stats["recent"] = [vars(episode) for episode in rollout.stats.recent]
+    moments = {key: vars(part) for key, part in (rollout.obs_moments or {}).items()}
+    return copied(vars(rollout) | {"stats": stats, "obs_moments": moments, "chunks": None})  # type: ignore[no-any-return]
+
+
+def trained(trainer: Trainer, iterations: int, before: Callable[[int], None] = lambda _: None) -> list[Any]:
+    """The rollouts of some iterations, then the state of the whole trainer."""
+    collected: list[Any] = []
+    collect = trainer.collector.collect
+
+    def watched(policy: Any) -> Rollout:
+        rollout = collect(policy)
+        collected.append(seen(rollout))
+        return rollout
+
+    trainer.collector.collect = watched  # type: ignore[method-assign]
+    for iteration in range(iterations):
+        before(iteration)
+        trainer.iterate()
+    trainer.collector.collect = collect  # type: ignore[method-assign]
+    return [*collected, copied(states(trainer.parts()))]
+
+
+def pid(actor: RayActor) -> int:
+    return os.getpid()
+
+
+def lose(env: RayEngine, part: int) -> None:
+    """Kill an actor that has been asked for a rollout, and has not answered."""
+    number = env.ask(pid, lambda _: (), keeps_state=False)[part]
+    os.kill(number, signal.SIGSTOP)
+    threading.Timer(0.2, os.kill, (number, signal.SIGKILL)).start()
+
+
+def test_two_actors_train_as_one_machine(cluster):
+    """All fields of all rollouts, the statistics, and everything a checkpoint has, after five iterations."""
+    trainer = started(configured("CartPole-v1", RAY))
+    with trainer.collector.rows.env as env:
+        actual = trained(trainer, 5)
+        assert describe_rollouts(env, trainer.policy)[0].startswith("2 Ray actors on 1 machine, native in each")
+    assert_same(actual, trained(started(configured("CartPole-v1", "native")), 5))
+
+
+def test_verify_compares_the_cluster_with_one_machine(cluster, monkeypatch):
+    """And finds actors that number their envs from 0, each for itself."""
+
+    def verdicts() -> list[tuple[str, str]]:
+        findings = Findings()
+        compare_machines(findings, Subject(configured("Pendulum-v1", RAY)).sized())
+        return [(part.name, part.verdict) for part in findings.components()]
+
+    assert verdicts() == [("machine independence", "ok")]
+    part_of = RayEngine._part_of_blueprint
+    monkeypatch.setattr(RayEngine, "_part_of_blueprint", lambda *of: replace(part_of(*of), first_env=0))
+    assert verdicts() == [("machine independence", "DIFFERS")]
+
+
+def test_a_lost_actor_changes_nothing_and_a_run_moves_between_one_machine_and_many(cluster, caplog):
+    """Also with memory: killed in the third iteration; then saved, and resumed by another number of actors."""
+    settings = {"policy": LSTM, "normalize.obs": True}
+    expected = trained(started(configured("CartPoleNoVel-v1", "native", **settings)), 6)
+
+    trainer = started(configured("CartPoleNoVel-v1", RAY, **settings))
+    with trainer.collector.rows.env as env:
+        assert_same(trained(trainer, 4, lambda iteration: lose(env, 1) if iteration == 2 else None)[:4], expected[:4])
+        assert env.restarts == 1
+        assert "actor 1 was lost" in caplog.text
+        saved = copied(states(trainer.parts()))
+
+    one = started(configured("CartPoleNoVel-v1", "native", **settings))
+    load_states(one.parts(), saved)
+    assert_same(trained(one, 2), expected[4:])
+
+    three = started(configured("CartPoleNoVel-v1", {"kind": "ray", "actors": 3}, **settings))
+    with three.collector.rows.env:
+        load_states(three.parts(), saved)
+        assert three.collector.rows.is_exact
+        assert_same(trained(three, 2), expected[4:])
+
+
+def test_python_envs_with_metrics_and_parameters_and_other_policies(cluster):
+    """Stepwise inside the actors; in the end step by step through the actors, with one lost."""
+    source = partial(MeasuredEnv, lengths=(3, 1, 4, 2))
+
+    def run(engine: Any) -> list[Any]:
+        config = configured("measured", engine, **{"rollout.num_envs": 40, "rollout.num_steps": 12})
+        trainer = started(config, source)
+        rows = trainer.collector.rows
+
+        def before(iteration: int) -> None:
+            if iteration == 1:
+                rows.env.set_parameters({"wind": np.arange(40.0) + 20, "slope": [1.0, 2.0]})
+            if iteration == 2:
+                rows.actors.add("frozen", build_policy(config, Specs(rows.env.obs_spec, rows.env.action_spec)))
+                rows.actors.assign(range(15, 25), "frozen")
+            if iteration == 3 and isinstance(rows.env, RayEngine):
+                lose(rows.env, 0)
+
+        with rows.env:
+            result = trained(trainer, 4, before)
+            if isinstance(rows.env, RayEngine):  # one part takes the values, the other refuses them: none is set
+                with pytest.raises(EnvError, match="no wind of 13"):
+                    rows.env.set_parameters({"wind": np.where(np.arange(40) == 30, 13.0, 5.0)})
+                effort = trainer.collector.collect(trainer.policy).extras["env/effort"]
+                assert (effort[:, :20] - effort[:, :1] == torch.arange(20)).all()
+            return result
+
+    actual, expected = run({**RAY, "engine": "local"}), run("local")
+    assert actual[0]["extras"].keys() == {"env/score", "env/pace", "env/effort"}
+    assert not actual[3]["valid"][:, 15:25].any()
+    assert_same(actual, expected)
+
+
+def test_envs_that_cannot_save_their_state_start_new_episodes_where_an_actor_is_lost(cluster):
+    config = configured("forgetful", {**RAY, "engine": "local", "max_restarts": 1, "call_timeout_s": 5})
+    trainer = started(config, partial(ForgetfulEnv, lengths=(1000,)))
+    with trainer.collector.rows.env as env:
+        env.set_parameters({"wind": 7})
+        first, second, _ = trained(trainer, 2, lambda iteration: lose(env, 1) if iteration == 1 else None)
+        assert first["episode_start"][0].all()
+        assert second["episode_start"][0].tolist() == [False] * 9 + [True] * 9
+        assert (second["reward"] == 7).all()
+        assert trainer.collector.rows.episodes.running[1].tolist() == [2 * STEPS] * 9 + [STEPS] * 9
+        number = env.ask(pid, lambda _: (), keeps_state=False)[0]
+        os.kill(number, signal.SIGSTOP)  # alive, but it does not answer
+        with pytest.raises(EnvError, match=r"actor 0 was lost \(GetTimeoutError.* 1 actors were replaced"):
+            trainer.iterate()
+        with suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)
+        with pytest.raises(EnvError, match="closed"):
+            trainer.iterate()
+
+
+class NoEnvHereError(Exception):
+    """Of an env that is made in the driver alone."""
+
+
+def elsewhere(home: int) -> CounterEnv:
+    if os.getpid() != home:
+        raise NoEnvHereError("not on this machine")
+    return CounterEnv()
+
+
+class SickEnv(CounterEnv):
+    def step(self, action: Any) -> Any:
+        obs, _, *rest = super().step(action)
+        return obs, float("nan") if self.place.step == 5 and self._is_sick else 0.0, *rest
+
+    def reset(self, seed: int | None = None, options: Any = None) -> Any:
+        self._is_sick = seed is not None and seed % 3 == 0
+        return super().reset(seed=seed, options=options)
+
+
+def test_what_fails_on_an_actor_is_told_as_if_it_failed_here(cluster, monkeypatch, caplog):
+    local = {**RAY, "engine": "local"}
+    with pytest.raises(EnvError, match="env 0 could not be created: NoEnvHereError: not on this machine"):
+        build_env(configured("far", {**local, "actors": 1}), partial(elsewhere, os.getpid()))
+    with pytest.raises(EnvError, match="cannot be sent to a worker process"):
+        build_env(configured("locked", local), partial(print, threading.Lock()))
+    config = configured("sick", local, **{"policy.hidden": [4]})
+    monkeypatch.setattr("surefoot.envs.engines.ray._instructions", lambda: "other")  # of this machine, not of actors
+    messages, sick = [], partial(SickEnv, lengths=(1000,))
+    for engine in (local, "local"):
+        trainer = started(build_config(config.model_dump(mode="json"), {"rollout.engine": engine}), sick)
+        with trainer.collector.rows.env, pytest.raises(NonFiniteError) as error:
+            trainer.iterate()
+        messages.append(str(error.value))
+    assert messages[0].startswith("env ")
+    assert messages[0] == messages[1]
+    assert "computes with the instructions" in caplog.text
+
+
+def test_a_lost_machine_changes_nothing(cluster):
+    """The last test of the cluster: one of its two machines goes down in the middle of the third of five rollouts."""
+    settings = {"normalize": NORMALIZE, "env.max_episode_steps": 50}
+    trainer = started(configured("Pendulum-v1", {"kind": "ray"}, **settings))
+
+    def before(iteration: int) -> None:
+        if iteration == 2:
+            homes = env.ask(home, lambda _: (), keeps_state=False)
+            assert len({node for node, _ in homes}) == 2, "one actor on each machine"
+            number = dict(homes)[cluster.second.node_id]
+            os.kill(number, signal.SIGSTOP)  # asked for a rollout, and not done
+            threading.Timer(0.2, go_down, (number,)).start()
+
+    def go_down(number: int) -> None:
+        cluster.remove_node(cluster.second, allow_graceful=False)
+        os.kill(number, signal.SIGKILL)
+
+    with trainer.collector.rows.env as env:
+        actual = trained(trainer, 5, before)
+        assert env.restarts >= 1
+    assert_same(actual, trained(started(configured("Pendulum-v1", "native", **settings)), 5))
+
+
+def home(actor: RayActor) -> tuple[str, int]:
+    import ray
+
+    return ray.get_runtime_context().get_node_id(), os.getpid()
+
+
+def test_errors_without_ray(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ClusterError, match=r"the package ray is missing; run `pip install .*\.\[ray\]"):
+        build_env(configured("CartPole-v1", RAY))
+    with pytest.raises(ConfigError, match="must be an engine of one machine"):
+        configured("CartPole-v1", {"kind": "ray", "engine": "ray"})
+
+
+def test_an_address_where_no_cluster_is_is_refused_at_once():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        free = server.getsockname()[1]
+    with pytest.raises(ClusterError, match=rf"no Ray cluster answers at 127.0.0.1:{free} \(ConnectionRefusedError"):
+        build_env(configured("CartPole-v1", {"kind": "ray", "address": f"127.0.0.1:{free}"}))
+    with pytest.raises(ConfigError, match="must be host:port or auto"):
+        build_env(configured("CartPole-v1", {"kind": "ray", "address": "ray://127.0.0.1:10001"}))
+
+
+def test_a_policy_travels_whole_or_is_refused():
+    """Also what is not a tensor; modules are made again only if more than tensors changed."""
+    config = configured("Pendulum-v1", "native")
+    env = build_env(config)
+    policy = build_policy(config, Specs(env.obs_spec, env.action_spec))
+    received = ReceivedPolicy()
+    there = received.update(packed(policy))
+    assert_same(dict(there.state_dict()), dict(policy.state_dict()))
+    with torch.no_grad():
+        policy.head.log_std += 1
+    assert received.update(packed(policy)) is there
+    assert torch.equal(there.head.log_std, policy.head.log_std)
+    policy.head.std_floor = 50.0
+    assert received.update(packed(policy)).head.std_floor == 50.0
+    policy.lock = threading.Lock()
+    with pytest.raises(PolicyError, match=r"cannot be sent to other machines .*lock"):
+        packed(policy)
+
+
+def test_importing_the_package_does_not_import_ray():
+    code = "import sys, surefoot.cli.main, surefoot.compose; assert 'ray' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,116 @@
+"""Run by every rank: trains each case alone and together, and writes what both learned for the test that reads it."""
+
+import sys
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from surefoot.compose import Specs, build_env, build_policy, build_trainer
+from surefoot.core.layers import build_config
+from surefoot.core.ranks import ALONE, Ranks, together
+from tests.envs.teams import TeamEnv
+from tests.training.rank_runs import all_runs
+
+parallel_env = partial(TeamEnv, masks="obs")
+UPDATES = 10
+SMALL = {
+    "rollout.num_envs": 5,
+    "rollout.num_steps": 24,
+    "ppo.epochs": 3,
+    "ppo.batch_size": 30,
+    "policy.hidden": [16],
+    "train.steps": 5 * 24 * UPDATES,
+}
+SCALED = {"normalize.obs": True, "normalize.returns": True, "optimizer.lr": 1e-3}
+TEAM = {"env.id": "pettingzoo:tests.training.rank_cases", "normalize.obs": True}
+"""Agents that join late and die early, with action masks: 9 rows."""
+CASES: dict[str, dict[str, Any]] = {
+    "cartpole": {"env.id": "CartPole-v1", "ppo.advantage_norm": "minibatch", "ppo.micro_batch_size": 10},
+    "cartpole torch": {"env.id": "CartPole-v1", "train.learner": "torch", "ppo.advantage_norm": "minibatch"},
+    "target kl": {"env.id": "CartPole-v1", "ppo.target_kl": 0.01, "ppo.epochs": 8, "optimizer.lr": 3e-3},
+    "target kl torch": {
+        "env.id": "CartPole-v1",
+        "ppo.target_kl": 0.01,
+        "ppo.epochs": 8,
+        "optimizer.lr": 3e-3,
+        "train.learner": "torch",
+    },
+    "pendulum": {"env.id": "Pendulum-v1", **SCALED},
+    "pendulum torch": {
+        "env.id": "Pendulum-v1",
+        **SCALED,
+        "train.learner": "torch",
+        "rollout.engine": "local",
+        "normalize.return_stats": "previous",
+    },
+    "reward scaling": {
+        "env.id": "Pendulum-v1",
+        "normalize.obs": True,
+        "normalize.reward": True,
+        "optimizer.transforms": {"scaling": {"kind": "variance_scaling"}},
+    },
+    "lstm": {
+        "env.id": "RepeatPrevious-v0",
+        "policy.memory": {"kind": "lstm", "hidden_size": 8},
+        "rollout.sequence_length": 8,
+        "ppo.sequence_state": "recomputed",
+        "ppo.advantage_norm": "minibatch",
+    },
+    "lstm torch": {
+        "env.id": "RepeatPrevious-v0",
+        "policy.memory": {"kind": "lstm", "hidden_size": 8},
+        "rollout.sequence_length": 8,
+        "ppo.burn_in": 4,
+        "train.learner": "torch",
+    },
+    "quantiles": {"env.id": "CartPole-v1", "policy.critic": {"kind": "quantile", "num_quantiles": 8}},
+    "one sample": {"env.id": "CartPole-v1", "ppo.batch_size": 1, "ppo.epochs": 1, "rollout.num_steps": 5},
+    "one sample torch": {
+        "env.id": "CartPole-v1",
+        "ppo.batch_size": 1,
+        "ppo.epochs": 1,
+        "rollout.num_steps": 5,
+        "train.learner": "torch",
+    },
+    "agents and masks": {"rollout.num_envs": 3, "ppo.batch_size": 24, **TEAM},
+    "agents and masks torch": {"rollout.num_envs": 3, "ppo.batch_size": 24, "train.learner": "torch", **TEAM},
+}
+
+
+def trained(settings: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
+    """Weights and statistics before and after, and what the updates measured."""
+    config = build_config(SMALL | settings)
+    with closing(build_env(config, ranks=ranks)) as env:
+        policy = build_policy(config, Specs(env.obs_spec, env.action_spec))
+        trainer = build_trainer(config, env, policy, ranks)
+        before = torch.cat([parameter.detach().flatten() for parameter in policy.parameters()])
+        sent = ranks.bytes_sent
+        reports = [trainer.iterate() for _ in range(UPDATES)]
+        return {
+            "learner": trainer.learner.description,
+            "before": before,
+            "after": torch.cat([parameter.detach().flatten() for parameter in policy.parameters()]),
+            "statistics": dict(policy.named_buffers()),
+            "scorer": trainer.scorer.state(),
+            "learned": [vars(report.learned) for report in reports],
+            "steps": trainer.progress.step,
+            "recent": [(episode.total_reward, episode.length) for episode in reports[-1].stats.recent],
+            "bytes": ranks.bytes_sent - sent,
+        }
+
+
+def main(folder: Path) -> None:
+    """Everything for one rank."""
+    with together() as ranks:
+        for name, settings in CASES.items():
+            if ranks.is_first:
+                torch.save(trained(settings, ALONE), folder / f"{name}.alone.pt")
+            torch.save(trained(settings, ranks), folder / f"{name}.{ranks.rank}.pt")
+        all_runs(folder, ranks)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
