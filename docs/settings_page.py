@@ -4,7 +4,9 @@ from pathlib import Path
 
 from surefoot.core.config import Config, key_types, part_of
 from surefoot.core.parts import PartOf, PartSettings, PartsOf, Section, settings_class
+from surefoot.core.ranges import Range
 from surefoot.core.registry import Registry
+from surefoot.population.settings import PopulationConfig
 
 PAGE = Path(__file__).parent / "settings.md"
 
@@ -26,6 +28,9 @@ def page() -> str:
         lines += ["", f"## {section}", "", (cls.__doc__ or "").strip(), *_rows(cls, getattr(defaults, section))]
     for section in ("schedules", "hooks"):
         lines += ["", f"## {section}", "", f"A mapping: {Config.model_fields[section].description}."]
+    lines += ["", "## population", "", "Only for `surefoot population` ([how it works](population.md))."]
+    lines += _rows(PopulationConfig, PopulationConfig())
+    lines += ["", "Each of the `tunables` has these settings:", *_rows(Range, Range(low=0, high=1))]
     lines += ["", "# Kinds of parts"]
     for title, part in _parts().items():
         lines += ["", f"## {title}"]

@@ -15,6 +15,7 @@ from surefoot.core.version import VERSION
 COMMANDS = {
     "train": "train a preset or any Gymnasium environment",
     "resume": "continue a run exactly where it stopped",
+    "population": "train a population whose worst members continue from its best",
     "sweep": "search for good settings with many runs",
     "evaluate": "evaluate a run or a model file",
     "export": "write a policy as an ONNX file that runs without Surefoot",
@@ -26,7 +27,7 @@ COMMANDS = {
     "envs": "list environments",
     "presets": "list the presets, or show one",
 }
-_RESULT_IN_FILES = ("train", "resume", "sweep", "export", "report", "native")
+_RESULT_IN_FILES = ("train", "resume", "population", "sweep", "export", "report", "native")
 """Commands that succeed whatever happens to their output."""
 
 

@@ -12,6 +12,8 @@ from surefoot.cli.arguments import parse
 from surefoot.core.errors import ConfigError
 
 FILE_NAME = "report.html"
+_OTHERS = {"sweep.db": "sweep", "population.yaml": "population"}
+"""Directories that are not those of runs, by a file in them."""
 
 
 def main(arguments: list[str]) -> int:
@@ -20,10 +22,11 @@ def main(arguments: list[str]) -> int:
 
 
 def write_report(runs: Annotated[tuple[Path, ...], tyro.conf.Positional] = (), /, output: Path | None = None) -> int:
-    """Write an HTML report about one or more runs, or about a sweep; it opens in any browser, offline.
+    """Write an HTML report about one or more runs, a sweep or a population; it opens in any browser, offline.
 
     Args:
-        runs: run directories; runs that differ only in their seed are shown as one curve; or the directory of a sweep
+        runs: run directories; runs that differ only in their seed are shown as one curve; or the directory of
+            one sweep or population
         output: the file to write; default: report.html in the run directory, or in the current directory for
             several runs
     """
@@ -39,19 +42,22 @@ def write_report(runs: Annotated[tuple[Path, ...], tyro.conf.Positional] = (), /
 
 
 def _page(runs: Sequence[Path]) -> str:
-    sweeps = [run for run in runs if (run / "sweep.db").is_file()]
-    if not sweeps:
-        from surefoot.inspection.report.page import report_page
-        from surefoot.inspection.run_record import read_run
+    for run in runs:
+        what = next((what for file, what in _OTHERS.items() if (run / file).is_file()), None)
+        if what is not None and len(runs) > 1:
+            raise ConfigError([f"{run} is a {what}; its report is about one directory, so pass only this one"])
+        if what == "sweep":
+            from surefoot.sweep.report import sweep_page
 
-        return report_page([read_run(run) for run in runs])
-    if len(runs) > 1:
-        raise ConfigError(
-            [f"{sweeps[0]} is a sweep; a report of a sweep is about one directory, so pass only this one"]
-        )
-    from surefoot.sweep.report import sweep_page
+            return sweep_page(run)
+        if what == "population":
+            from surefoot.population.page import population_page
 
-    return sweep_page(sweeps[0])
+            return population_page(run)
+    from surefoot.inspection.report.page import report_page
+    from surefoot.inspection.run_record import read_run
+
+    return report_page([read_run(run) for run in runs])
 
 
 def _refuse_other_file(target: Path) -> None:

@@ -59,6 +59,14 @@ class RunDirectoryError(SurefootError):
     """The run directory cannot be used: not writable, locked, or not a run."""
 
 
+class DirectoryInUseError(RunDirectoryError):
+    """Another process holds the lock of the directory."""
+
+
+class PopulationError(SurefootError):
+    """A population cannot begin or continue: all of its members failed, or its directory belongs to another one."""
+
+
 class NativeError(SurefootError):
     """The compiled core is missing, does not match the package, or does not support a request."""
 

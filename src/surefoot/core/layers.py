@@ -137,12 +137,15 @@ def build_config(*layers: Mapping[str, Any]) -> Config:
     return config
 
 
-def build_section(cls: type[S], raw: Mapping[str, Any], name: str) -> S:
-    """A validated section that is not part of the config, or one ConfigError that lists everything wrong with it."""
+def build_section(cls: type[S], raw: Mapping[str, Any], name: str, inner: Iterable[str] = ()) -> S:
+    """A validated section that is not part of the config, or one ConfigError that lists everything wrong with it.
+
+    `inner` are keys of sections inside of it, for hints.
+    """
     try:
         return cls.model_validate(dict(raw))
     except ValidationError as error:
-        known = {"known": list(cls.model_fields), "elsewhere": {}}
+        known = {"known": [*cls.model_fields, *inner], "elsewhere": {}}
         raise ConfigError([text for one in error.errors() for text in _explain({**one, **known}, (name,))]) from error
 
 

@@ -32,6 +32,8 @@ class Stream(enum.IntEnum):
     PREDICTION = 6
     ATTACK = 7
     ATTACKED = 8
+    POPULATION = 9
+    POPULATION_EVALUATION = 10
 
 
 def philox(counter: Sequence[ArrayLike], key: tuple[int, int]) -> tuple[Words, Words, Words, Words]:

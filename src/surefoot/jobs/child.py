@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import traceback
+from contextlib import suppress
 from typing import IO
 
 from surefoot.core.errors import SurefootError
@@ -25,12 +26,13 @@ GRACE_S = 60.0
 def main() -> int:
     """Run the job and send its messages."""
     answers = _own_stdout()
-    job = Job(**json.loads(sys.stdin.readline()))
-    threading.Thread(target=_stop_with_parent, daemon=True).start()
-    lock = threading.Lock()
+    with os.fdopen(os.dup(0), encoding="utf-8") as given:
+        job = Job(**json.loads(given.readline()))
+    lock, is_done = threading.Lock(), threading.Event()
+    threading.Thread(target=_stop_with_parent, args=(is_done,), daemon=True).start()
 
     def send(message: Message) -> None:
-        with lock:
+        with lock, suppress(BrokenPipeError):  # nobody listens: the job is about to be stopped
             answers.write(json.dumps(message) + "\n")
             answers.flush()
 
@@ -43,6 +45,7 @@ def main() -> int:
     except Exception as error:
         traceback.print_exc()
         send({"error": brief(error)})
+    is_done.set()
     return 0
 
 
@@ -53,10 +56,11 @@ def _own_stdout() -> IO[str]:
     return answers
 
 
-def _stop_with_parent() -> None:
-    while sys.stdin.read(65536):
+def _stop_with_parent(is_done: threading.Event) -> None:
+    while os.read(0, 65536):  # not through sys.stdin: its lock, held at exit, would abort the process
         pass
-    os.kill(os.getpid(), signal.SIGTERM)
+    if not is_done.is_set():
+        os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE_S)
     os._exit(1)
 

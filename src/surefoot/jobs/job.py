@@ -9,7 +9,7 @@ from surefoot.core.errors import SurefootError
 Message = dict[str, Any]
 """One entry: `progress`, `result`, or `error` with one line."""
 Say = Callable[[dict[str, Any]], None]
-"""Reports progress: plain data that JSON can hold."""
+"""Reports progress: plain data that JSON can hold. A number `step` that grows says that the job gets on."""
 
 
 class JobError(SurefootError):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -56,9 +57,10 @@ class LocalStream:
             self.close()
 
     def kill(self) -> None:
-        """End the process at once."""
+        """End the process at once, with the processes that it started: they could keep the pipe open."""
         with suppress(OSError):
-            self._process.kill()
+            if self._process.poll() is None:
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def close(self) -> None:
         """Ask the job to stop, and wait until it has: a run saves itself before it ends."""

@@ -1,5 +1,6 @@
 """Runs jobs side by side, starts those again whose process died or hung, and hands out what they say."""
 
+import math
 import queue
 import threading
 import time
@@ -11,7 +12,7 @@ from typing import Any
 from surefoot.jobs.job import Backend, Job, JobDiedError, JobError, Message, Stream
 
 MOST_DEATHS = 10
-"""Deaths of a job's process in a row, without progress in between, after which the job has failed."""
+"""Deaths of a job's process in a row, without a new highest `step` in between, after which the job has failed."""
 _TICK_S = 0.2
 
 
@@ -38,6 +39,7 @@ class _Running:
     stream: Stream
     heard: float = field(default_factory=time.monotonic)
     deaths: int = 0
+    step: float = -math.inf
     stopped: bool = False
     hung: bool = False
 
@@ -55,13 +57,13 @@ class Pool:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Stop everything: jobs see that nobody waits for them."""
+        """End the jobs that still run at once; they continue where they stopped when they are started again."""
         for running in self._running.values():
             running.stream.kill()
         self._backend.close()
 
     def submit(self, job: Job) -> None:
-        """Run a job as soon as there is a slot; its name must differ from those that run."""
+        """Run a job as soon as there is a slot; its name must differ from those that run or wait."""
         self._waiting.append(job)
 
     def stop(self, name: str) -> None:
@@ -92,12 +94,18 @@ class Pool:
         if isinstance(said, Exception):
             raise said
         if "progress" in said:
-            running.deaths = 0
+            self._note_step(running, said["progress"])
             return Event(job, progress=said["progress"])
         del self._running[job.name]
         if "error" in said:
             return Event(job, error=JobError(f"{job.name}: {said['error']}"))
         return Event(job, result=said["result"])
+
+    def _note_step(self, running: _Running, progress: dict[str, Any]) -> None:
+        """A job that dies at the same place every time says the same things again: that is not progress."""
+        step = progress.get("step")
+        if isinstance(step, int | float) and step > running.step:
+            running.step, running.deaths = step, 0
 
     def _after_death(self, running: _Running, death: JobDiedError) -> Event:
         job, deaths = running.job, running.deaths + 1
@@ -105,11 +113,11 @@ class Pool:
         if deaths == MOST_DEATHS:
             del self._running[job.name]
             return Event(job, error=JobError(f"{job.name}: died {deaths} times in a row: {why}"))
-        self._start(job, deaths)
+        self._start(job, deaths, running.step)
         return Event(job, death=why)
 
-    def _start(self, job: Job, deaths: int = 0) -> None:
-        running = _Running(job, self._backend.start(job), deaths=deaths)
+    def _start(self, job: Job, deaths: int = 0, step: float = -math.inf) -> None:
+        running = _Running(job, self._backend.start(job), deaths=deaths, step=step)
         self._running[job.name] = running
         threading.Thread(target=self._listen, args=(running,), daemon=True).start()
 

@@ -48,6 +48,10 @@ class RewardScaler:
         deviation = (self._moments.var + _EPSILON).sqrt().float()
         return (rewards / deviation).clamp(-self._clip, self._clip)
 
+    def forget_running(self) -> None:
+        """The episodes of the rows were cut off: their sums restart at zero."""
+        self._carried = torch.zeros_like(self._carried)
+
     def state(self) -> dict[str, Any]:
         """For checkpoints."""
         moments = self._moments

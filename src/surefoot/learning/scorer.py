@@ -35,6 +35,12 @@ class Scorer:
             return targets
         return replace(targets, advantage=normalized(targets.advantage, rollout.valid))
 
+    def forget_running(self) -> None:
+        """The episodes of the rows were cut off: only statistics of finished ones stay."""
+        if self._scaler is not None:
+            self._scaler.forget_running()
+        self.estimator.forget_running()
+
     def state(self) -> dict[str, Any]:
         """For checkpoints."""
         scaler = None if self._scaler is None else self._scaler.state()

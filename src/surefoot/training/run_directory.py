@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from surefoot.core.config import Config
-from surefoot.core.errors import CheckpointError, RunDirectoryError
+from surefoot.core.errors import CheckpointError, DirectoryInUseError, RunDirectoryError
 from surefoot.core.files import AppendedFile, open_own
 from surefoot.core.layers import to_yaml
 from surefoot.training.checkpoint import TEMPORARY_SUFFIX, read_checkpoint, write_atomically, write_checkpoint
@@ -73,29 +73,12 @@ class RunDirectory:
     def _open(self) -> None:
         self._owner = os.getpid()
         self.checkpoints.mkdir(parents=True, exist_ok=True)
-        self._take_lock()
+        self._lock = take_lock(self.path)
         self._remove_leftovers()
         self._handler = _LogFile(self.log_file)
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         _log.addHandler(self._handler)
         _log.setLevel(logging.INFO)
-
-    def _take_lock(self) -> None:
-        lock = os.fdopen(open_own(self.path / "lock", os.O_RDWR), "r+", encoding="utf-8")
-        try:
-            # The kernel releases this lock when its process dies, so there are no stale locks.
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            lock.seek(0)
-            holder = lock.read().strip() or "unknown"
-            lock.close()
-            raise RunDirectoryError(
-                f"the run directory {self.path} is in use by process {holder}; stop it or choose another with --run-dir"
-            ) from error
-        self._lock = lock
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
 
     def __exit__(self, *exception: object) -> None:
         if self._handler is not None:
@@ -150,7 +133,7 @@ class RunDirectory:
             return
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         self._release_lock()
-        self._take_lock()
+        self._lock = take_lock(self.path)
         write_atomically(self.config_file, self._config)
         _log.warning("%s was deleted and is created again; its earlier metrics and log are lost", self.path)
 
@@ -170,6 +153,11 @@ class RunDirectory:
         if candidates:
             raise CheckpointError(f"none of the {len(candidates)} checkpoints in {self.checkpoints} is readable")
         raise CheckpointError(f"{self.checkpoints} has no checkpoint to resume from")
+
+    def forget_checkpoints(self) -> None:
+        """Delete the periodic checkpoints: the run continues from a state that is kept elsewhere."""
+        for path in self.saved():
+            path.unlink()
 
     def refuse_other_run(self, step: int) -> None:
         """Reject an agent that does not continue the run in this directory: it would mix two runs."""
@@ -227,6 +215,25 @@ class RunDirectory:
                 if named is not None and _is_gone(int(named[1])):
                     with suppress(OSError):
                         file.unlink()
+
+
+def take_lock(folder: Path) -> IO[str]:
+    """The lock of a directory, until it is closed; an error if another process has it."""
+    lock = os.fdopen(open_own(folder / "lock", os.O_RDWR), "r+", encoding="utf-8")
+    try:
+        # The kernel releases this lock when its process dies, so there are no stale locks.
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock.seek(0)
+        holder = lock.read().strip() or "unknown"
+        lock.close()
+        raise DirectoryInUseError(
+            f"the run directory {folder} is in use by process {holder}; stop it or choose another with --run-dir"
+        ) from error
+    lock.truncate(0)
+    lock.write(str(os.getpid()))
+    lock.flush()
+    return lock
 
 
 def _step(checkpoint: Path) -> int:

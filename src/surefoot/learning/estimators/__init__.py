@@ -22,6 +22,9 @@ class Estimator:
         """Advantages and returns `[T, N]`, and metrics by full name."""
         raise NotImplementedError
 
+    def forget_running(self) -> None:
+        """The episodes of the rows were cut off: forget what belongs to them."""
+
     def state(self) -> dict[str, Any]:
         """For checkpoints."""
         return {}

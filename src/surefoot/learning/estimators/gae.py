@@ -48,12 +48,12 @@ class GAE(Estimator):
 
     def __init__(self, settings: PartSettings, ppo: PPOConfig) -> None:
         super().__init__(settings, ppo)
-        self._discounts = (ppo.gamma, ppo.gae_lambda)
+        self.discounts = (ppo.gamma, ppo.gae_lambda)
 
     def estimate(self, rollout: Rollout, critic: Critic) -> Targets:
         endings = (rollout.terminated, rollout.truncated, rollout.final_value)
-        given = (rollout.reward, rollout.value, rollout.last_value, *endings, *self._discounts, rollout.valid)
-        return Targets(*(gae(*given) if kernels() is None else gae_in_core(rollout, *self._discounts)))  # the same bits
+        given = (rollout.reward, rollout.value, rollout.last_value, *endings, *self.discounts, rollout.valid)
+        return Targets(*(gae(*given) if kernels() is None else gae_in_core(rollout, *self.discounts)))  # the same bits
 
 
 # tour: end

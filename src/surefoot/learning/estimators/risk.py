@@ -106,6 +106,9 @@ class Risk(GAE):
         dual = max(0.0, self._dual + settings.dual_damping * violation)
         return dual / (1 + dual)
 
+    def forget_running(self) -> None:
+        self._carried = torch.zeros_like(self._carried)
+
     def state(self) -> dict[str, Any]:
         return {"carried": self._carried, "recent": self._recent, "dual": self._dual, "updates": self._updates}
 

@@ -1,0 +1,53 @@
+"""Jobs in this process: nothing is imported again, and a debugger sees them. A crash takes everything with it."""
+
+import importlib
+import queue
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from surefoot.core.errors import SurefootError
+from surefoot.core.failures import brief
+from surefoot.jobs.job import Job, Message
+
+
+class InlineStream:
+    """A job in a thread."""
+
+    def __init__(self, job: Job) -> None:
+        self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        threading.Thread(target=self._work, args=(job,), daemon=True).start()
+
+    def __iter__(self) -> Iterator[Message]:
+        while True:
+            message = self._messages.get()
+            yield message
+            if "progress" not in message:
+                return
+
+    def kill(self) -> None:
+        """A thread cannot be ended; it works until the process ends."""
+
+    def _work(self, job: Job) -> None:
+        def say(progress: dict[str, Any]) -> None:
+            self._messages.put({"progress": progress})
+
+        try:
+            module, _, function = job.task.partition(":")
+            task = getattr(importlib.import_module(module), function)
+            self._messages.put({"result": task(job.arguments, say)})
+        except SurefootError as error:
+            self._messages.put({"error": str(error)})
+        except BaseException as error:
+            self._messages.put({"error": brief(error)})
+
+
+class InlineBackend:
+    """Threads of this process; for one job at a time, because runs share the number of PyTorch's threads."""
+
+    def start(self, job: Job) -> InlineStream:
+        """Start a job."""
+        return InlineStream(job)
+
+    def close(self) -> None:
+        """Nothing to release."""

@@ -1,0 +1,214 @@
+"""One round of one member, as a job: train to the end of the round, keep the state, evaluate the policy.
+
+A job that is started again continues bit for bit: from the newest checkpoint of this round, or from the states at the
+end of the last one, which stay until all members have finished this round.
+"""
+
+import hashlib
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from torch import Tensor
+
+from surefoot.compose import (
+    EVALUATION_ROWS,
+    Specs,
+    build_env,
+    build_policy,
+    build_saved_policy,
+    build_trainer,
+    check_spaces,
+    saved_setup,
+)
+from surefoot.core.config import Config
+from surefoot.core.errors import CheckpointError, DirectoryInUseError
+from surefoot.core.layers import Raw, build_config
+from surefoot.core.records import IterationReport
+from surefoot.core.state import ModuleState
+from surefoot.core.trust import names_in
+from surefoot.envs.protocol import VecEnv
+from surefoot.evaluation.evaluate import evaluate
+from surefoot.jobs.job import Say
+from surefoot.population.files import MemberFiles
+from surefoot.population.readback import read_back
+from surefoot.population.score import interval_of, score_of
+from surefoot.population.takeover import take_over
+from surefoot.run import Run
+from surefoot.training.checkpoint import read_checkpoint
+from surefoot.training.hooks import Hook
+from surefoot.training.run_directory import RunDirectory
+from surefoot.training.trainer import Trainer
+
+LOCK_PATIENCE_S = 60.0
+"""How long to wait for a process that is about to end and still holds the directory."""
+_SAY_EVERY_S = 1.0
+
+
+@dataclass(frozen=True)
+class Task:
+    """The arguments of the job."""
+
+    folder: str
+    """The directory of the population."""
+    member: int
+    round: int
+    iteration: int
+    """The iteration at which the round ends."""
+    config: Raw
+    tunables: tuple[str, ...]
+    parent: int | None
+    """The member whose state at the end of the last round is continued; None to start from scratch."""
+    has_own: bool
+    """Whether the member itself finished the last round."""
+    optimizer: Literal["reset", "copy"]
+    episodes: int
+    seed: int
+    """Seed of the evaluation."""
+
+    def to_json(self) -> Raw:
+        """Plain data."""
+        return asdict(self)
+
+
+def train_round(arguments: dict[str, Any], say: Say) -> dict[str, Any]:
+    """The job; returns the fields of an outcome."""
+    task = Task(**arguments)
+    files = MemberFiles(Path(task.folder), task.member)
+    with ExitStack() as stack:
+        directory = RunDirectory(files.path)
+        _enter(stack, directory)
+        if not files.checkpoint(task.round).exists():
+            _train(task, files, directory, say)
+        say({"is_evaluated": True})
+        return _evaluated(task, files.checkpoint(task.round))
+
+
+def _enter(stack: ExitStack, directory: RunDirectory) -> None:
+    deadline = time.monotonic() + LOCK_PATIENCE_S
+    while True:
+        try:
+            stack.enter_context(directory)
+            return
+        except DirectoryInUseError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
+def _train(task: Task, files: MemberFiles, directory: RunDirectory, say: Say) -> None:
+    config = build_config(task.config)
+    begun = _begun(directory, task.round)
+    population = Path(task.folder)
+    source = None if task.parent is None else MemberFiles(population, task.parent).checkpoint(task.round - 1)
+    path, state = begun or (source, None if source is None else read_checkpoint(source))
+    saved = None if path is None or state is None else (path, state)
+    with closing(build_env(config)) as env:
+        trainer, specs = build_trainer_of(config, env, saved)
+        run = Run(trainer, config, specs, None, directory, [PopulationRound(task, trainer, say)])
+        if state is not None and (begun or task.parent == task.member):
+            run.load_state(state, path or "")
+        elif state is not None:
+            own = read_checkpoint(files.checkpoint(task.round - 1)) if task.has_own else None
+            take_over(trainer, state, own, task.optimizer)
+            run.load_hooks(state["hooks"])
+        if begun is None:  # what is left are checkpoints of the last round, which is kept elsewhere
+            directory.forget_checkpoints()
+        directory.write_config(config)
+        _, code = run.train()
+    if code:  # a signal: without a result, the job is started again
+        sys.exit(code)
+    files.keep(directory.saved()[0], task.round)
+
+
+def build_trainer_of(
+    config: Config, env: VecEnv, saved: tuple[Path, Mapping[str, Any]] | None
+) -> tuple[Trainer, Specs]:
+    """The trainer of a new run, or of one that continues from a checkpoint, which is not loaded yet."""
+    if saved is None:
+        specs = Specs(env.obs_spec, env.action_spec)
+        return build_trainer(config, env, build_policy(config, specs)), specs
+    path, state = saved
+    _, specs = saved_setup(state, path, names_in(config.model_dump(mode="json")))
+    check_spaces(env, specs)
+    return build_trainer(config, env, build_saved_policy(config, specs, state, path)), specs
+
+
+def _begun(directory: RunDirectory, number: int) -> tuple[Path, dict[str, Any]] | None:
+    """The newest checkpoint, if it belongs to this round."""
+    try:
+        path, state = directory.newest()
+    except CheckpointError:  # none, or none that can be read
+        return None
+    return (path, state) if state["hooks"].get(PopulationRound.__name__, {}).get("round") == number else None
+
+
+class PopulationRound(Hook):
+    """Stops the run at the end of the round, reports progress, and records the values that were used.
+
+    Its state marks checkpoints with their round: only those of the same round are continued.
+    """
+
+    def __init__(self, task: Task, trainer: Trainer, say: Say) -> None:
+        super().__init__()
+        self._task, self._trainer, self._say = task, trainer, say
+        self._said, self._used = 0.0, dict[str, Any]()
+        self._knobs: Mapping[str, float] = {}
+
+    def begin(self) -> None:
+        self._stop_at_the_end()
+
+    def before_rollout(self) -> None:
+        if not self._used:
+            self._knobs = self._trainer.schedules.at(self._trainer.progress)
+
+    def after_iteration(self, report: IterationReport) -> None:
+        self._used = self._used or read_back(self._task.tunables, self._trainer, self.run.config, self._knobs, report)
+        self._stop_at_the_end()
+        if time.monotonic() - self._said >= _SAY_EVERY_S:
+            self._said, progress = time.monotonic(), report.progress
+            rewards = [episode.total_reward for episode in report.stats.recent]
+            reward = sum(rewards) / len(rewards) if rewards else None
+            self._say({"iteration": progress.iteration, "step": progress.step, "reward": reward})
+
+    def _stop_at_the_end(self) -> None:
+        if self.run.progress.iteration >= self._task.iteration:
+            self.run.stop(f"end of round {self._task.round}")
+
+    def state(self) -> dict[str, Any]:
+        return {"round": self._task.round, "used": self._used}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        if state["round"] == self._task.round:
+            self._used = dict(state["used"])
+
+
+def _evaluated(task: Task, path: Path) -> dict[str, Any]:
+    state = read_checkpoint(path)
+    config, specs = saved_setup(state, path, names_in(task.config))
+    policy = build_saved_policy(config, specs, state, path)
+    ModuleState(policy, "policy").load_state(state["policy"])
+    with closing(build_env(config, None, task.seed, min(task.episodes, EVALUATION_ROWS))) as env:
+        evaluation = evaluate(policy.eval(), env, task.episodes, task.seed)
+    step = int(state["progress"]["step"])
+    return {
+        "score": score_of(evaluation, config.train),
+        "interval": interval_of(evaluation, config.train),
+        "hash": hash_of(state["policy"]),
+        "step": step,
+        "is_done": step >= config.train.steps,
+        "used": state["hooks"][PopulationRound.__name__]["used"],
+    }
+
+
+def hash_of(weights: Mapping[str, Tensor]) -> str:
+    """SHA-256 of tensors by name."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(weights.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
