@@ -106,6 +106,12 @@ def run_sb3(name: str, seed: int, steps: int) -> dict[str, float]:
     return {"seconds": round(taken_s, 2), "steps": model.num_timesteps - before}
 
 
+def _learning_rate(config: Config) -> Any:
+    """Constant, or falling to 0."""
+    lr = config.optimizer.lr
+    return (lambda left: left * lr) if "lr" in config.schedules else lr
+
+
 def sb3_settings(config: Config) -> dict[str, Any]:
     """A preset in Stable-Baselines3's words."""
     from torch import nn
@@ -115,7 +121,7 @@ def sb3_settings(config: Config) -> dict[str, Any]:
     return {
         **{"n_steps": config.rollout.num_steps, "batch_size": ppo.batch_size, "n_epochs": ppo.epochs},
         **{"gamma": ppo.gamma, "gae_lambda": ppo.gae_lambda, "clip_range": ppo.clip, "ent_coef": ppo.entropy_coef},
-        **{"vf_coef": ppo.value_coef, "max_grad_norm": ppo.max_grad_norm, "learning_rate": config.optimizer.lr},
+        **{"vf_coef": ppo.value_coef, "max_grad_norm": ppo.max_grad_norm, "learning_rate": _learning_rate(config)},
         "policy_kwargs": {
             "net_arch": {"pi": layers, "vf": layers},
             "activation_fn": {"tanh": nn.Tanh, "relu": nn.ReLU}[policy.activation],

@@ -100,8 +100,10 @@ def test_stable_baselines3_gets_the_values_of_the_preset(task) -> None:
     config = build_config(load_preset(task.name))
     assert config.normalize.obs  # as VecNormalize does
     assert config.normalize.reward
-    assert not config.schedules  # which would have to be translated, too
+    assert [(name, part.kind) for name, part in config.schedules.items()] in ([], [("lr", "linear")])
     settings = published.sb3_settings(config)
     assert settings["n_steps"] == config.rollout.num_steps
-    assert settings["policy_kwargs"]["log_std_init"] == (0.0 if task.name == "Walker2d-v5" else -2.0)
+    assert settings["policy_kwargs"]["log_std_init"] == (-2.0 if task.name == "HalfCheetah-v5" else 0.0)
+    rate = settings["learning_rate"]
+    assert (rate(1.0), rate(0.5)) == (3e-4, 1.5e-4) if config.schedules else rate == config.optimizer.lr
     assert task.steps == config.train.steps

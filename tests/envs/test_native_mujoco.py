@@ -44,7 +44,11 @@ def test_an_error_of_mujoco_is_one_of_ours_and_a_reset_mends_it(crowded, threads
 def test_an_error_of_mujoco_in_a_rollout(crowded):
     kwargs = {"xml_file": crowded, "terminate_when_unhealthy": False}
     agent = surefoot.PPO(
-        "Hopper-v5", **{"env.kwargs": kwargs}, rollout={"num_envs": 2, "num_steps": 256, "engine": "native"}
+        "Hopper-v5",
+        preset="none",
+        batch_size=16,
+        **{"env.kwargs": kwargs},
+        rollout={"num_envs": 2, "num_steps": 256, "engine": "native"},
     )
     with pytest.raises(EnvError, match=GAVE_UP):
         agent.learn(512)
@@ -93,7 +97,11 @@ def test_gymnasium_s_own_handlers_stay_as_they_were():
 def test_what_the_simulation_cannot_stand_is_the_usual_error():
     kwargs = {"ctrl_cost_weight": 1e300}
     agent = surefoot.PPO(
-        "Hopper-v5", **{"env.kwargs": kwargs}, rollout={"num_envs": 2, "num_steps": 16, "engine": "native"}
+        "Hopper-v5",
+        preset="none",
+        batch_size=16,
+        **{"env.kwargs": kwargs},
+        rollout={"num_envs": 2, "num_steps": 16, "engine": "native"},
     )
     with pytest.raises(NonFiniteError, match=r"returned -inf in its reward at step"):
         agent.learn(32)

@@ -59,4 +59,4 @@ def test_a_sweep_that_has_just_begun_has_a_page(tmp_path: Path, capsys: pytest.C
     assert main(["report", str(tmp_path)]) == 0
     assert "No trial has finished yet" in (tmp_path / "report.html").read_text()
     assert main(["report", str(tmp_path), str(tmp_path / "other")]) == 2
-    assert "is a sweep; a report of a sweep is about one directory" in capsys.readouterr().err
+    assert "is a sweep; its report is about one directory" in capsys.readouterr().err

@@ -294,10 +294,10 @@ def test_one_wrong_element_of_the_native_learner_s_gradient(
 ) -> None:
     transform = GradientStep.transform
 
-    def wrong(self: GradientStep, knobs: Any) -> Any:
+    def wrong(self: GradientStep, knobs: Any, *measured: torch.Tensor) -> Any:
         if kernels() is not None:  # the reference uses none
             self._gradient[an_ordinary_element(self._gradient)] *= 1 + 1e-3
-        return transform(self, knobs)
+        return transform(self, knobs, *measured)
 
     monkeypatch.setattr(GradientStep, "transform", wrong)
     assert differences(found(settings)) == FIRST_STEP

@@ -11,7 +11,7 @@ from surefoot.telemetry.console import warnings_on_stderr
 from surefoot.training.run_directory import RunDirectory
 
 
-def train_from_start(config: Config, directory: RunDirectory | None, ranks: Ranks = ALONE) -> int:
+def train_from_start(config: Config, directory: RunDirectory | None, ranks: Ranks = ALONE, preset: str = "") -> int:
     """Start a run in a directory, which the first of several processes has; returns the exit code."""
     with closing(build_env(config, ranks=ranks)) as env:
         # Built before the directory, so that invalid combinations leave no empty run behind.
@@ -20,6 +20,8 @@ def train_from_start(config: Config, directory: RunDirectory | None, ranks: Rank
         with directory or nullcontext():
             if directory is not None:
                 directory.write_config(config)
+                if preset:
+                    print(f"preset    {preset}", flush=True)
             return finish(Run(trainer, config, specs, None, directory, ranks=ranks))
 
 

@@ -87,5 +87,4 @@ def run_new(run: Configured, name: str | None, run_dir: Path | None) -> int:
                 f"{directory.path} already contains a run; continue it with 'surefoot resume {directory.path}' or"
                 " choose another --run-dir"
             )
-        print(f"preset    {run.line}", flush=True)
-        return train_from_start(run.config, directory, ranks)
+        return train_from_start(run.config, directory, ranks, run.line)
