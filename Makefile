@@ -12,7 +12,7 @@ CPP := $(shell find cpp -name '*.cpp' -o -name '*.hpp')
 FIND_MODULES := find src \( -name '*.py' -o -name py.typed \) | LC_ALL=C sort
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -n)
 
-.PHONY: FORCE train test browser check format native stub cpp-test asan fuzz fuzz-core tsan learn bench clean
+.PHONY: FORCE train test cluster browser check format native stub cpp-test asan fuzz fuzz-core tsan learn bench clean
 
 # Installs only what training needs; tests and checks install their tools before they run.
 train: $(NATIVE)
@@ -20,6 +20,10 @@ train: $(NATIVE)
 
 test: cpp-test $(NATIVE) $(DEV) browser
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# Slower tests of many machines and processes: what they lose, and what they refuse.
+cluster: $(NATIVE) $(DEV)
+	$(BIN)/python -m pytest -m cluster
 
 # Tests look at reports in a real browser. Where there is none and it cannot be installed, they are skipped and say so.
 browser:

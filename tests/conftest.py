@@ -2,6 +2,7 @@
 
 import signal
 
+import pytest
 import torch
 
 
@@ -13,3 +14,13 @@ def pytest_configure() -> None:
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share what their module has prepared run in one process, so that it is prepared once."""
+    for item in items:
+        defined = getattr(item, "_fixtureinfo", None)
+        scopes = {} if defined is None else defined.name2fixturedefs
+        is_shared = any(one.scope == "module" for each in scopes.values() for one in each)
+        if is_shared and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))

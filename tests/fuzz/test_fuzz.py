@@ -9,7 +9,7 @@ from tests.fuzz.attacks import checkpoint_contents
 from tests.fuzz.campaign import ATTACKS, attack
 from tests.fuzz.values import mutated
 
-SECONDS = 3.0
+SECONDS = 2.0
 
 
 @pytest.mark.parametrize("name", ATTACKS)

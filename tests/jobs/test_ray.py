@@ -135,6 +135,7 @@ def test_a_sweep_runs_on_ray_and_averages_its_seeds(backend: RayBackend, tmp_pat
     assert [config["train"]["seed"] for config in configs] == [3, 4]
 
 
+@pytest.mark.cluster
 def test_a_lost_node_and_a_directory_that_it_cannot_see(backend: RayBackend, tmp_path: Path) -> None:
     """One job fills the first node, so the other runs on the second, until that is lost."""
     hidden, release = tmp_path / "hidden", tmp_path / "release"

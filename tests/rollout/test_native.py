@@ -233,8 +233,8 @@ def test_a_signal_is_heard_in_the_middle_of_a_rollout():
         raise HeardError
 
     config = build_config(
-        configured("HalfCheetah-v5", 2).model_dump(),
-        {"rollout.num_steps": 200_000, "ppo.batch_size": 400_000},
+        configured("HalfCheetah-v5", 200).model_dump(),
+        {"rollout.num_steps": 2000, "ppo.batch_size": 400_000},
     )
     collector, policy = make(config)
     previous = signal.signal(signal.SIGUSR1, heard)

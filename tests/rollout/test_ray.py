@@ -118,6 +118,7 @@ def test_two_actors_train_as_one_machine(cluster):
     assert_same(actual, trained(started(configured("CartPole-v1", "native")), 5))
 
 
+@pytest.mark.cluster
 def test_verify_compares_the_cluster_with_one_machine(cluster, monkeypatch):
     """And finds actors that number their envs from 0, each for itself."""
 
@@ -155,6 +156,7 @@ def test_a_lost_actor_changes_nothing_and_a_run_moves_between_one_machine_and_ma
         assert_same(trained(three, 2), expected[4:])
 
 
+@pytest.mark.cluster
 def test_python_envs_with_metrics_and_parameters_and_other_policies(cluster):
     """Stepwise inside the actors; in the end step by step through the actors, with one lost."""
     source = partial(MeasuredEnv, lengths=(3, 1, 4, 2))
@@ -188,6 +190,7 @@ def test_python_envs_with_metrics_and_parameters_and_other_policies(cluster):
     assert_same(actual, expected)
 
 
+@pytest.mark.cluster
 def test_envs_that_cannot_save_their_state_start_new_episodes_where_an_actor_is_lost(cluster):
     config = configured("forgetful", {**RAY, "engine": "local", "max_restarts": 1, "call_timeout_s": 5})
     trainer = started(config, partial(ForgetfulEnv, lengths=(1000,)))
@@ -228,6 +231,7 @@ class SickEnv(CounterEnv):
         return super().reset(seed=seed, options=options)
 
 
+@pytest.mark.cluster
 def test_what_fails_on_an_actor_is_told_as_if_it_failed_here(cluster, monkeypatch, caplog):
     local = {**RAY, "engine": "local"}
     with pytest.raises(EnvError, match="env 0 could not be created: NoEnvHereError: not on this machine"):

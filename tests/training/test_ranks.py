@@ -200,7 +200,10 @@ def faulty_run(tmp_path: Path, fault: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=environment)
 
 
-@pytest.mark.parametrize(("fault", "message"), [("raise", "the floor is wet"), ("kill", "it does not answer")])
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [("raise", "the floor is wet"), pytest.param("kill", "it does not answer", marks=pytest.mark.cluster)],
+)
 def test_a_fault_in_one_process_ends_all_and_saves(tmp_path: Path, fault: str, message: str) -> None:
     done = faulty_run(tmp_path, fault)
     assert done.returncode != 0
