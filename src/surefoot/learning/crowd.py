@@ -12,6 +12,8 @@ _log = logging.getLogger("surefoot")
 CROWDED = 0.25
 """Fraction of an update that is spent waiting for a core, from which on the machine counts as crowded."""
 _NOTICEABLE_S = 0.005
+_IN_A_ROW = 3
+"""Crowded updates in a row before a thread is given up: a single one may be chance."""
 _FEWEST, _MOST = 20, 640
 """Updates on one thread before all are tried again; twice as many each time that the machine is still crowded."""
 
@@ -22,6 +24,7 @@ class Crowd:
     def __init__(self, waited: Callable[[], float | None] = waited_s) -> None:
         self._waited = waited
         self._updates_left, self._pause, self._is_known = 0, _FEWEST, False
+        self._in_a_row = 0
 
     @contextmanager
     def threads(self, most: int) -> Iterator[int]:
@@ -37,8 +40,12 @@ class Crowd:
 
     def _judge(self, waited_s: float, took_s: float) -> None:
         if waited_s < max(_NOTICEABLE_S, CROWDED * took_s):
-            self._pause = _FEWEST
+            self._pause, self._in_a_row = _FEWEST, 0
             return
+        self._in_a_row += 1
+        if self._in_a_row < _IN_A_ROW:
+            return
+        self._in_a_row = _IN_A_ROW - 1  # after a pause, one is enough
         self._updates_left, self._pause = self._pause, min(2 * self._pause, _MOST)
         if not self._is_known:
             self._is_known = True
