@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from surefoot.training.checkpoint import read_checkpoint
 from tests.population.populations import small_plan, train
+from tests.training.states import assert_same
 
 pytestmark = [
     pytest.mark.cluster,
@@ -20,5 +22,4 @@ def test_ray_gives_the_population_of_this_machine(tmp_path: Path) -> None:
     assert logs["inline"].count(b"\n") == 9
     assert logs["local"] == logs["inline"]
     assert logs["ray"] == logs["inline"]
-    weights = [(tmp_path / backend / "best.safetensors").read_bytes() for backend in ("local", "ray")]
-    assert weights[0] == weights[1]
+    assert_same(*(read_checkpoint(tmp_path / name / "best.safetensors") for name in ("local", "ray")))
