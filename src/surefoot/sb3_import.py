@@ -43,7 +43,7 @@ def from_sb3(path: str | Path, env: EnvSource, vec_normalize: str | Path | None 
     """An agent that acts like a saved `stable_baselines3.PPO` with an MLP policy, and can be trained further.
 
     `vec_normalize` is the file of its VecNormalize. Hyperparameters are taken over where the archive has them as plain
-    numbers; `settings` override them. The optimizer starts anew. Nothing is unpickled but arrays and numbers.
+    numbers; `settings` override them. The optimizer is new. Only arrays and numbers are unpickled.
     """
     data, weights = _read_archive(Path(path))
     _check_policy(data, weights, path)

@@ -4,20 +4,16 @@ If stdin is closed, the process that wants the result is gone: the job is asked 
 itself.
 """
 
-import importlib
 import json
 import os
 import signal
 import sys
 import threading
 import time
-import traceback
 from contextlib import suppress
 from typing import IO
 
-from surefoot.core.errors import SurefootError
-from surefoot.core.failures import brief
-from surefoot.jobs.job import Job, Message
+from surefoot.jobs.job import Job, Message, result_of
 
 GRACE_S = 60.0
 """How long a job may take to stop once nobody waits for it."""
@@ -36,15 +32,7 @@ def main() -> int:
             answers.write(json.dumps(message) + "\n")
             answers.flush()
 
-    try:
-        module, _, function = job.task.partition(":")
-        task = getattr(importlib.import_module(module), function)
-        send({"result": task(job.arguments, lambda progress: send({"progress": progress}))})
-    except SurefootError as error:
-        send({"error": str(error)})
-    except Exception as error:
-        traceback.print_exc()
-        send({"error": brief(error)})
+    send(result_of(job, lambda progress: send({"progress": progress})))
     is_done.set()
     return 0
 

@@ -1,14 +1,11 @@
 """Jobs in this process: nothing is imported again, and a debugger sees them. A crash takes everything with it."""
 
-import importlib
 import queue
 import threading
 from collections.abc import Iterator
-from typing import Any
 
-from surefoot.core.errors import SurefootError
 from surefoot.core.failures import brief
-from surefoot.jobs.job import Job, Message
+from surefoot.jobs.job import Job, Message, result_of
 
 
 class InlineStream:
@@ -29,17 +26,11 @@ class InlineStream:
         """A thread cannot be ended; it works until the process ends."""
 
     def _work(self, job: Job) -> None:
-        def say(progress: dict[str, Any]) -> None:
-            self._messages.put({"progress": progress})
-
         try:
-            module, _, function = job.task.partition(":")
-            task = getattr(importlib.import_module(module), function)
-            self._messages.put({"result": task(job.arguments, say)})
-        except SurefootError as error:
-            self._messages.put({"error": str(error)})
-        except BaseException as error:
-            self._messages.put({"error": brief(error)})
+            last = result_of(job, lambda progress: self._messages.put({"progress": progress}))
+        except BaseException as error:  # a process of its own would end: SystemExit after a signal
+            last = {"error": brief(error)}
+        self._messages.put(last)
 
 
 class InlineBackend:

@@ -1,10 +1,13 @@
 """A job and what it says while it runs."""
 
+import importlib
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from surefoot.core.errors import SurefootError
+from surefoot.core.failures import brief
 
 Message = dict[str, Any]
 """One entry: `progress`, `result`, or `error` with one line."""
@@ -24,7 +27,7 @@ class JobDiedError(SurefootError):
 class Job:
     """A function of its arguments and a `Say`, named as `module:function`; it returns plain data.
 
-    A job that is started again must go on where it stopped.
+    A job that is restarted must continue where it stopped.
     """
 
     name: str
@@ -36,6 +39,19 @@ class Job:
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         return asdict(self)
+
+
+def result_of(job: Job, say: Say) -> Message:
+    """Run a job in this process; returns its last message."""
+    try:
+        module, _, function = job.task.partition(":")
+        task = getattr(importlib.import_module(module), function)
+        return {"result": task(job.arguments, say)}
+    except SurefootError as error:
+        return {"error": str(error)}
+    except Exception as error:
+        traceback.print_exc()
+        return {"error": brief(error)}
 
 
 class Stream(Protocol):

@@ -67,7 +67,7 @@ class RayBackend:
         return RayStream(self._cluster.ray, job)
 
     def check_directory(self, path: Path) -> None:
-        """Refuse a directory that is not the same on all nodes: a job goes on from it wherever it is started again."""
+        """Refuse a directory that is not the same on all nodes: a job may be restarted on any of them."""
         ray, token = self._cluster.ray, secrets.token_hex(8)
         file = path.resolve() / f".seen-by-all-nodes.{os.getpid()}"
         try:

@@ -28,7 +28,7 @@ class Entry:
     used: dict[str, Any]
     """The values as the trainer used them in the first update of the round, after schedules."""
     parent: int
-    """The member whose state it continues from; its own number if it goes on."""
+    """The member whose state it continues from; its own number if it keeps its state."""
     next_values: dict[str, Any]
     """Values in the next round."""
     error: str = ""

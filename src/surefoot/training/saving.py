@@ -82,10 +82,11 @@ class SaveCheckpoints(Hook):
 
     def _write(self, step: int) -> str:
         """Write a checkpoint; returns why it failed, the same in all processes."""
-        state, failure = self._state(), ""
-        if self._directory is not None:
-            try:
+        failure = ""
+        try:
+            state = self._state()
+            if self._directory is not None:
                 self._directory.save(step, state, self._keep)
-            except (OSError, MemoryError) as error:
-                failure = getattr(error, "strerror", None) or brief(error)
+        except (OSError, MemoryError) as error:
+            failure = getattr(error, "strerror", None) or brief(error)
         return self._ranks.gather(failure)[0]
