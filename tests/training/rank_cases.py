@@ -10,6 +10,7 @@ import torch
 
 from surefoot.compose import Specs, build_env, build_policy, build_trainer
 from surefoot.core.layers import build_config
+from surefoot.core.process_end import end_with_others
 from surefoot.core.ranks import ALONE, Ranks, together
 from tests.envs.teams import TeamEnv
 from tests.training.rank_runs import all_runs
@@ -114,3 +115,4 @@ def main(folder: Path) -> None:
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
+    end_with_others(0)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from surefoot.core.errors import SurefootError
+from surefoot.core.process_end import end_with_others
 from surefoot.core.registry import nearest
 from surefoot.core.streams import lasting_streams
 from surefoot.core.version import VERSION
@@ -41,6 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if is_lost and not code and not (rest and rest[0] in _RESULT_IN_FILES):
             print(f"error: cannot write to stdout: {output.failure}", file=sys.stderr)
             return SurefootError.exit_code
+    end_with_others(code)
     return code
 
 
