@@ -94,7 +94,6 @@ COMPARISONS = {
             Task("cheetah-minute", 300_000, 100),
             Task("cheetah-minute-returns", 300_000, 100, "cheetah-minute", NORMALIZED_RETURNS),
             Task("Hopper-v5", 300_000, 200),
-            Task("Hopper-v5-returns", 300_000, 200, "Hopper-v5", NORMALIZED_RETURNS),
         ),
         "critic",
         seeds=10,

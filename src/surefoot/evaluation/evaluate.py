@@ -11,6 +11,7 @@ from torch import Tensor
 from surefoot.core.errors import EnvError
 from surefoot.core.philox import Stream, uniforms
 from surefoot.core.records import Obs, State
+from surefoot.core.torch_threads import torch_threads
 from surefoot.core.tree import tree_map
 from surefoot.envs.protocol import Slot, VecEnv, slot_for, step_all
 from surefoot.envs.protocol.steps import check_step
@@ -29,6 +30,7 @@ It runs without gradients; one that needs them enables them itself (`torch.enabl
 
 
 @torch.no_grad()
+@torch_threads(1)
 def evaluate(
     policy: Policy,
     env: VecEnv,
@@ -40,7 +42,8 @@ def evaluate(
     """Run `episodes` episodes. Each row plays an equal share, so that short episodes are not overrepresented.
 
     A row that stays inactive while all others finish, such as an agent that never joins, is skipped. `perturb` changes
-    the observations that the policy sees, and so its recurrent state; not the envs.
+    the observations that the policy sees, and so its recurrent state; not the envs. One thread computes the policy: for
+    a few rows, several are not faster, and much slower where other processes keep the cores busy.
     """
     slot = slot_for(env)
     env.reset(slot)
