@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 _LARGEST = 1e100
 _log = logging.getLogger("surefoot")
+_BEGINNING, _ERROR = re.compile(r"^\S+ \S+ INFO surefoot \S+, torch "), "INFO ended by an error: "
 _ROLLOUTS = re.compile(r" rollouts: (?:step by step, )?(\w+)(?: on \d+ threads| \(.*\))?$", re.MULTILINE)
 
 
@@ -38,14 +39,28 @@ class RunRecord:
     @property
     def engine(self) -> str | None:
         """The last engine in the log, because the config may say `auto`; None if the log does not name one."""
+        found = _ROLLOUTS.findall(self._log_text())
+        return found[-1] if found else None
+
+    @property
+    def error(self) -> str | None:
+        """The error that ended the run; None if it ended otherwise, or was resumed since."""
+        error = None
+        for line in self._log_text().splitlines():
+            if _BEGINNING.match(line):
+                error = None
+            elif _ERROR in line:
+                error = line.partition(_ERROR)[2]
+        return error
+
+    def _log_text(self) -> str:
         log = self.path / "log.txt"
         if not os.path.isfile(log):  # a named pipe would block forever
-            return None
+            return ""
         try:
-            found = _ROLLOUTS.findall(log.read_text(encoding="utf-8", errors="replace"))
+            return log.read_text(encoding="utf-8", errors="replace")
         except OSError:
-            return None
-        return found[-1] if found else None
+            return ""
 
     def series(self, metric: str) -> Series:
         """(step, value) of each record that has the metric."""

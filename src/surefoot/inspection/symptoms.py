@@ -48,6 +48,24 @@ def ended_in_nan(run: RunRecord, config: Config) -> Finding | None:
     )
 
 
+def ended_by_error(run: RunRecord, config: Config) -> Finding | None:
+    """The last process of the run ended with an error, such as NaN from an environment."""
+    error, step = run.error, int(run.records[-1]["step"])
+    if error is None or ended_in_nan(run, config):
+        return None
+    cause, _, remedy = error.partition("; ")
+    tips = ([remedy] if remedy else []) + [f"then 'surefoot resume {run.path}' continues the run"]
+    return Finding(
+        "ended_by_error",
+        "high",
+        "ended by an error",
+        f"{cause}; log.txt has the traceback",
+        (Evidence(names.TOTAL_STEPS, float(step), step),),
+        f"after step {step:,} of {config.train.steps:,}",
+        tuple(tips),
+    )
+
+
 def return_collapsed(run: RunRecord, config: Config) -> Finding | None:
     """The return fell back by more than half of its improvement."""
     series = run.series(names.EPISODE_REWARD)
@@ -178,6 +196,7 @@ def too_slow(run: RunRecord, config: Config) -> Finding | None:
 
 SYMPTOMS: dict[str, Symptom] = {
     "ended_in_nan": ended_in_nan,
+    "ended_by_error": ended_by_error,
     "return_collapsed": return_collapsed,
     "no_episode_ends": no_episode_ends,
     "out_of_memory": memory_short,
