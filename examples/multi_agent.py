@@ -28,7 +28,9 @@ class Convoy(ParallelEnv):
 
     def reset(self, seed=None, options=None):
         self.agents, self.time = list(self.possible_agents), 0
-        self.positions = np.random.default_rng(seed).uniform(-1, 1, 3)
+        if seed is not None:  # only the first episode is seeded
+            self.random = np.random.default_rng(seed)
+        self.positions = self.random.uniform(-1, 1, 3)
         return self._observations(), {agent: {} for agent in self.agents}
 
     def step(self, actions):
