@@ -49,7 +49,7 @@ class Convoy(ParallelEnv):
         return {name: np.concatenate((who[i], others[i])).astype(np.float32) for i, name in enumerate(names)}
 
 
-agent = PPO(Convoy, num_envs=8, num_steps=50, batch_size=200, lr=1e-3, seed=1)
+agent = PPO(Convoy, num_envs=8, num_steps=50, batch_size=200, gamma=0.95, lr=3e-3, seed=1)
 before = agent.evaluate(episodes=30).mean_reward
 after = agent.learn(STEPS).evaluate(episodes=30).mean_reward
 print(f"return per agent before {before:.1f}, after {after:.1f}")
