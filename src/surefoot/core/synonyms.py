@@ -73,8 +73,8 @@ _ADVICE = {
     "kl_coeff": "add the term kl_penalty: ppo.terms.kl_penalty.weight",
     "use_sde": "Surefoot has no state-dependent exploration; try policy.distribution gaussian with log_std -2",
     "policy_class": "pass policy=, a surefoot.Policy, or settings of the section policy",
-    "verbose": "set log.console to plain, live or off",
-    "progress_bar": "set log.console to live",
+    "verbose": "set log.console to plain, live, line or off (in Python: learn(..., progress=False))",
+    "progress_bar": "set log.console to line or live (in Python: learn(..., progress=True))",
     "device": "Surefoot computes on the CPU; there is nothing to set",
     "cuda": "Surefoot computes on the CPU; there is nothing to set",
     "callback": "pass hooks: learn(..., hooks=[...]), or hooks in the settings",
@@ -84,6 +84,16 @@ _ADVICE = {
     "train_dir": "choose the directory of the run with --run-dir (in Python: learn(..., run_dir=...))",
     "torch_deterministic": "runs are always repeatable; there is nothing to set",
 }
+_OF_LEARN = {
+    "total_timesteps": "pass it first: learn(100_000)",
+    "progress_bar": "pass progress=True or False",
+    "verbose": "pass progress=True or False",
+    "callback": "pass hooks=[...]",
+    "callbacks": "pass hooks=[...]",
+    "log_interval": "set log_every: PPO(..., log_every=10)",
+    "reset_num_timesteps": "learn always continues; create a new agent to start again",
+}
+"""Arguments of Stable-Baselines3's `learn`."""
 _KNOWN = {name: setting for setting, names in _SETTINGS.items() for name in names}
 
 
@@ -92,6 +102,11 @@ def elsewhere_called(name: str, form: str = "'{}'") -> str:
     if name in _KNOWN:
         return f"; Surefoot calls it {form.format(_KNOWN[name])}"
     return f"; {_ADVICE[name]}" if name in _ADVICE else ""
+
+
+def in_python(name: str) -> str:
+    """What an argument of another library's `learn` is called here, as the end of a message."""
+    return f"; {_OF_LEARN[name]}" if name in _OF_LEARN else elsewhere_called(name)
 
 
 def meant_settings() -> dict[str, str]:

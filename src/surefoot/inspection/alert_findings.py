@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 from surefoot.core.config import Config
 from surefoot.inspection.findings import Evidence, Finding, Severity
-from surefoot.inspection.run_record import Record, RunRecord
+from surefoot.inspection.run_record import RunRecord
 from surefoot.telemetry import names
 from surefoot.telemetry.alerts import ALERTS, Alert
+from surefoot.telemetry.records import Record
 from surefoot.telemetry.watch import AlertWatch, shown
 
 
