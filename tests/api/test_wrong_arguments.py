@@ -153,9 +153,9 @@ def test_parts_of_other_types(arguments, message):
         PPO("CartPole-v1", **arguments)
 
 
-@pytest.mark.parametrize("env", [None, 5, [], object()])
+@pytest.mark.parametrize("env", [None, 5, {}, object()])
 def test_what_is_not_an_env(env):
-    with pytest.raises(ConfigError, match=r"^env: pass a preset, an id, an env, a function that creates one, or a"):
+    with pytest.raises(ConfigError, match=r"^env: pass a preset, an id, an env, a function that creates one, a list"):
         PPO(env)
 
 
