@@ -50,7 +50,7 @@ def test_a_line_at_any_width() -> None:
             50_000, {names.EPISODE_REWARD: -123.456, names.STEPS_PER_SECOND: 12_345.0, names.ALERT_PREFIX + "x": 1}
         )
         line.close()
-        last = console.export_text().rpartition("ETA –")[2]  # behind the first picture
+        last = console.export_text().rpartition("ETA \N{EN DASH}")[2]  # behind the first picture
         last, alerts = last.rstrip().splitlines()
         assert ("CartPole-v1" in last, "12,345 steps/s" in last) == (has_title, has_speed)
         assert "━━━━━" in last

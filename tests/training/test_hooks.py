@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -371,10 +372,11 @@ def test_functions_end_a_run():
         (lambda report, most=2: "long enough" if report.progress.iteration == most else "", "long enough"),
     ]
     for function, reason in cases:
-        stopped = []
-        agent = small().learn(1000, hooks=[function, lambda run, report: stopped.append(run.stop_reason)])
+        reasons: list[str] = []
+        watch = partial(lambda seen, run, report: seen.append(run.stop_reason), reasons)
+        agent = small().learn(1000, hooks=[function, watch])
         assert agent._trainer.progress.iteration == 2
-        assert stopped == ["", reason]
+        assert reasons == ["", reason]
 
 
 @pytest.mark.parametrize("function", [lambda: None, lambda run, report, more: None])
@@ -388,13 +390,15 @@ def test_a_class_is_not_a_hook():
         small().learn(20, hooks=[Hook])
 
 
-def test_a_config_can_name_a_function(folder):
-    (folder / "functions.py").write_text(
-        "def enough(run, report):\n    return report.progress.iteration < 2\nlimit = 3\n"
+def test_a_config_can_name_a_function(tmp_path, monkeypatch):
+    (tmp_path / "my_functions.py").write_text(
+        "def enough(run, report):\n    return run.progress.iteration < 2\nlimit = 3\n"
     )
-    done = surefoot(folder, "train", "--config", "mine.yaml", "--run-dir", "run", "--hooks.enough", "functions:enough")
-    assert done.returncode == 0, done.stderr
-    assert saved_steps(folder / "run")[-1] == 64
-    assert "trained 64 steps (the hook enough returned False)" in done.stdout
-    refused = surefoot(folder, "train", "--config", "mine.yaml", "--run-dir", "other", "--hooks.x", "functions:limit")
-    assert "'functions:limit' must be a subclass of surefoot.Hook or a function" in refused.stderr
+    monkeypatch.syspath_prepend(str(tmp_path))
+    agent = small(hooks={"mine": "my_functions:enough"})
+    assert agent.learn(1000, run_dir=tmp_path / "run")._trainer.progress.iteration == 2
+    assert "the hook enough returned False" in (tmp_path / "run" / "log.txt").read_text()
+    with pytest.raises(ConfigError, match=r"'my_functions:limit' must be a subclass of surefoot\.Hook or a func"):
+        small(hooks={"mine": "my_functions:limit"})
+    with pytest.raises(ConfigError, match="unknown key"):
+        small(hooks={"mine": {"kind": "my_functions:enough", "limit": 3}})

@@ -106,7 +106,7 @@ def print_settings(**others: type[Section]) -> None:
 def _print_setting(name: str, default: str, field: FieldInfo) -> None:
     known = choices(field)
     of_part = "; or module:Name" if part_of(name.split(".")[:2]) or part_of(name.split(".")[:1]) else ""
-    allowed = f" ({', '.join(known)}{of_part})" if known and known != ("true", "false") else ""
+    allowed = f" ({', '.join(known)}{of_part})" if known else ""
     print(wrapped(f"    --{name:32s} {default:14s} {field.description}{allowed}", 54))
 
 
@@ -139,4 +139,6 @@ def _brief(value: Any) -> str:
         return ",".join(str(part) for part in value) or "none"
     if isinstance(value, Section):
         return _brief(next(iter(value.model_dump().values())))
+    if isinstance(value, bool):
+        return str(value).lower()
     return "none" if value is None or value == {} else str(value)

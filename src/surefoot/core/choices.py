@@ -4,7 +4,8 @@ import re
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
@@ -27,9 +28,11 @@ def choices(field: FieldInfo) -> tuple[str, ...]:
 def _literals(annotation: Any) -> tuple[str, ...]:
     if get_origin(annotation) is Literal:
         return tuple(map(str, get_args(annotation)))
-    if annotation is bool:
-        return ("true", "false")
-    return next((found for one in get_args(annotation) if get_origin(one) is Literal and (found := _literals(one))), ())
+    return tuple(value for one in get_args(annotation) for value in _literals(one)) if _is_optional(annotation) else ()
+
+
+def _is_optional(annotation: Any) -> bool:
+    return get_origin(annotation) in (Union, UnionType)
 
 
 @cache
