@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -33,7 +33,7 @@ from surefoot.core.quoted import quoted
 from surefoot.core.records import State
 from surefoot.core.saved import Saved, reading
 from surefoot.core.state import ModuleState, load_states
-from surefoot.core.synonyms import in_python
+from surefoot.core.synonyms import of_agent, of_call
 from surefoot.core.torch_defaults import torch_defaults
 from surefoot.core.tree import tree_first, tree_map
 from surefoot.core.trust import Trust
@@ -138,10 +138,7 @@ class PPO:
         line of progress is shown on a terminal and in a notebook; `progress=True` also prints elsewhere, `False` not
         at all.
         """
-        if unknown:
-            name = next(iter(unknown))
-            known = f"; learn takes steps, run_dir, hooks and progress{in_python(name)}"
-            raise ConfigError([f"learn: unknown argument {name}{known}"])
+        _refuse(unknown, "learn", "steps, run_dir, hooks and progress")
         if not isinstance(progress, bool | None):
             raise ConfigError([f"learn: progress: pass True or False, not {quoted(progress)}"])
         mode = mode_in_python(self.config.log.console, progress)
@@ -168,8 +165,10 @@ class PPO:
         episode_start: NDArray[np.bool_] | bool | None = None,
         deterministic: bool = True,
         action_mask: NDArray[np.bool_] | None = None,
+        **unknown: Any,
     ) -> tuple[Any, State]:
         """Env actions for one observation or a batch of observations, and the next recurrent state."""
+        _refuse(unknown, "predict", "obs, state, episode_start, deterministic and action_mask")
         batch, is_single = as_batch(obs, self.specs.obs)
         rows = len(tree_first(batch))
         state, start = as_state(state, self.policy, rows), as_starts(episode_start, rows)
@@ -192,6 +191,7 @@ class PPO:
         deterministic: bool = True,
         env: EnvSource | None = None,
         attack: Attack | None = None,
+        **unknown: Any,
     ) -> Evaluation:
         """Play complete episodes from fixed seeds; the result has confidence intervals and figures of risk (`cvar`).
 
@@ -199,6 +199,7 @@ class PPO:
         an env instance plays in that instance, which then continues where it was if it can save its state; otherwise
         training continues with new episodes.
         """
+        _refuse(unknown, "evaluate", "episodes, seed, deterministic, env and attack")
         episodes = _whole(episodes, "evaluate: episodes", at_least=1)
         seed = _whole(seed, "evaluate: seed", at_least=0)
         if not isinstance(attack, Attack | None):
@@ -348,10 +349,16 @@ class PPO:
         hidden, memory = "-".join(map(str, self.config.policy.hidden)), self.config.policy.memory.kind
         kind = f" {hidden}" + f" {memory}" * (memory != "none") if isinstance(self.policy, ActorCritic) else ""
         what = f"{type(self.policy).__name__}{kind} with {count:,} parameters"
-        return f"PPO({self.config.env.id}: {what}, trained for {self._step:,} steps, {self._learner} learner)"
+        return f"PPO({self.config.env.id}: {what}, trained for {self.steps_trained:,} steps, {self._learner} learner)"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Only called for what an agent does not have."""
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{of_agent(name)}")
 
     @property
-    def _step(self) -> int:
+    def steps_trained(self) -> int:
         """Steps trained so far."""
         if self._trainer is not None:
             return self._trainer.progress.step
@@ -402,6 +409,13 @@ def _saved_with_masks(saved: dict[str, Any] | None) -> bool:
     return isinstance(opening, dict) and "action_mask" in opening
 
 
+def _refuse(unknown: dict[str, Any], function: str, known: str) -> None:
+    """An argument that a function does not have, perhaps that of another library."""
+    if unknown:
+        name = next(iter(unknown))
+        raise ConfigError([f"{function}: unknown argument {name}; {function} takes {known}{of_call(name)}"])
+
+
 def _factory(encoder: nn.Module | EncoderFactory | None) -> EncoderFactory | None:
     """Actor and critic have separate encoders, so a module is copied."""
     if isinstance(encoder, nn.Module):
@@ -411,6 +425,10 @@ def _factory(encoder: nn.Module | EncoderFactory | None) -> EncoderFactory | Non
 
 
 def _check_modules(policy: Any, encoder: Any) -> None:
+    if isinstance(policy, str) and policy in SB3_POLICIES:
+        raise ConfigError(
+            [f"policy: leave {policy} out: the network follows from the spaces and the settings of policy"]
+        )
     if policy is not None and not isinstance(policy, Policy):
         raise ConfigError([f"policy: pass a surefoot.Policy or a dict of settings, not {quoted(policy)}"])
     if encoder is not None and not callable(encoder):  # modules are callable too

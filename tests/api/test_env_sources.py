@@ -38,7 +38,7 @@ def test_one_env_per_factory(engine):
 def test_engines_agree_about_them():
     learned = []
     for engine in ("local", "processes"):
-        agent = PPO((weak, strong), engine=engine, **{**TINY, "eval_episodes": 0}).learn(64)
+        agent = PPO((weak, strong), engine=engine, workers=1, **{**TINY, "eval_episodes": 0}).learn(64)
         learned.append([agent.predict(np.zeros(3, np.float32))[0].tolist(), agent.evaluate(2).rewards])
         agent.close()
     assert learned[0] == learned[1]

@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
         /,
         config: Path | None = None,
         steps: str | None = None,
-        seed: int | None = None,
+        seed: str | None = None,
         run_dir: Path | None = None,
         preset: str | None = None,
     ) -> int:

@@ -175,7 +175,10 @@ def _explain(problem: Mapping[str, Any], where: Sequence[Any] = ()) -> list[str]
         what, hint = "section" if len(location) == 1 else "key", _suggestion(path, problem)
         return [f"{path}: unknown {what}{hint}"]
     message = problem["msg"].removeprefix("Value error, ")
-    return [f"{path}: {message[0].lower()}{message[1:]} (got {quoted(problem['input'])})"]
+    knob = path.rpartition(".")[2]
+    is_function = callable(problem["input"]) and knob in Config().knobs()
+    schedule = f"; to change it during a run, set schedules.{knob}" if is_function else ""
+    return [f"{path}: {message[0].lower()}{message[1:]} (got {quoted(problem['input'])}){schedule}"]
 
 
 def _suggestion(path: str, problem: Mapping[str, Any]) -> str:

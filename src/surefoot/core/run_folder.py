@@ -8,14 +8,11 @@ from surefoot.core.errors import RunDirectoryError
 
 def check_new(path: Path) -> None:
     """Refuse a directory for a new run that holds a run already or cannot be written."""
-    try:
-        if os.path.isfile(path / "config.yaml"):
-            raise RunDirectoryError(
-                f"{path} already contains a run; continue it with 'surefoot resume {path}' or choose another --run-dir"
-            )
-        nearest = next(folder for folder in (path, *path.absolute().parents) if os.path.lexists(folder))
-    except ValueError as error:  # a null byte in the name
-        raise RunDirectoryError(f"{str(path)!r} cannot be a run directory ({error}); choose another") from error
+    if os.path.isfile(path / "config.yaml"):
+        raise RunDirectoryError(
+            f"{path} already contains a run; continue it with 'surefoot resume {path}' or choose another --run-dir"
+        )
+    nearest = next(folder for folder in (path, *path.absolute().parents) if os.path.lexists(folder))
     reason = "Permission denied" if nearest.is_dir() else f"{nearest} is not a directory"
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         raise RunDirectoryError(f"the run directory {path} is not writable ({reason}); choose another with --run-dir")

@@ -58,7 +58,9 @@ def check_source(source: Any) -> None:
         raise ConfigError([f"env: a list must contain functions that each create one env, not {got}"])
     if not isinstance(source, str) and not is_instance(source) and not callable(source):
         known = "a preset, an id, an env, a function that creates one, a list of such functions, or a vector env"
-        raise ConfigError([f"env: pass {known}, not {quoted(source)}"])
+        is_sb3 = type(source).__module__.startswith("stable_baselines3")
+        remedy = "; pass the list of functions from which it was made" if is_sb3 else ""
+        raise ConfigError([f"env: pass {known}, not {quoted(source)}{remedy}"])
 
 
 def make_vec_env(

@@ -149,6 +149,8 @@ hooks: Registry[Hook] = Registry("hook", "surefoot.training.hooks", base="Hook",
 def named_hooks(config: Config, given: Sequence[Any]) -> dict[str, Hook]:
     """The configured hooks by name, then the given ones by the name of their class or function."""
     named: dict[str, Hook] = {name: hooks[part.kind](part) for name, part in config.hooks.items()}
+    if isinstance(given, Hook) or callable(given):
+        given = [given]
     if not isinstance(given, Sequence):
         raise ConfigError([f"hooks: pass a list of hooks, not {quoted(given)}"])
     for one in given:
