@@ -174,7 +174,7 @@ def _explain(problem: Mapping[str, Any], where: Sequence[Any] = ()) -> list[str]
     if problem["type"] == "extra_forbidden":
         what, hint = "section" if len(location) == 1 else "key", _suggestion(path, problem)
         return [f"{path}: unknown {what}{hint}"]
-    message = problem["msg"].removeprefix("Value error, ")
+    message = problem["msg"].removeprefix("Value error, ").replace("unable to interpret input", "true or false")
     knob = path.rpartition(".")[2]
     is_function = callable(problem["input"]) and knob in Config().knobs()
     schedule = f"; to change it during a run, set schedules.{knob}" if is_function else ""
