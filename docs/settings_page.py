@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from surefoot.core.choices import choices
 from surefoot.core.config import Config, key_types, part_of
 from surefoot.core.parts import PartOf, PartSettings, PartsOf, Section, settings_class
 from surefoot.core.ranges import Range
@@ -58,7 +59,8 @@ def _kind(part: PartOf | PartsOf, kind: str) -> list[str]:
 def _rows(cls: type[Section], defaults: Section) -> list[str]:
     rows = ["", "| key | default | meaning |", "|---|---|---|"]
     for key, field in cls.model_fields.items():
-        rows.append(f"| `{key}` | `{_shown(getattr(defaults, key))}` | {field.description} |")
+        known = f" ({', '.join(f'`{one}`' for one in choices(field))})" if choices(field) else ""
+        rows.append(f"| `{key}` | `{_shown(getattr(defaults, key))}` | {field.description}{known} |")
     return rows
 
 

@@ -3,10 +3,10 @@
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from surefoot.compose import (
-    EVALUATION_ROWS,
     Specs,
     build_env,
     build_policy,
     build_saved_policy,
     build_trainer,
     check_spaces,
+    evaluation_rows,
+    learner_plan,
     saved_setup,
     untrusted_env,
 )
@@ -32,11 +33,11 @@ from surefoot.core.quoted import quoted
 from surefoot.core.records import State
 from surefoot.core.saved import Saved, reading
 from surefoot.core.state import ModuleState, load_states
-from surefoot.core.synonyms import elsewhere_called
+from surefoot.core.synonyms import of_agent, of_call
 from surefoot.core.torch_defaults import torch_defaults
 from surefoot.core.tree import tree_first, tree_map
 from surefoot.core.trust import Trust
-from surefoot.envs.make import EnvSource, fixed_envs
+from surefoot.envs.make import EnvSource, check_source, fixed_envs, is_instance
 from surefoot.envs.protocol import VecEnv
 from surefoot.envs.protocol.batching import as_batch
 from surefoot.evaluation.evaluate import evaluate
@@ -44,10 +45,12 @@ from surefoot.evaluation.evaluation import Evaluation
 from surefoot.export.onnx_file import Exported, export_onnx
 from surefoot.export.parity import TOLERANCE
 from surefoot.learning.attacks import Attack, attacker
+from surefoot.learning.terms import Objective
 from surefoot.policies.acting import as_mask, as_starts, as_state
-from surefoot.policies.policy import EncoderFactory, Policy
+from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
 from surefoot.presets import NO_PRESET, configured, load_preset, preset_names
 from surefoot.run import Run
+from surefoot.telemetry.console import ConsoleMode, mode_in_python
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from surefoot.training.hooks import HookLike
 from surefoot.training.run_directory import RunDirectory
@@ -63,10 +66,11 @@ EXPORT_ROWS = 2
 class PPO:
     """An agent: `PPO("HalfCheetah-v5", seed=1).learn(1_000_000)`.
 
-    `env` is a preset, a Gymnasium id, an env, a factory of envs or a Gymnasium vector env. An id has its preset, others
-    have one only if `preset` names it; `preset="none"` does without. Any setting can be passed by name (`gamma=0.98`),
-    as `section.key`, or as a whole section (`ppo={"gamma": 0.98}`). `encoder` and `policy` accept custom modules: an
-    encoder is a module or a function of the observation spec that returns one, a policy a `Policy`.
+    `env` is a preset, a Gymnasium id, an env, a factory of envs, a list of factories (one env each) or a Gymnasium
+    vector env. An id has its preset, others have one only if `preset` names it; `preset="none"` does without. Any
+    setting can be passed by name (`gamma=0.98`), as `section.key`, or as a whole section (`ppo={"gamma": 0.98}`).
+    `encoder` and `policy` accept custom modules: an encoder is a module or a function of the observation spec that
+    returns one, a policy a `Policy`.
     """
 
     @torch_defaults()
@@ -90,8 +94,9 @@ class PPO:
         _check_modules(policy, encoder)
         source, layer = _source_settings(env)
         target, base = (env, preset) if isinstance(env, str) else (None, preset or NO_PRESET)
-        quiet = {"log": {"console": "off"}, "preset": base}
-        config = configured(target, quiet, layer if target is None else {}, by_name(settings)).config
+        given = by_name(settings)
+        config = configured(target, {"preset": base}, layer if target is None else {}, given).config
+        _check_number(source, config)
         vec_env = build_env(config, source)
         specs = Specs(vec_env.obs_spec, vec_env.action_spec)
         own = policy or build_policy(config, specs, _factory(encoder))
@@ -112,6 +117,7 @@ class PPO:
         self._hook_states: dict[str, Any] = {} if saved is None else dict(saved["hooks"])
         self._default_steps = config.train.steps  # learn() makes train.steps the total
         self._predictions = 0
+        self._needs_mask = bool(env.mask_size) if env is not None else _saved_with_masks(saved)
         self._is_closed = False
         self._file: Path | str = "the saved state"
         self._untrusted = ""
@@ -123,13 +129,19 @@ class PPO:
         *,
         run_dir: Pathlike | None = None,
         hooks: Sequence[HookLike] = (),
+        progress: bool | None = None,
         **unknown: Any,
     ) -> "PPO":
-        """Train for `steps` more steps (default: train.steps); with `run_dir`, write a complete run directory."""
-        if unknown:
-            name = next(iter(unknown))
-            known = f"; learn takes steps, run_dir and hooks{elsewhere_called(name)}"
-            raise ConfigError([f"learn: unknown argument {name}{known}"])
+        """Train for `steps` more steps (default: train.steps); with `run_dir`, write a complete run directory.
+
+        `hooks` are called with the training loop; a function of the report that returns False ends it. By default, a
+        line of progress is shown on a terminal and in a notebook; `progress=True` also prints elsewhere, `False` not
+        at all.
+        """
+        _refuse(unknown, "learn", "steps, run_dir, hooks and progress")
+        if not isinstance(progress, bool | None):
+            raise ConfigError([f"learn: progress: pass True or False, not {quoted(progress)}"])
+        mode = mode_in_python(self.config.log.console, progress)
         steps = None if steps is None else _whole(steps, "learn: steps", at_least=0)
         folder = None if run_dir is None else _path(run_dir)
         trainer = self._started()
@@ -137,12 +149,12 @@ class PPO:
         self.config = build_config(self.config.model_dump(mode="json"), {"train.steps": total})
         trainer.set_total(total)
         if folder is None:
-            self._train(None, hooks)
+            self._train(None, hooks, mode)
         else:
             with RunDirectory(folder) as directory:
                 directory.refuse_other_run(trainer.progress.step)
                 directory.write_config(self.config)
-                self._train(directory, hooks)
+                self._train(directory, hooks, mode)
         return self
 
     @torch_defaults()
@@ -153,12 +165,14 @@ class PPO:
         episode_start: NDArray[np.bool_] | bool | None = None,
         deterministic: bool = True,
         action_mask: NDArray[np.bool_] | None = None,
+        **unknown: Any,
     ) -> tuple[Any, State]:
         """Env actions for one observation or a batch of observations, and the next recurrent state."""
+        _refuse(unknown, "predict", "obs, state, episode_start, deterministic and action_mask")
         batch, is_single = as_batch(obs, self.specs.obs)
         rows = len(tree_first(batch))
         state, start = as_state(state, self.policy, rows), as_starts(episode_start, rows)
-        mask = as_mask(action_mask, self.specs.action, rows)
+        mask = as_mask(action_mask, self.specs.action, rows, self._needs_mask)
         with torch.no_grad():
             output = self.policy(tree_map(torch.from_numpy, batch), state, start, mask)
             if deterministic:
@@ -177,23 +191,28 @@ class PPO:
         deterministic: bool = True,
         env: EnvSource | None = None,
         attack: Attack | None = None,
+        **unknown: Any,
     ) -> Evaluation:
         """Play complete episodes from fixed seeds; the result has confidence intervals and figures of risk (`cvar`).
 
-        With an attack, the policy sees adversarial observations: `Attack("pgd", epsilon=0.1)`.
+        With an attack, the policy sees adversarial observations: `Attack("pgd", epsilon=0.1)`. An agent that was given
+        an env instance plays in that instance, which then continues where it was if it can save its state; otherwise
+        training continues with new episodes.
         """
+        _refuse(unknown, "evaluate", "episodes, seed, deterministic, env and attack")
         episodes = _whole(episodes, "evaluate: episodes", at_least=1)
         seed = _whole(seed, "evaluate: seed", at_least=0)
         if not isinstance(attack, Attack | None):
             raise ConfigError([f"evaluate: attack: pass a surefoot.Attack, not {quoted(attack)}"])
         perturb = None if attack is None else attacker(self.policy, attack, seed)
-        with self._envs_like_ours("evaluate", env, seed, min(episodes, EVALUATION_ROWS)) as vec_env:
+        rows = evaluation_rows(self._source if env is None else env, episodes)
+        with self._envs_like_ours(env, seed, rows) as vec_env:
             return evaluate(self.policy, vec_env, episodes, seed, deterministic, perturb)
 
     @torch_defaults()
     def export_onnx(self, path: Pathlike, *, env: EnvSource | None = None, tolerance: float = TOLERANCE) -> Exported:
         """Write an ONNX file and a script that runs it, after checking that both match the policy over an episode."""
-        with self._envs_like_ours("export_onnx", env, self.config.train.seed, EXPORT_ROWS) as vec_env:
+        with self._envs_like_ours(env, self.config.train.seed, EXPORT_ROWS) as vec_env:
             return export_onnx(self.policy, vec_env, self.config, _path(path), tolerance)
 
     @torch_defaults()
@@ -244,7 +263,7 @@ class PPO:
     def __deepcopy__(self, memo: dict[int, Any]) -> "PPO":
         """An independent copy with new envs: the envs of an engine cannot be copied."""
         source = self._source
-        if source is not None and fixed_envs(source) is not None:
+        if is_instance(source):
             raise EnvError(
                 "an agent that was given an env instance cannot be copied; save it, then PPO.load(path, env=...)"
             )
@@ -271,8 +290,7 @@ class PPO:
     def _started(self) -> Trainer:
         """The trainer, built on first use: `predict` does not need it."""
         if self._trainer is None:
-            if self._is_closed and self._source is not None and fixed_envs(self._source) is not None:
-                raise EnvError("the env instance of this agent is closed; save the agent, then PPO.load(path, env=...)")
+            self._refuse_closed()
             self._env = self._env or self._build_env(self._source)
             check_spaces(self._env, self.specs)
             trainer = build_trainer(self.config, self._env, self.policy)
@@ -290,30 +308,34 @@ class PPO:
         return build_env(self.config, source, seed, rows)
 
     @contextmanager
-    def _envs_like_ours(self, caller: str, env: EnvSource | None, seed: int, rows: int) -> Iterator[VecEnv]:
-        """The given env, or new envs like those used for training."""
+    def _envs_like_ours(self, env: EnvSource | None, seed: int, rows: int) -> Iterator[VecEnv]:
+        """The given env, or new envs like those used for training; an instance is lent by the trainer."""
         source = self._source if env is None else env
-        if source is not None and env is None and fixed_envs(source) is not None:
-            raise EnvError(
-                f"this agent was given an env instance, which cannot be created again; pass an env: {caller}(env=...)"
-            )
-        vec_env = self._build_env(source, seed, rows)
-        try:
-            check_spaces(vec_env, self.specs)
-            yield vec_env
-        finally:
-            if env is None or fixed_envs(env) is None:
-                vec_env.close()
+        if env is None and is_instance(source):
+            self._refuse_closed()
+        is_ours = is_instance(source) and source is self._source
+        with self._trainer.collector.rows.lent() if is_ours and self._trainer is not None else nullcontext():
+            vec_env = self._build_env(source, seed, rows)
+            try:
+                check_spaces(vec_env, self.specs)
+                yield vec_env
+            finally:
+                if not is_instance(source):
+                    vec_env.close()
+
+    def _refuse_closed(self) -> None:
+        if self._is_closed and is_instance(self._source):
+            raise EnvError("the env instance of this agent is closed; save the agent, then PPO.load(path, env=...)")
 
     def _run(self, directory: RunDirectory | None, hooks: Sequence[HookLike] = ()) -> Run:
         run = Run(self._started(), self.config, self.specs, self._source, directory, hooks)
         run.load_hooks(self._hook_states)
         return run
 
-    def _train(self, directory: RunDirectory | None, hooks: Sequence[HookLike]) -> None:
+    def _train(self, directory: RunDirectory | None, hooks: Sequence[HookLike], console: ConsoleMode) -> None:
         run = self._run(directory, hooks)
         try:
-            _, exit_code = run.train()
+            _, exit_code = run.train(console)
         finally:
             self._hook_states = run.hook_states()
         # The iteration is finished and saved; now raise the interruption that the caller expects.
@@ -321,6 +343,34 @@ class PPO:
             raise KeyboardInterrupt
         if exit_code:
             raise SystemExit(exit_code)
+
+    def __repr__(self) -> str:
+        count = sum(parameter.numel() for parameter in self.policy.parameters())
+        hidden, memory = "-".join(map(str, self.config.policy.hidden)), self.config.policy.memory.kind
+        kind = f" {hidden}" + f" {memory}" * (memory != "none") if isinstance(self.policy, ActorCritic) else ""
+        what = f"{type(self.policy).__name__}{kind} with {count:,} parameters"
+        return f"PPO({self.config.env.id}: {what}, trained for {self.steps_trained:,} steps, {self._learner} learner)"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Only called for what an agent does not have."""
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{of_agent(name)}")
+
+    @property
+    def steps_trained(self) -> int:
+        """Steps trained so far."""
+        if self._trainer is not None:
+            return self._trainer.progress.step
+        return 0 if self._saved is None else int(self._saved["progress"]["step"])
+
+    @property
+    def _learner(self) -> str:
+        """Who learns; a part that cannot be built is reported by `learn`."""
+        with suppress(Exception):
+            plan = learner_plan(self.config, self.policy, Objective.of(self.config.ppo))
+            return "torch" if isinstance(plan, str) else "native"
+        return self.config.train.learner
 
     def _noise(self, rows: int) -> Tensor:
         self._predictions += 1
@@ -333,13 +383,37 @@ def _source_settings(env: EnvSource) -> tuple[EnvSource | None, Raw]:
     """The source of envs (None: the config), and the settings that follow from it."""
     if isinstance(env, str):
         return None, {"env": load_preset(env)["env"] if env in preset_names() else {"id": env}}
-    rows, spec = fixed_envs(env), getattr(env, "spec", None)
-    if rows is None and not callable(env):
-        raise ConfigError(
-            [f"env: pass a preset, an id, an env, a function that creates one, or a vector env, not {quoted(env)}"]
-        )
-    name = getattr(spec, "id", None) or getattr(env, "__name__", type(env).__name__)
+    check_source(env)
+    rows = fixed_envs(env)
+    each = env if isinstance(env, list | tuple) else [env]
+    name = "+".join(dict.fromkeys(map(_name, each)))
     return env, {"env": {"id": name}} | ({} if rows is None else {"rollout": {"num_envs": rows}})
+
+
+def _name(env: Any) -> str:
+    """The id of an env, or the name of the function that makes it."""
+    return str(getattr(getattr(env, "spec", None), "id", None) or getattr(env, "__name__", type(env).__name__))
+
+
+def _check_number(source: EnvSource | None, config: Config) -> None:
+    """Refuse a number of envs that contradicts the envs themselves."""
+    count, asked = None if source is None else fixed_envs(source), config.rollout.num_envs
+    if count not in (None, asked):
+        raise ConfigError([f"rollout.num_envs: {asked}, but {count} envs were passed; leave the setting out"])
+
+
+def _saved_with_masks(saved: dict[str, Any] | None) -> bool:
+    """Whether the envs of a saved agent have shown action masks."""
+    rows = {} if saved is None else saved.get("collector")
+    opening = rows.get("opening") if isinstance(rows, dict) else None
+    return isinstance(opening, dict) and "action_mask" in opening
+
+
+def _refuse(unknown: dict[str, Any], function: str, known: str) -> None:
+    """An argument that a function does not have, perhaps that of another library."""
+    if unknown:
+        name = next(iter(unknown))
+        raise ConfigError([f"{function}: unknown argument {name}; {function} takes {known}{of_call(name)}"])
 
 
 def _factory(encoder: nn.Module | EncoderFactory | None) -> EncoderFactory | None:
@@ -351,6 +425,10 @@ def _factory(encoder: nn.Module | EncoderFactory | None) -> EncoderFactory | Non
 
 
 def _check_modules(policy: Any, encoder: Any) -> None:
+    if isinstance(policy, str) and policy in SB3_POLICIES:
+        raise ConfigError(
+            [f"policy: leave {policy} out: the network follows from the spaces and the settings of policy"]
+        )
     if policy is not None and not isinstance(policy, Policy):
         raise ConfigError([f"policy: pass a surefoot.Policy or a dict of settings, not {quoted(policy)}"])
     if encoder is not None and not callable(encoder):  # modules are callable too

@@ -25,7 +25,7 @@ from surefoot.envs.engines import Engine
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.engines.ray import RayEngine, on_this_machine
 from surefoot.envs.library import is_library
-from surefoot.envs.make import PETTINGZOO, EnvSource, fixed_envs, make_vec_env
+from surefoot.envs.make import PETTINGZOO, EnvSource, fixed_envs, is_instance, make_vec_env
 from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.best_metric import check_best_metric
 from surefoot.evaluation.evaluate import evaluate
@@ -186,18 +186,24 @@ def describe_rollouts(env: VecEnv, policy: Policy) -> tuple[str, bool]:
 def evaluator(config: Config, policy: Policy, source: EnvSource | None) -> Callable[[], Evaluation] | None:
     """Evaluates the policy on separate envs; None if the source is an env instance, which cannot be created again."""
     episodes = config.train.eval_episodes
-    if episodes == 0 or (source is not None and fixed_envs(source) is not None):
+    if episodes == 0 or is_instance(source):
         return None
     seed = derived_seed(config.train.seed, 0, Stream.EVALUATION)
 
     def run() -> Evaluation:
-        env = build_env(config, source, seed, min(episodes, EVALUATION_ROWS))
+        env = build_env(config, source, seed, evaluation_rows(source, episodes))
         try:
             return evaluate(policy, env, episodes, seed)
         finally:
             env.close()
 
     return run
+
+
+def evaluation_rows(source: EnvSource | None, episodes: int) -> int:
+    """Number of parallel envs in an evaluation: of a list of factories, every one plays."""
+    count = None if source is None else fixed_envs(source)
+    return min(episodes, count or EVALUATION_ROWS)
 
 
 def saved_setup(state: Mapping[str, Any], path: Path, trust: Trust = False) -> tuple[Config, Specs]:

@@ -26,7 +26,8 @@ from surefoot.evaluation.hook import EvaluateAndKeepBest
 from surefoot.policies.policy import Policy
 from surefoot.rollout.actors import Actors
 from surefoot.rollout.footprint import rollout_bytes
-from surefoot.telemetry.console import build_console
+from surefoot.telemetry.console import ConsoleMode, build_console
+from surefoot.telemetry.history import NO_HISTORY, History, read_history
 from surefoot.telemetry.sink_group import SinkGroup
 from surefoot.telemetry.sinks import Sink, open_sinks
 from surefoot.telemetry.watch import AlertWatch
@@ -126,10 +127,10 @@ class Run:
         """States of hooks by name, including those that are not attached now."""
         return self._hook_states | self.hooks.state()
 
-    def train(self) -> tuple[Evaluation | None, int]:
+    def train(self, console: ConsoleMode | None = None) -> tuple[Evaluation | None, int]:
         """Train until the end or a signal, then save; returns the last evaluation and the exit code.
 
-        After an error, the last complete iteration is saved, and the error says so.
+        After an error, the last complete iteration is saved, and the error says so. `console` replaces log.console.
         """
         trainer, start = self.trainer, self.trainer.progress.step
         self._log_beginning(start)
@@ -137,8 +138,9 @@ class Run:
             state = self.whole_state()
             check_savable(state)
             self._hook_states = state["hooks"]
-        sinks = SinkGroup(self._sinks(start))
-        trainer.hooks = self._attached(sinks, start)
+        history = NO_HISTORY if self.directory is None else read_history(self.directory.metrics_file, start)
+        sinks = SinkGroup(self._sinks(start, console or self.config.log.console, history))
+        trainer.hooks = self._attached(sinks, start, history)
         try:
             if self.directory is not None:
                 self.directory.begin(start, state)
@@ -178,7 +180,7 @@ class Run:
         """Whether this process takes part in saving: only the first one has a directory."""
         return self.directory is not None or not self.ranks.is_first
 
-    def _attached(self, sinks: SinkGroup, start: int) -> HookGroup:
+    def _attached(self, sinks: SinkGroup, start: int, history: History) -> HookGroup:
         """The built-in hooks around the user's: rollback comes first; saving before all that may fail afterwards."""
         train, folder = self.config.train, None if self.directory is None else self.directory.path
         self._rollback = RollBack(self.trainer, self.config, folder)
@@ -193,7 +195,9 @@ class Run:
         if self.evaluation is not None:
             attached["surefoot.evaluation"] = self.evaluation
         if self.ranks.is_first:
-            attached["surefoot.report"] = Report(sinks, self.config.log.log_every, AlertWatch(self.config))
+            watch = AlertWatch(self.config)
+            watch.recall(history.first)
+            attached["surefoot.report"] = Report(sinks, self.config.log.log_every, watch)
         for hook in attached.values():
             hook.run = self
         return HookGroup(attached)
@@ -272,7 +276,7 @@ class Run:
                 " statistics and counters with new episodes, not bit for bit"
             )
 
-    def _sinks(self, start: int) -> list[Sink]:
+    def _sinks(self, start: int, mode: ConsoleMode, history: History) -> list[Sink]:
         config = self.config
         if not self.ranks.is_first:
             return []
@@ -280,5 +284,5 @@ class Run:
         # Last, so that nothing can fail while a live display holds the terminal.
         place = "" if self.directory is None else f" · {self.directory.path}"
         title = f"{config.env.id} · seed {config.train.seed}{place}"
-        console = build_console(config.log.console, title, config.train.steps, start)
+        console = build_console(mode, title, config.train.steps, start, history)
         return sinks if console is None else [*sinks, console]

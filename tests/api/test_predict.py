@@ -116,6 +116,15 @@ def test_masks_forbid(deterministic):
     assert only == 3
 
 
+def test_a_policy_that_was_trained_with_masks_demands_one(tmp_path):
+    agent, obs = agent_for(kind=MaskMethodEnv), np.zeros(5, dtype=np.float32)
+    agent.save(tmp_path / "masked.safetensors")
+    for one in (agent, PPO.load(tmp_path / "masked.safetensors")):
+        with pytest.raises(PolicyError, match=r"trained with action masks: pass action_mask=, such as info\['action_m"):
+            one.predict(obs)
+        assert one.predict(obs, action_mask=np.ones(4))[0] in range(4)
+
+
 def test_episode_starts_for_one_for_all_and_for_each():
     agent = agent_for()
     batch = np.zeros((3, 5), dtype=np.float32)

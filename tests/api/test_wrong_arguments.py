@@ -7,6 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 from surefoot import PPO
 from surefoot.core.errors import (
@@ -153,10 +154,35 @@ def test_parts_of_other_types(arguments, message):
         PPO("CartPole-v1", **arguments)
 
 
-@pytest.mark.parametrize("env", [None, 5, [], object()])
+@pytest.mark.parametrize("env", [None, 5, {}, object()])
 def test_what_is_not_an_env(env):
-    with pytest.raises(ConfigError, match=r"^env: pass a preset, an id, an env, a function that creates one, or a"):
+    with pytest.raises(ConfigError, match=r"^env: pass a preset, an id, an env, a function that creates one, a list"):
         PPO(env)
+
+
+def test_a_vector_env_of_stable_baselines3():
+    with pytest.raises(ConfigError, match=r"DummyVecEnv.*; pass the list of functions from which it was made$"):
+        PPO(DummyVecEnv([lambda: gym.make("CartPole-v1")]))
+
+
+def test_the_names_of_stable_baselines3_in_calls(trained):
+    with pytest.raises(ConfigError, match=r"^evaluate: unknown argument n_eval_episodes; .*; pass episodes$"):
+        trained.evaluate(n_eval_episodes=3)
+    with pytest.raises(ConfigError, match=r"^predict: unknown argument action_masks; .*; pass action_mask$"):
+        trained.predict(OBS, action_masks=[1, 1])
+    with pytest.raises(AttributeError, match=r"'PPO' object has no attribute 'num_timesteps'; see steps_trained$"):
+        _ = trained.num_timesteps
+    with pytest.raises(AttributeError, match=r"'PPO' object has no attribute 'nothing'$"):
+        _ = trained.nothing
+    with pytest.raises(ConfigError, match=r"^policy: leave MlpPolicy out: the network follows from the spaces"):
+        PPO(env="CartPole-v1", policy="MlpPolicy")
+    with pytest.raises(ConfigError, match=r"^optimizer\.lr: .*; to change it during a run, set schedules\.lr$"):
+        PPO("CartPole-v1", lr=lambda left: left * 1e-3)
+
+
+def test_what_reset_returns_is_not_an_observation(trained):
+    with pytest.raises(EnvError, match=r"^pass the observation alone, .*: obs, info = env\.reset\(\)$"):
+        trained.predict((OBS, {}))
 
 
 @pytest.mark.parametrize("hooks", [5, [5]])

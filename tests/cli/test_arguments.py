@@ -52,6 +52,16 @@ def test_lists(text):
     assert config_of("--policy.hidden", text).policy.hidden == (32, 16)
 
 
+def test_several_values_after_an_option():
+    config = config_of("--policy.hidden", "32", "16", "8", "--optimizer.betas", "0.8", "0.9", "--ppo.gamma", "0.5")
+    assert (config.policy.hidden, config.optimizer.betas, config.ppo.gamma) == ((32, 16, 8), (0.8, 0.9), 0.5)
+    of_part = config_of("--policy.encoder", "conv", "--policy.encoder.channels", "8", "16")
+    assert of_part.policy.encoder.channels == (8, 16)
+    assert split_settings(["--policy.hidden", "32", "16", "CartPole-v1"])[0] == ["CartPole-v1"]
+    assert split_settings(["--policy.hidden=32", "16"])[0] == ["16"]
+    assert split_settings(["--ppo.gamma", "0.9", "3"]) == (["3"], {"ppo.gamma": "0.9"}), "it has one value"
+
+
 def test_one_number_is_a_list_of_one():
     assert config_of("--policy.hidden", "32").policy.hidden == (32,)
 

@@ -44,7 +44,7 @@ def test_everything_wrong_is_reported_at_once():
         "train.steps: input should be greater than or equal to 1 (got 0)",
         "train.seed: input should be greater than or equal to 0 (got -1)",
         "polcy: unknown section; did you mean 'policy'?",
-        "normalize.obs: input should be a valid boolean",
+        "normalize.obs: input should be a valid boolean, true or false (got 'perhaps')",
         "ppo.batch_size: 100 does not divide the rollout of 2048 steps",
         "ppo.micro_batch_size: 300 is larger than ppo.batch_size 100",
     ):

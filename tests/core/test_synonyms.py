@@ -60,7 +60,7 @@ def test_unknown_options(option: str, ours: str, capsys: pytest.CaptureFixture[s
 def test_unknown_keywords() -> None:
     with pytest.raises(ConfigError, match=r"'ppo\.entropy_coef'"):
         PPO("CartPole-v1", ent_coef=0.1)
-    with pytest.raises(ConfigError, match=r"learn takes steps, run_dir and hooks; Surefoot calls it 'train\.steps'"):
+    with pytest.raises(ConfigError, match=r"learn takes steps, run_dir, hooks and progress; pass it first: learn\(1"):
         PPO("CartPole-v1").learn(total_timesteps=1000)
 
 

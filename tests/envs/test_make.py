@@ -1,6 +1,7 @@
 """From what a user has to a VecEnv."""
 
 import logging
+import sys
 
 import gymnasium as gym
 import mujoco
@@ -179,3 +180,13 @@ def test_your_own_handler_of_mujoco_s_warnings_is_kept():
         assert mujoco.get_mju_user_warning() is mine
     finally:
         mujoco.set_mju_user_warning(None)
+
+
+def test_a_missing_extra_is_named_as_ours(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith(("Box2D", "gymnasium.envs.box2d"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "Box2D", None)
+    with pytest.raises(
+        EnvError, match=r"'LunarLander-v3' could not be created: it requires Box2D; run `pip .*\[box2d\]"
+    ):
+        make_vec_env("LunarLander-v3", EnvConfig(), 1, seed=0)

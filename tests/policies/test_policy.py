@@ -1,12 +1,16 @@
 """The actor-critic as a whole: what it is built from and what it refuses."""
 
+import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 
 from surefoot.core.config import NormalizeConfig
 from surefoot.core.errors import ConfigError, PolicyError
 from surefoot.core.layers import build_config
 from surefoot.core.specs import ArraySpec, ObsSpec
+from surefoot.envs.protocol.spaces import array_spec
+from surefoot.policies.distributions import build_head
 from surefoot.policies.policy import ActorCritic
 
 SCALAR = ArraySpec("box", (), "float32")
@@ -116,3 +120,23 @@ def test_bfloat16_heads_stay_float32() -> None:
     start = torch.zeros(64, dtype=torch.bool)
     difference = (policy(obs, (), start).value - exact(obs, (), start).value).abs().max()
     assert 0 < difference < 0.1
+
+
+@pytest.mark.parametrize(
+    ("space", "kind", "advice"),
+    [
+        (
+            spaces.Discrete(2),
+            "beta",
+            "a bounded Box action space, but this one is Discrete; set it to categorical or auto",
+        ),
+        (spaces.Discrete(2), "tanh_gaussian", "but this one is Discrete; set it to categorical or auto"),
+        (spaces.Box(-1, 1, (2,)), "categorical", "is Box; set it to gaussian, tanh_gaussian, beta or auto"),
+        (spaces.Box(-np.inf, 1, (2,)), "beta", "is Box without finite bounds; set it to gaussian or auto"),
+        (spaces.MultiBinary(3), "gaussian", "is MultiBinary; set it to bernoulli or auto"),
+        (spaces.MultiDiscrete([3, 2]), "bernoulli", "is MultiDiscrete; set it to multi_discrete or auto"),
+    ],
+)
+def test_a_distribution_that_does_not_fit_names_those_that_do(space, kind, advice):
+    with pytest.raises(PolicyError, match=rf"^policy\.distribution: {kind} requires .*{advice}$"):
+        build_head(4, array_spec(space, "action"), build_config({"policy.distribution": kind}).policy)

@@ -116,7 +116,7 @@ STRATEGIES = {
     "train.learner": st.sampled_from(["auto", "torch", "native"]),
     "train.max_skipped_steps": st.integers(1, 99),
     "train.max_rollbacks": st.integers(0, 99),
-    "log.console": st.sampled_from(["auto", "live", "plain", "off"]),
+    "log.console": st.sampled_from(["auto", "live", "line", "plain", "off"]),
     "log.tensorboard": st.booleans(),
     "log.wandb": st.booleans(),
     "log.wandb_project": words,

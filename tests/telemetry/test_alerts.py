@@ -21,9 +21,10 @@ ODD = {
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
 @pytest.mark.parametrize("changes", [{}, ODD], ids=["defaults", "odd"])
 def test_remedies_name_real_settings(alert: Alert, changes: dict) -> None:
-    remedies = alert.remedies(build_config({}, changes))
+    remedies = alert.remedies(build_config({}, changes), {names.APPROX_KL: 0.2})
     assert remedies
-    named = [key for remedy in remedies for key in SETTING.findall(remedy.replace("log.txt", ""))]
+    assert all(remedy.setting in {"", *known_keys()} for remedy in remedies)
+    named = [key for remedy in remedies for key in SETTING.findall(remedy.text.replace("log.txt", ""))]
     assert set(named) <= set(known_keys())
     assert named or alert.name == "throughput_drop"
 
@@ -42,11 +43,33 @@ def test_an_entry_is_complete(alert: Alert) -> None:
 
 def test_remedies_have_the_values_of_the_run() -> None:
     config = build_config({}, {"optimizer.lr": 0.01, "ppo.epochs": 20})
-    assert BY_NAME["kl_high"].remedies(config) == [
+    assert [remedy.text for remedy in BY_NAME["kl_high"].remedies(config, {})] == [
         "lower optimizer.lr from 0.01 to about 0.003",
         "set ppo.target_kl to 0.02 to stop an update once the KL divergence is too high",
         "lower ppo.epochs from 20 to 10: fewer passes over each rollout",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kl", "changes", "lr", "excess"),
+    [
+        (0.06, {}, "0.006", "3 times 0.02"),
+        (0.5, {}, "0.002", "25 times 0.02"),
+        (0.5, {"ppo.target_kl": 0.1}, "0.004", "5 times 0.1"),
+        (20_000.0, {}, "0.0001", "1e+06 times 0.02"),
+    ],
+)
+def test_advice_scales_with_the_kl(kl: float, changes: dict, lr: str, excess: str) -> None:
+    config = build_config({"optimizer.lr": 0.01, "ppo.epochs": 20}, changes)
+    first, *_ = BY_NAME["kl_high"].remedies(config, {names.APPROX_KL: kl})
+    assert first.text.startswith(f"lower optimizer.lr from 0.01 to about {lr}: the KL divergence is {excess}, and it")
+    assert (first.setting, first.value) == ("optimizer.lr", float(lr))
+
+
+def test_a_rate_that_follows_the_kl_is_not_lowered() -> None:
+    config = build_config({"schedules.lr": {"kind": "kl_adaptive", "desired_kl": 0.1}})
+    first, *_ = BY_NAME["kl_high"].remedies(config, {names.APPROX_KL: 0.5})
+    assert first.text == "lower schedules.lr.desired_kl from 0.1 to 0.05"
 
 
 def test_a_higher_kl_that_was_asked_for_is_no_alert() -> None:

@@ -12,7 +12,9 @@ from rich.console import Console
 
 from surefoot.telemetry import names
 from surefoot.telemetry.alerts import ALERTS
-from surefoot.telemetry.console import LiveConsole, Pace, PlainConsole, build_console, duration, sparkline
+from surefoot.telemetry.console import PlainConsole, build_console
+from surefoot.telemetry.live import LiveConsole
+from surefoot.telemetry.readings import Pace, duration, sparkline
 
 LOG = logging.getLogger("surefoot")
 RECORD = {

@@ -5,13 +5,15 @@ import os
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from surefoot import PPO, Hook
-from surefoot.core.errors import HookError, NonFiniteError
+from surefoot.core.errors import ConfigError, HookError, NonFiniteError
 from surefoot.core.records import IterationReport, Rollout
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.run_directory import RunDirectory
@@ -357,3 +359,46 @@ def test_an_unknown_setting_of_a_hook_is_refused_before_anything_is_written(fold
     assert refused.returncode == 2
     assert "hooks.ladder.limt: unknown key" in refused.stderr
     assert not (folder / "run").exists()
+
+
+def test_functions_end_a_run():
+    def by_both(run, report):
+        return False if run.progress.iteration == 2 else None
+
+    cases = [
+        (lambda report: report.progress.iteration < 2, "the hook <lambda> returned False"),
+        (lambda report: np.bool_(report.progress.iteration < 2), "the hook <lambda> returned False"),
+        (by_both, "the hook by_both returned False"),
+        (lambda report, most=2: "long enough" if report.progress.iteration == most else "", "long enough"),
+    ]
+    for function, reason in cases:
+        reasons: list[str] = []
+        watch = partial(lambda seen, run, report: seen.append(run.stop_reason), reasons)
+        agent = small().learn(1000, hooks=[function, watch])
+        assert agent._trainer.progress.iteration == 2
+        assert reasons == ["", reason]
+
+
+@pytest.mark.parametrize("function", [lambda: None, lambda run, report, more: None])
+def test_functions_of_other_arguments_are_refused(function):
+    with pytest.raises(ConfigError, match=r"takes \d arguments; take the report, or the run and the report"):
+        small().learn(20, hooks=[function])
+
+
+def test_a_class_is_not_a_hook():
+    with pytest.raises(ConfigError, match=r"^hooks: pass an object, Hook\(\), not the class Hook$"):
+        small().learn(20, hooks=[Hook])
+
+
+def test_a_config_can_name_a_function(tmp_path, monkeypatch):
+    (tmp_path / "my_functions.py").write_text(
+        "def enough(run, report):\n    return run.progress.iteration < 2\nlimit = 3\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    agent = small(hooks={"mine": "my_functions:enough"})
+    assert agent.learn(1000, run_dir=tmp_path / "run")._trainer.progress.iteration == 2
+    assert "the hook enough returned False" in (tmp_path / "run" / "log.txt").read_text()
+    with pytest.raises(ConfigError, match=r"'my_functions:limit' must be a subclass of surefoot\.Hook or a func"):
+        small(hooks={"mine": "my_functions:limit"})
+    with pytest.raises(ConfigError, match="unknown key"):
+        small(hooks={"mine": {"kind": "my_functions:enough", "limit": 3}})

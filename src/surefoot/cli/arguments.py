@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from functools import partial, wraps
 from inspect import signature
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 import tyro
+from pydantic.fields import FieldInfo
 
-from surefoot.core.config import key_types, known_keys
+from surefoot.cli.lines import wrapped
+from surefoot.core.choices import choices
+from surefoot.core.config import Config, key_types, known_keys, part_of
 from surefoot.core.errors import ConfigError, PartError
 from surefoot.core.failures import brief, origin
 from surefoot.core.layers import Raw
@@ -61,10 +64,29 @@ def split_settings(arguments: list[str]) -> tuple[list[str], Raw]:
         if not argument.startswith("--") or "." not in name:
             rest.append(argument)
             continue
+        name = name.replace("-", "_")
         if not equals:
             value = pending.pop(0) if pending and not pending[0].startswith("--") else "true"
-        settings[name.replace("-", "_")] = _value(name.replace("-", "_"), value)
+            while pending and _is_number(value.rpartition(",")[2]) and _is_number(pending[0]) and _may_be_list(name):
+                value += f",{pending.pop(0)}"
+        settings[name] = _value(name, value)
     return rest, settings
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _may_be_list(name: str) -> bool:
+    """Whether a setting can have several values: those of parts are not known here."""
+    section, _, key = name.partition(".")
+    cls = key_types().get(section)
+    field = None if cls is None else cls.model_fields.get(key)
+    return field is None or get_origin(field.annotation) is tuple
 
 
 def print_settings(**others: type[Section]) -> None:
@@ -75,7 +97,17 @@ def print_settings(**others: type[Section]) -> None:
         for key, field in cls.model_fields.items():
             default = "required" if field.is_required() else field.get_default(call_default_factory=True)
             shown = default.kind if isinstance(default, PartSettings) else _brief(default)
-            print(f"    --{section}.{key:26s} {shown:14s} {field.description}")
+            _print_setting(f"{section}.{key}", shown, field)
+    print("\n  parts by name:")
+    for section, name in (("schedules", "KNOB"), ("hooks", "NAME")):
+        _print_setting(f"{section}.{name}", "none", Config.model_fields[section])
+
+
+def _print_setting(name: str, default: str, field: FieldInfo) -> None:
+    known = choices(field)
+    of_part = "; or module:Name" if part_of(name.split(".")[:2]) or part_of(name.split(".")[:1]) else ""
+    allowed = f" ({', '.join(known)}{of_part})" if known else ""
+    print(wrapped(f"    --{name:32s} {default:14s} {field.description}{allowed}", 54))
 
 
 def wants_help(arguments: list[str]) -> bool:
@@ -107,4 +139,6 @@ def _brief(value: Any) -> str:
         return ",".join(str(part) for part in value) or "none"
     if isinstance(value, Section):
         return _brief(next(iter(value.model_dump().values())))
+    if isinstance(value, bool):
+        return str(value).lower()
     return "none" if value is None or value == {} else str(value)

@@ -1,5 +1,6 @@
 """`surefoot resume RUN ...`"""
 
+import os
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
+from surefoot.cli.lines import LABEL, wrapped
 from surefoot.core.errors import RunDirectoryError
 from surefoot.core.layers import Raw, build_config, merge, read_yaml
+from surefoot.core.run_folder import check_run
 from surefoot.core.trust import names_in
 
 if TYPE_CHECKING:
@@ -33,6 +36,8 @@ def main(arguments: list[str]) -> int:
             steps: new total number of environment steps, to extend the run
             trust: import modules and load libraries that the checkpoint names, but not config.yaml
         """
+        if os.environ.get("RANK", "0") == "0":  # of several processes, the first one has the directory
+            check_run(run)
         return go_on(run, merge(settings, {} if steps is None else {"train.steps": steps}), trust)
 
     try:
@@ -100,15 +105,11 @@ class Written:
 
 def _written(directory: "RunDirectory") -> Written:
     """The settings in config.yaml: it may have been edited, and its changes are treated like the command line's."""
-    if not directory.holds_run:
-        raise RunDirectoryError(
-            f"{directory.path} is not a run directory (it has no config.yaml); pass the one that 'surefoot train'"
-            " printed"
-        )
+    check_run(directory.path)
     return Written(build_config(read_yaml(directory.config_file)).model_dump(mode="json"), not directory.has_begun)
 
 
 def _announce(directory: "RunDirectory", checkpoint: Path) -> None:
     skipped = directory.saved().index(checkpoint)
     note = f" (skipped {skipped} newer unreadable checkpoint{'s' * (skipped > 1)}, see log.txt)" if skipped else ""
-    print(f"resuming {directory.path} from {checkpoint.name}{note}", flush=True)
+    print(wrapped(f"resuming {directory.path} from {checkpoint.name}{note}", LABEL), flush=True)

@@ -2,10 +2,10 @@
 
 from contextlib import closing, nullcontext
 
+from surefoot.cli.lines import LABEL, tell, wrapped
 from surefoot.compose import Specs, build_env, build_policy, build_trainer, describe_rollouts
 from surefoot.core.config import Config
 from surefoot.core.ranks import ALONE, Ranks
-from surefoot.evaluation.evaluation import Evaluation
 from surefoot.run import Run
 from surefoot.telemetry.console import warnings_on_stderr
 from surefoot.training.run_directory import RunDirectory
@@ -21,7 +21,7 @@ def train_from_start(config: Config, directory: RunDirectory | None, ranks: Rank
             if directory is not None:
                 directory.write_config(config)
                 if preset:
-                    print(f"preset    {preset}", flush=True)
+                    tell("preset", preset)
             return finish(Run(trainer, config, specs, None, directory, ranks=ranks))
 
 
@@ -29,9 +29,9 @@ def finish(run: Run) -> int:
     """Train and print the results; returns the exit code."""
     if run.ranks.is_first:
         if run.ranks.size > 1:
-            print(f"processes {run.ranks.size}")
-        print(f"rollouts  {describe_rollouts(run.trainer.collector.rows.env, run.trainer.policy)[0]}")
-        print(f"learning  {run.trainer.learner.description}")
+            tell("processes", str(run.ranks.size))
+        tell("rollouts", describe_rollouts(run.trainer.collector.rows.env, run.trainer.policy)[0])
+        tell("learning", run.trainer.learner.description)
     try:
         evaluation, code = run.train()
     finally:
@@ -42,33 +42,19 @@ def finish(run: Run) -> int:
         return code
     step = run.trainer.progress.step
     if code:
-        print(f"stopped at step {step}; 'surefoot resume {directory.path}' continues the run")
+        print(wrapped(f"stopped at step {step}; 'surefoot resume {directory.path}' continues the run", LABEL))
         return code
-    print(f"trained {step:,} steps")
+    print(wrapped(f"trained {step:,} steps" + f" ({run.stop_reason})" * bool(run.stop_reason), LABEL))
     if evaluation is not None:
-        print(f"evaluated {describe(evaluation)}")
+        tell("evaluated", evaluation.description)
     has_events = run.config.log.tensorboard
-    print(f"run       {directory.path}  (config.yaml, metrics.jsonl, log.txt{', TensorBoard events' * has_events})")
+    tell("run", f"{directory.path}  (config.yaml, metrics.jsonl, log.txt{', TensorBoard events' * has_events})")
     newest = directory.saved()
     if newest:
-        print(f"newest    {newest[0]}")
+        tell("newest", str(newest[0]))
     if directory.best.exists():
-        print(f"best      {directory.best}")
-    print(f"next      surefoot evaluate|doctor|report {directory.path}")
+        tell("best", str(directory.best))
+    tell("next", f"surefoot evaluate|doctor|report {directory.path}")
     if has_events:
-        print(f"          tensorboard --logdir {directory.path.parent}")
+        tell("", f"tensorboard --logdir {directory.path.parent}")
     return 0
-
-
-def describe(evaluation: Evaluation) -> str:
-    """An evaluation in one readable line."""
-    low, high = evaluation.interval()
-    return (
-        f"{evaluation.mean_reward:.1f} ± {evaluation.std_reward:.1f} over {len(evaluation.rewards)} episodes"
-        f" (95% interval of the mean {low:.1f} to {high:.1f}), length {evaluation.mean_ep_length:.0f}"
-        + "".join(f", {name} {_shown(evaluation.mean_metric(name))}" for name in evaluation.metrics)
-    )
-
-
-def _shown(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.4g}"

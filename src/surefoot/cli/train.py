@@ -1,14 +1,16 @@
 """`surefoot train [PRESET|ENV_ID] ...`"""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
 from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
-from surefoot.core.errors import ConfigError, RunDirectoryError
+from surefoot.core.errors import ConfigError
 from surefoot.core.layers import Raw, read_yaml
 from surefoot.core.registry import nearest
+from surefoot.core.run_folder import check_new
 from surefoot.presets import DEFAULT, Configured, configured, preset_names
 
 
@@ -21,7 +23,7 @@ def main(arguments: list[str]) -> int:
         /,
         config: Path | None = None,
         steps: str | None = None,
-        seed: int | None = None,
+        seed: str | None = None,
         run_dir: Path | None = None,
         preset: str | None = None,
     ) -> int:
@@ -36,6 +38,8 @@ def main(arguments: list[str]) -> int:
             run_dir: directory of the run; default: runs/<name>
             preset: a preset other than that of the environment, or none
         """
+        if os.environ.get("RANK", "0") == "0":  # of several processes, the first one has the directory
+            check_new(run_dir or Path("runs") / "new")
         shorthand = {"train.steps": steps, "train.seed": seed, "preset": preset}
         named = {key: value for key, value in shorthand.items() if value is not None}
         return run_new(chosen(target, config, settings, named), target, run_dir)
@@ -82,9 +86,4 @@ def run_new(run: Configured, name: str | None, run_dir: Path | None) -> int:
         if not ranks.is_first:
             return train_from_start(run.config, None, ranks)
         directory = RunDirectory(run_dir) if run_dir else RunDirectory.unused(Path("runs"), name or run.config.env.id)
-        if directory.holds_run:
-            raise RunDirectoryError(
-                f"{directory.path} already contains a run; continue it with 'surefoot resume {directory.path}' or"
-                " choose another --run-dir"
-            )
         return train_from_start(run.config, directory, ranks, run.line)

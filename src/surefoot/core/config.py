@@ -243,8 +243,10 @@ class TrainConfig(Section):
 class LogConfig(Section):
     """Logging and display."""
 
-    console: Annotated[Literal["auto", "live", "plain", "off"], BeforeValidator(_off_is_a_word)] = Field(
-        "auto", description="auto: live display on a terminal, plain lines elsewhere"
+    console: Annotated[Literal["auto", "live", "line", "plain", "off"], BeforeValidator(_off_is_a_word)] = Field(
+        "auto",
+        description="live display, one line of progress, or plain lines; auto: live on a terminal, plain elsewhere; in"
+        " Python, a line on a terminal or in a notebook, nothing elsewhere",
     )
     tensorboard: bool = Field(True, description="write TensorBoard events")
     wandb: bool = Field(False, description="log to Weights & Biases (extra wandb); WANDB_MODE=offline for offline runs")

@@ -174,8 +174,11 @@ def _explain(problem: Mapping[str, Any], where: Sequence[Any] = ()) -> list[str]
     if problem["type"] == "extra_forbidden":
         what, hint = "section" if len(location) == 1 else "key", _suggestion(path, problem)
         return [f"{path}: unknown {what}{hint}"]
-    message = problem["msg"].removeprefix("Value error, ")
-    return [f"{path}: {message[0].lower()}{message[1:]} (got {quoted(problem['input'])})"]
+    message = problem["msg"].removeprefix("Value error, ").replace("unable to interpret input", "true or false")
+    knob = path.rpartition(".")[2]
+    is_function = callable(problem["input"]) and knob in Config().knobs()
+    schedule = f"; to change it during a run, set schedules.{knob}" if is_function else ""
+    return [f"{path}: {message[0].lower()}{message[1:]} (got {quoted(problem['input'])}){schedule}"]
 
 
 def _suggestion(path: str, problem: Mapping[str, Any]) -> str:

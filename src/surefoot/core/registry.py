@@ -6,6 +6,7 @@ import os
 import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from inspect import isfunction
 from typing import Any, Generic, TypeVar
 
 from surefoot.core.errors import ConfigError
@@ -27,15 +28,22 @@ def nearest(name: str, known: Iterable[str]) -> str:
 class Registry(Generic[T]):
     """The implementations of one kind; the modules of `package` are imported on first use.
 
-    `base` names the class in `package` that implementations derive from; `automatic` the kinds that `auto` may choose.
+    `base` names the class in `package` that implementations derive from; `automatic` the kinds that `auto` may choose;
+    `of_function` makes a class of a function that `module:name` leads to.
     """
 
     _all: dict[str, "Registry[Any]"] = {}
 
     def __init__(
-        self, kind: str, package: str, setting: str = "", base: str = "", automatic: Sequence[str] = ()
+        self,
+        kind: str,
+        package: str,
+        setting: str = "",
+        base: str = "",
+        automatic: Sequence[str] = (),
+        of_function: Callable[[Any], type[T]] | None = None,
     ) -> None:
-        self.kind, self.automatic = kind, tuple(automatic)
+        self.kind, self.automatic, self._of_function = kind, tuple(automatic), of_function
         self._where = f"{setting}: " if setting else ""
         self._package, self._base = package, base
         self._entries: dict[str, type[T]] = {}
@@ -94,10 +102,13 @@ class Registry(Generic[T]):
         if found is None:
             hint = nearest(attribute, vars(module))
             raise ConfigError([f"{self._where}module '{module_name}' has no '{attribute}'{hint}"])
+        if self._of_function is not None and isfunction(found):
+            return self._of_function(found)
         base = getattr(importlib.import_module(self._package), self._base) if self._base else object
         if not (isinstance(found, type) and issubclass(found, base)):
             home = "surefoot" if self._base in importlib.import_module("surefoot").__all__ else self._package
-            raise ConfigError([f"{self._where}'{name}' must be a subclass of {home}.{self._base}"])
+            function = " or a function" if self._of_function is not None else ""
+            raise ConfigError([f"{self._where}'{name}' must be a subclass of {home}.{self._base}{function}"])
         return found  # type: ignore[return-value]
 
 

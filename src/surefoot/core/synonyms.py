@@ -73,17 +73,41 @@ _ADVICE = {
     "kl_coeff": "add the term kl_penalty: ppo.terms.kl_penalty.weight",
     "use_sde": "Surefoot has no state-dependent exploration; try policy.distribution gaussian with log_std -2",
     "policy_class": "pass policy=, a surefoot.Policy, or settings of the section policy",
-    "verbose": "set log.console to plain, live or off",
-    "progress_bar": "set log.console to live",
+    "verbose": "set log.console to plain, live, line or off (in Python: learn(..., progress=False))",
+    "progress_bar": "set log.console to line or live (in Python: learn(..., progress=True))",
     "device": "Surefoot computes on the CPU; there is nothing to set",
     "cuda": "Surefoot computes on the CPU; there is nothing to set",
     "callback": "pass hooks: learn(..., hooks=[...]), or hooks in the settings",
     "callbacks": "pass hooks: learn(..., hooks=[...]), or hooks in the settings",
+    "render_mode": "pass it to the environment, in env.kwargs",
     "exp_name": "choose the directory of the run with --run-dir (in Python: learn(..., run_dir=...))",
     "experiment_name": "choose the directory of the run with --run-dir (in Python: learn(..., run_dir=...))",
     "train_dir": "choose the directory of the run with --run-dir (in Python: learn(..., run_dir=...))",
     "torch_deterministic": "runs are always repeatable; there is nothing to set",
 }
+_OF_CALLS = {
+    "total_timesteps": "pass it first: learn(100_000)",
+    "progress_bar": "pass progress=True or False",
+    "verbose": "pass progress=True or False",
+    "callback": "pass hooks=[...]",
+    "callbacks": "pass hooks=[...]",
+    "log_interval": "set log_every: PPO(..., log_every=10)",
+    "reset_num_timesteps": "learn always continues; create a new agent to start again",
+    "n_eval_episodes": "pass episodes",
+    "action_masks": "pass action_mask",
+}
+"""Arguments of functions of Stable-Baselines3."""
+_OF_AGENTS = {
+    "get_env": "make an env of your own, or pass one: evaluate(env=...)",
+    "set_env": "save the agent, then PPO.load(path, env=...)",
+    "num_timesteps": "see steps_trained",
+    "get_parameters": "see policy.state_dict()",
+    "set_parameters": "use policy.load_state_dict(...)",
+    "logger": "a hook adds metrics: report.metrics['name'] = value",
+    "set_logger": "add a sink: log.sinks",
+    "set_random_seed": "pass seed to PPO(...)",
+}
+"""Attributes of Stable-Baselines3's agents."""
 _KNOWN = {name: setting for setting, names in _SETTINGS.items() for name in names}
 
 
@@ -92,6 +116,16 @@ def elsewhere_called(name: str, form: str = "'{}'") -> str:
     if name in _KNOWN:
         return f"; Surefoot calls it {form.format(_KNOWN[name])}"
     return f"; {_ADVICE[name]}" if name in _ADVICE else ""
+
+
+def of_call(name: str) -> str:
+    """What an argument of another library's functions is called here, as the end of a message."""
+    return f"; {_OF_CALLS[name]}" if name in _OF_CALLS else elsewhere_called(name)
+
+
+def of_agent(name: str) -> str:
+    """What replaces an attribute of another library's agents, as the end of a message."""
+    return f"; {_OF_AGENTS[name]}" if name in _OF_AGENTS else ""
 
 
 def meant_settings() -> dict[str, str]:

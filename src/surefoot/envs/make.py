@@ -1,7 +1,7 @@
-"""Creates a VecEnv from an id, an env, a factory or a vector env."""
+"""Creates a VecEnv from an id, an env, a factory, a list of factories or a vector env."""
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -9,6 +9,7 @@ from gymnasium.vector import VectorEnv
 
 from surefoot.core.config import EnvConfig, RolloutConfig
 from surefoot.core.errors import ConfigError, EnvError, InstructionsError, NativeError
+from surefoot.core.quoted import quoted
 from surefoot.core.ram import free_ram, readable
 from surefoot.core.registry import AUTO, search_current_folder
 from surefoot.envs.adapters.envpool_batch import EnvPoolEnvs
@@ -30,14 +31,36 @@ _LEAST_BYTES, _LEAST_BYTES_IN_PYTHON = 64, 2048
 """What any env takes at least, and one that is a Python object."""
 
 Factory = Callable[[], GymEnv]
-EnvSource = str | GymEnv | Factory | VectorEnv[Any, Any, Any]
+EnvSource = str | GymEnv | Factory | Sequence[Factory] | VectorEnv[Any, Any, Any]
 
 
 def fixed_envs(source: EnvSource) -> int | None:
-    """The fixed number of envs of a source: 1 for an env, num_envs for a vector env, None for others."""
+    """The fixed number of envs of a source: 1 for an env, one per factory of a list, None for others."""
     if isinstance(source, VectorEnv):
         return source.num_envs
+    if isinstance(source, list | tuple):
+        return len(source)
     return 1 if _exists(source) else None
+
+
+def is_instance(source: EnvSource | None) -> bool:
+    """Whether a source is an env or a vector env, which cannot be created again."""
+    return isinstance(source, VectorEnv) or _exists(source)
+
+
+def check_source(source: Any) -> None:
+    """Refuse what is not a source of envs."""
+    if isinstance(source, list | tuple):
+        wrong = next((one for one in source if isinstance(one, str) or not callable(one)), None)
+        if wrong is None and source:
+            return
+        got = f"a list with {quoted(wrong)}" if source else "an empty list"
+        raise ConfigError([f"env: a list must contain functions that each create one env, not {got}"])
+    if not isinstance(source, str) and not is_instance(source) and not callable(source):
+        known = "a preset, an id, an env, a function that creates one, a list of such functions, or a vector env"
+        is_sb3 = type(source).__module__.startswith("stable_baselines3")
+        remedy = "; pass the list of functions from which it was made" if is_sb3 else ""
+        raise ConfigError([f"env: pass {known}, not {quoted(source)}{remedy}"])
 
 
 def make_vec_env(
@@ -66,9 +89,22 @@ def make_vec_env(
     if isinstance(source, str) and steps_itself:
         return EnvPoolEnvs(source.removeprefix(ENVPOOL), config, num_envs, seed)
     check_number(len(part), _LEAST_BYTES)
-    factories = [lambda: source] if _exists(source) else [env_factory(source, config)] * len(part)
-    blueprint = Blueprint(factories, seed, config.truncation_as_termination, config.metrics, part.start)
+    blueprint = Blueprint(
+        _factories(source, config, part), seed, config.truncation_as_termination, config.metrics, part.start
+    )
     return build_engine(blueprint, rollout)
+
+
+def _factories(source: Any, config: EnvConfig, part: range) -> list[Factory]:
+    if _exists(source):
+        return [lambda: source]
+    if not isinstance(source, list | tuple):
+        return [env_factory(source, config)] * len(part)
+    if len(source) < part.stop:
+        raise ConfigError(
+            [f"rollout.num_envs: {part.stop} envs, but {len(source)} factories were passed; leave the setting out"]
+        )
+    return list(source[part.start : part.stop])
 
 
 def check_number(num_envs: int, bytes_each: int) -> None:

@@ -18,7 +18,7 @@ WIN_METRICS = ("win", "success", "is_success")
 _log = logging.getLogger("surefoot")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """Rewards, lengths and metrics of the episodes, with summary statistics."""
 
@@ -26,6 +26,19 @@ class Evaluation:
     lengths: tuple[int, ...]
     metrics: dict[str, tuple[float, ...]] = field(default_factory=dict)
     """Metrics of the env by name, one number per episode; NaN means no value."""
+
+    def __repr__(self) -> str:
+        return f"Evaluation({self.description})"
+
+    @property
+    def description(self) -> str:
+        """The evaluation in one readable line."""
+        low, high = self.interval()
+        return (
+            f"{self.mean_reward:.1f} ± {self.std_reward:.1f} over {len(self.rewards)} episodes"
+            f" (95% interval of the mean {low:.1f} to {high:.1f}), length {self.mean_ep_length:.0f}"
+            + "".join(f", {name} {_shown(self.mean_metric(name))}" for name in self.metrics)
+        )
 
     def mean_metric(self, name: str) -> float | None:
         """Mean of a metric over the episodes that have a value; None if there are none."""
@@ -134,6 +147,10 @@ class Evaluation:
     def _warn_if_too_few(self, alpha: float) -> None:
         if problem := too_few(len(self.rewards), alpha):
             _log.warning("%s", problem)
+
+
+def _shown(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.4g}"
 
 
 def quantile_name(share: float) -> str:

@@ -1,12 +1,15 @@
 """Findings from alerts: those recorded during the run, and those found by replaying its records."""
 
+import statistics
 from dataclasses import dataclass
 
 from surefoot.core.config import Config
 from surefoot.inspection.findings import Evidence, Finding, Severity
-from surefoot.inspection.run_record import Record, RunRecord
+from surefoot.inspection.preset_advice import advised
+from surefoot.inspection.run_record import RunRecord
 from surefoot.telemetry import names
 from surefoot.telemetry.alerts import ALERTS, Alert
+from surefoot.telemetry.records import Record
 from surefoot.telemetry.watch import AlertWatch, shown
 
 
@@ -63,7 +66,7 @@ def _finding(run: RunRecord, config: Config, alert: Alert, spans: list[Span]) ->
     evidence = _counted(run, alert) or _measured(_worst(run, config, alert, spans), alert)
     is_over = spans[-1].end is not None
     severity: Severity = "low" if is_over else "high" if alert.is_grave else "medium"
-    remedies = tuple(alert.remedies(config))
+    remedies = advised(alert.remedies(config, _typical(run, alert, spans)), config)
     return Finding(alert.name, severity, alert.label, alert.meaning, evidence, _when(spans), remedies)
 
 
@@ -84,14 +87,27 @@ def _worst(run: RunRecord, config: Config, alert: Alert, spans: list[Span]) -> R
     gauge, limits = alert.gauge(), alert.limits(config)
     sign = 1 if limits.bad > limits.good else -1
     levels = [(gauge(record), record) for record in run.records]
-    steps = [int(record["step"]) for record in run.records]
-    leading = [Span(steps[max(0, steps.index(span.begin) - alert.window + 1)], span.end) for span in spans]
+    leading = _with_windows(run, alert, spans)
     raised = [
         (sign * level, record)
         for level, record in levels
         if level is not None and any(span.covers(int(record["step"])) for span in leading)
     ]
     return max(raised, key=lambda pair: pair[0])[1] if raised else run.records[-1]
+
+
+def _with_windows(run: RunRecord, alert: Alert, spans: list[Span]) -> list[Span]:
+    """The spans with the windows that raised the alert."""
+    steps = [int(record["step"]) for record in run.records]
+    return [Span(steps[max(0, steps.index(span.begin) - alert.window + 1)], span.end) for span in spans]
+
+
+def _typical(run: RunRecord, alert: Alert, spans: list[Span]) -> Record:
+    """The median of each metric while the alert was active, or in the window that raised it."""
+    leading = _with_windows(run, alert, spans)
+    records = [record for record in run.records if any(span.covers(int(record["step"])) for span in leading)]
+    found = dict.fromkeys(name for record in records for name in record)
+    return {name: statistics.median(record[name] for record in records if name in record) for name in found}
 
 
 def _when(spans: list[Span]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from surefoot.inspection.run_record import is_number, records_by_step
+from surefoot.telemetry.records import is_number, records_by_step
 
 FILE_NAME = "evaluations.jsonl"
 

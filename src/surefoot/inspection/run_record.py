@@ -1,24 +1,18 @@
 """The config and the metric records of a run directory."""
 
 import fcntl
-import json
-import logging
 import os
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from surefoot.core.errors import RunDirectoryError
 from surefoot.core.strict_yaml import parse_yaml
+from surefoot.telemetry.records import Record, numbers_of, records_by_step
 
-Record = dict[str, float]
 Series = list[tuple[int, float]]
-T = TypeVar("T")
 
-_LARGEST = 1e100
-_log = logging.getLogger("surefoot")
 _BEGINNING, _ERROR = re.compile(r"^\S+ \S+ INFO surefoot \S+, torch "), "INFO ended by an error: "
 _ROLLOUTS = re.compile(r" rollouts: (?:step by step, )?(\w+)(?: on \d+ threads| \(.*\))?$", re.MULTILINE)
 
@@ -88,51 +82,10 @@ def read_run(path: Path) -> RunRecord:
 
 
 def _read_records(path: Path) -> list[Record]:
-    by_step = records_by_step(path, _numbers)
+    by_step = records_by_step(path, numbers_of)
     if not by_step:
         raise RunDirectoryError(f"{path} has no records yet; {_why_not(path.parent)}")
     return list(by_step.values())
-
-
-def records_by_step(path: Path, parse: Callable[[Any], T]) -> dict[int, T]:
-    """The lines of a JSONL file by step, as far as `parse` accepts them.
-
-    A killed run may leave an incomplete line, and a resumed run repeats steps: the last record of a step counts.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError as error:
-        raise RunDirectoryError(f"{path} cannot be read: {error.strerror}") from error
-    by_step: dict[int, T] = {}
-    skipped = 0
-    for line in lines:
-        try:
-            raw = json.loads(line)
-            step, record = _step(raw["step"]), parse(raw)
-        except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-            skipped += 1
-            continue
-        while by_step and next(reversed(by_step)) >= step:
-            by_step.popitem()
-        by_step[step] = record
-    if skipped:
-        _log.warning("%s: skipped %d of %d lines that are not records with a step", path, skipped, len(lines))
-    return by_step
-
-
-def _numbers(raw: dict[str, Any]) -> Record:
-    return {name: value for name, value in raw.items() if is_number(value)}
-
-
-def is_number(value: Any) -> bool:
-    """Whether sums and squares of a value are finite: others cannot be plotted or checked."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
-
-
-def _step(value: Any) -> int:
-    if not is_number(value) or not 0 <= value < 2**53 or value != int(value):
-        raise ValueError("not a step")
-    return int(value)
 
 
 def _why_not(path: Path) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from surefoot.core.config import Config
 from surefoot.inspection.findings import Evidence, Finding
+from surefoot.inspection.preset_advice import advised, preset_of
 from surefoot.inspection.run_record import RunRecord, Series
 from surefoot.telemetry import names
-from surefoot.telemetry.alerts import gentler_updates
+from surefoot.telemetry.remedies import changed, gentler_updates, switched
 
 Symptom = Callable[[RunRecord, Config], Finding | None]
 
@@ -28,9 +29,9 @@ def ended_in_nan(run: RunRecord, config: Config) -> Finding | None:
     if not rollbacks and not dumps:
         return None
     evidence = tuple(Evidence(names.ROLLBACKS, value, step) for step, value in rollbacks[-1:])
-    tips = [f"lower optimizer.lr from {config.optimizer.lr:g} to about {config.optimizer.lr / 10:.1g}"]
-    tips += [] if config.ppo.max_grad_norm else ["set ppo.max_grad_norm to 0.5"]
-    tips.append("check your own modules for log, sqrt, exp and division")
+    slower = [changed(config, "optimizer.lr", config.optimizer.lr / 10, about="about ")]
+    slower += [] if config.ppo.max_grad_norm else [switched("ppo.max_grad_norm", 0.5)]
+    tips = [*advised(slower, config), "check your own modules for log, sqrt, exp and division"]
     meaning = "updates were not finite, and the run rolled back to its last good weights"
     if not dumps:
         when = f"{len(rollbacks)} rollback{'s' * (len(rollbacks) > 1)}, the last one at step {rollbacks[-1][0]:,}"
@@ -80,9 +81,14 @@ def return_collapsed(run: RunRecord, config: Config) -> Finding | None:
         Evidence(names.EPISODE_REWARD, best, best_step),
         Evidence(names.EPISODE_REWARD, last, series[-1][0]),
     )
-    tips = [*gentler_updates(config)]
+    tips = [*advised(gentler_updates(config, _high_kl(run)), config)]
     if "lr" not in config.schedules or config.schedules["lr"].kind == "constant":
-        tips.append("set schedules.lr to linear to decay the learning rate")
+        preset = preset_of(config)
+        is_theirs = preset is not None and "lr" in preset.config.schedules
+        tips.insert(
+            0 if is_theirs else len(tips),
+            "set schedules.lr to linear to decay the learning rate" + ", as the preset does" * is_theirs,
+        )
     tips.append("if train.eval_every is set, best.safetensors still contains the best policy")
     return Finding(
         "return_collapsed",
@@ -221,6 +227,12 @@ def _faster_learning(config: Config) -> list[str]:
         tips.append(f"lower ppo.epochs from {ppo.epochs} to 4")
     tips.append(f"raise ppo.batch_size from {ppo.batch_size} to {4 * ppo.batch_size}: fewer, larger gradient steps")
     return [*tips, "set train.threads to the number of cores if the network is large"]
+
+
+def _high_kl(run: RunRecord) -> dict[str, float]:
+    """The KL divergence of the largest updates: a tenth of them exceeds it."""
+    values = [value for _, value in run.series(names.APPROX_KL)]
+    return {names.APPROX_KL: statistics.quantiles(values, n=10)[-1]} if len(values) > 1 else {}
 
 
 def _median(series: Series) -> float:

@@ -40,9 +40,14 @@ def as_starts(given: Any, rows: int) -> Tensor:
     return torch.from_numpy(np.array(np.broadcast_to(flags, rows)))
 
 
-def as_mask(given: Any, spec: ArraySpec, rows: int) -> Tensor | None:
-    """The allowed actions, `[rows, choices]`."""
+def as_mask(given: Any, spec: ArraySpec, rows: int, is_needed: bool = False) -> Tensor | None:
+    """The allowed actions, `[rows, choices]`; needed by a policy that was trained with masks."""
     if given is None:
+        if is_needed:
+            raise PolicyError(
+                "this policy was trained with action masks: pass action_mask=, such as info['action_mask'], or ones to"
+                " allow every action"
+            )
         return None
     mask = zeros_and_ones(given)
     if mask is None:

@@ -1,5 +1,7 @@
 """The state of every row between rollouts: its environment, recurrent state and running episode."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -65,8 +67,20 @@ class Rows:
         self._is_underway = True
 
     def abandon(self) -> None:
-        """Give up the running episodes: an error interrupted the iteration, and its steps were not learned from."""
+        """Give up the running episodes: the next rollout begins new ones."""
         self._is_underway = True
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Somebody else steps the envs meanwhile. Then they continue where they were, or begin new episodes."""
+        envs = None if self._is_underway else self._saved_envs()
+        try:
+            yield
+        finally:
+            if envs is None:
+                self.abandon()
+            else:
+                self.env.load_state(envs, self.step)
 
     def finish(self, stats: RolloutStats, obs_moments: ObsMoments | None = None) -> Rollout:
         """The finished rollout."""

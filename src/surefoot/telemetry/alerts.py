@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from surefoot.core.config import Config
 from surefoot.telemetry import names
 from surefoot.telemetry.gauges import HIGH_KL, Exploration, Gauge, Throughput, clipped, explained, imbalance, plain
+from surefoot.telemetry.remedies import Remedy, changed, gentler_updates, switched, wanted_kl
+from surefoot.telemetry.sinks import Metrics
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class Alert:
     meaning: str
     gauge: Callable[[], Gauge]
     limits: Callable[[Config], Limits]
-    remedies: Callable[[Config], list[str]]
+    remedies: Callable[[Config, Metrics], list[Remedy]]
+    """What to try, from the settings and the medians of the metrics while it was raised."""
     window: int = 10
     calm: int = 10
     is_grave: bool = False
@@ -49,54 +52,47 @@ class Alert:
 
 def _kl_limits(config: Config) -> Limits:
     """0.05, or more if the settings allow a larger KL divergence."""
-    adaptive = max((getattr(schedule, "desired_kl", 0.0) for schedule in config.schedules.values()), default=0.0)
-    bad = max(HIGH_KL, 2 * adaptive, 2 * (config.ppo.target_kl or 0.0))
+    bad = max(HIGH_KL, 2 * wanted_kl(config))
     return Limits(bad, 0.6 * bad)
 
 
-def gentler_updates(config: Config) -> list[str]:
-    """Tips for smaller updates, with the settings of the run."""
-    ppo, lr = config.ppo, config.optimizer.lr
-    tips = [f"lower optimizer.lr from {lr:g} to about {lr / 3:.1g}"]
-    if ppo.target_kl is None:
-        tips.append("set ppo.target_kl to 0.02 to stop an update once the KL divergence is too high")
-    if ppo.epochs > 3:
-        tips.append(f"lower ppo.epochs from {ppo.epochs} to {max(3, ppo.epochs // 2)}: fewer passes over each rollout")
-    return tips
-
-
-def _better_values(config: Config) -> list[str]:
+def _better_values(config: Config, typical: Metrics) -> list[Remedy]:
     tips = []
     if not config.normalize.returns and not config.normalize.reward:
-        tips.append("set normalize.returns or normalize.reward to true: the scale of the returns may be hard to learn")
+        why = " (or normalize.reward): the scale of the returns may be hard to learn"
+        tips.append(switched("normalize.returns", True, why))
     if not config.normalize.obs:
-        tips.append("set normalize.obs to true if observations are not on the scale of 1")
+        tips.append(switched("normalize.obs", True, " if observations are not on the scale of 1"))
     if config.policy.share_trunk:
-        tips.append("set policy.share_trunk to false: actor and critic may interfere with each other")
+        tips.append(switched("policy.share_trunk", False, ": actor and critic may interfere with each other"))
     if config.ppo.value_coef < 0.5:
-        tips.append(f"raise ppo.value_coef from {config.ppo.value_coef:g} to 0.5")
+        tips.append(changed(config, "ppo.value_coef", 0.5))
     lr = config.optimizer.lr
-    tips.append(f"change optimizer.lr from {lr:g} to {lr * 3:.1g} if the value loss falls slowly, else to {lr / 3:.1g}")
-    tips.append("if the agent has not found any reward yet, encourage exploration or shape the reward")
+    either = f"change optimizer.lr from {lr:g} to {lr * 3:.1g} if the value loss falls slowly, else to {lr / 3:.1g}"
+    tips += [
+        Remedy(either),
+        Remedy("if the agent has not found any reward yet, encourage exploration or shape the reward"),
+    ]
     return tips
 
 
-def _more_exploration(config: Config) -> list[str]:
+def _more_exploration(config: Config, typical: Metrics) -> list[Remedy]:
     coef = config.ppo.entropy_coef
-    raised = f"raise ppo.entropy_coef from {coef:g} to {max(0.01, 3 * coef):.1g}"
-    return [raised, f"lower optimizer.lr from {config.optimizer.lr:g} to about {config.optimizer.lr / 3:.1g}"]
+    return [changed(config, "ppo.entropy_coef", max(0.01, 3 * coef)), gentler_updates(config, typical)[0]]
 
 
-def _wider_noise(config: Config) -> list[str]:
+def _wider_noise(config: Config, typical: Metrics) -> list[Remedy]:
     noise, floor, coef = config.policy.distribution, _std_floor(config), config.ppo.entropy_coef
-    tips = [f"raise policy.distribution.std_floor from {floor:g} to {5 * floor:.1g} (needs a new run)"]
+    tips = [Remedy(f"raise policy.distribution.std_floor from {floor:g} to {5 * floor:.1g} (needs a new run)")]
     log_std = getattr(noise, "log_std", 0.0)
     if log_std < -1:
         tips.append(
-            f"raise policy.distribution.log_std from {log_std:g} to -1 for a larger initial std (needs a new run)"
+            Remedy(
+                f"raise policy.distribution.log_std from {log_std:g} to -1 for a larger initial std (needs a new run)"
+            )
         )
     if getattr(noise, "std", "learned") != "fixed":
-        tips.append(f"raise ppo.entropy_coef from {coef:g} to {max(0.001, 3 * coef):.1g}")
+        tips.append(changed(config, "ppo.entropy_coef", max(0.001, 3 * coef)))
     return tips
 
 
@@ -105,27 +101,28 @@ def _std_floor(config: Config) -> float:
     return getattr(config.policy.distribution, "std_floor", 0.0)
 
 
-def _finite_numbers(config: Config) -> list[str]:
-    tips = [f"lower optimizer.lr from {config.optimizer.lr:g} to about {config.optimizer.lr / 10:.1g}"]
+def _finite_numbers(config: Config, typical: Metrics) -> list[Remedy]:
+    tips = [changed(config, "optimizer.lr", config.optimizer.lr / 10, about="about ")]
     if config.ppo.max_grad_norm is None:
-        tips.append("set ppo.max_grad_norm to 0.5")
+        tips.append(switched("ppo.max_grad_norm", 0.5))
     if config.policy.precision != "float32":
-        tips.append("set policy.precision to float32")
+        tips.append(switched("policy.precision", "float32"))
     if not (config.normalize.returns or config.normalize.reward):
-        tips.append("set normalize.returns to true: very large rewards can overflow")
-    return [*tips, "check your own modules for log, sqrt and division"]
+        tips.append(switched("normalize.returns", True, ": very large rewards can overflow"))
+    return [*tips, Remedy("check your own modules for log, sqrt and division")]
 
 
-def _flowing_gradients(config: Config) -> list[str]:
-    tips = ["check that none of its parameters is frozen (requires_grad) and that its loss is not constant"]
+def _flowing_gradients(config: Config, typical: Metrics) -> list[Remedy]:
+    tips = [Remedy("check that none of its parameters is frozen (requires_grad) and that its loss is not constant")]
     if config.ppo.value_coef < 0.1:
-        tips.append(f"raise ppo.value_coef from {config.ppo.value_coef:g} to 0.5")
+        tips.append(changed(config, "ppo.value_coef", 0.5))
     if config.ppo.clip_value is not None:
         clip = config.ppo.clip_value
-        tips.append(f"raise ppo.clip_value from {clip:g} or set it to none: clipped errors have no slope")
+        tips.append(Remedy(f"raise ppo.clip_value from {clip:g} or set it to none: clipped errors have no slope"))
     if config.policy.activation == "relu":
-        tips.append("set policy.activation to elu: all units of a ReLU layer may be inactive (needs a new run)")
-    return [*tips, f"lower optimizer.lr from {config.optimizer.lr:g} to about {config.optimizer.lr / 3:.1g}"]
+        why = ": all units of a ReLU layer may be inactive (needs a new run)"
+        tips.append(switched("policy.activation", "elu", why))
+    return [*tips, changed(config, "optimizer.lr", config.optimizer.lr / 3, about="about ")]
 
 
 def _vanishing(part: str, metric: str) -> Alert:
@@ -140,25 +137,29 @@ def _vanishing(part: str, metric: str) -> Alert:
     )
 
 
-def _alike_critics(config: Config) -> list[str]:
-    tips = ["check whether the losses or inputs of the two critics differ in scale"]
+def _alike_critics(config: Config, typical: Metrics) -> list[Remedy]:
+    tips = [Remedy("check whether the losses or inputs of the two critics differ in scale")]
     if not config.normalize.returns:
-        tips.append("set normalize.returns to true: both critics then learn on the same scale")
-    return [*tips, f"lower optimizer.lr from {config.optimizer.lr:g} to about {config.optimizer.lr / 3:.1g}"]
+        tips.append(switched("normalize.returns", True, ": both critics then learn on the same scale"))
+    return [*tips, changed(config, "optimizer.lr", config.optimizer.lr / 3, about="about ")]
 
 
-def _steady_workers(config: Config) -> list[str]:
+def _steady_workers(config: Config, typical: Metrics) -> list[Remedy]:
+    timeout_s = getattr(config.rollout.engine, "step_timeout_s", 60)
     return [
-        "see log.txt for the traceback and the index and seed of the env",
-        "if the env is slow rather than hung, raise rollout.engine.step_timeout_s"
-        f" from {getattr(config.rollout.engine, 'step_timeout_s', 60):g}",
+        Remedy("see log.txt for the traceback and the index and seed of the env"),
+        Remedy(f"if the env is slow rather than hung, raise rollout.engine.step_timeout_s from {timeout_s:g}"),
     ]
 
 
-def _steady_machine(config: Config) -> list[str]:
+def _steady_machine(config: Config, typical: Metrics) -> list[Remedy]:
     return [
-        "check with top whether the machine is swapping or throttled; time spent waiting for a CPU is excluded here",
-        "compare time/rollout_s and time/learn_s: if only the rollout became slower, the environment is the cause",
+        Remedy(
+            "check with top whether the machine is swapping or throttled; time spent waiting for a CPU is excluded here"
+        ),
+        Remedy(
+            "compare time/rollout_s and time/learn_s: if only the rollout became slower, the environment is the cause"
+        ),
     ]
 
 

@@ -29,6 +29,11 @@ class AlertWatch:
     def __init__(self, config: Config, stride: int = 1, alerts: Sequence[Alert] = ALERTS) -> None:
         self._states = [_State(alert, config, stride) for alert in alerts]
 
+    def recall(self, first: Metrics) -> None:
+        """Compare with the first record of the run, which an earlier process has written."""
+        for state in self._states:
+            state.recall(first)
+
     def observe(self, metrics: Metrics) -> list[Change]:
         """Add an iteration; returns the alerts that it raised or cleared."""
         finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
@@ -55,6 +60,10 @@ class _State:
         self._readings: deque[Metrics] = deque(maxlen=self._levels.maxlen)
         self.evidence: dict[str, float] = {}
         self._calm_needed, self._calm = _strided(alert.calm, stride), 0
+
+    def recall(self, first: Metrics) -> None:
+        """Show the gauge a record that does not count: some measure relative to the first one."""
+        self._gauge(first)
 
     def observe(self, metrics: Metrics) -> bool:
         """Whether this reading raised or cleared the alert; a missing reading changes nothing."""

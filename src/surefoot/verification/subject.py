@@ -11,7 +11,7 @@ import torch
 from surefoot.compose import Specs, build_env, build_policy
 from surefoot.core.config import Config, nearest_divisor
 from surefoot.core.layers import build_config
-from surefoot.envs.make import ENVPOOL, EnvSource, fixed_envs
+from surefoot.envs.make import ENVPOOL, EnvSource, fixed_envs, is_instance
 from surefoot.envs.protocol import VecEnv
 from surefoot.policies.policy import EncoderFactory, Policy
 
@@ -34,7 +34,7 @@ class Subject:
     @property
     def is_fixed(self) -> bool:
         """Whether an existing env was given, so that a second one cannot be made."""
-        return self.source is not None and fixed_envs(self.source) is not None
+        return is_instance(self.source)
 
     def sized(self, **changes: Any) -> "Subject":
         """A copy with small rollouts and few epochs; `changes` are settings named `section__key`."""

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
+from math import inf
 from typing import Any
 
 import gymnasium as gym
@@ -11,6 +13,8 @@ from numpy.typing import NDArray
 from surefoot.core.errors import EnvError
 from surefoot.core.philox import Stream, derived_seed
 from surefoot.core.quoted import quoted
+from surefoot.core.specs import ArraySpec, ObsSpec
+from surefoot.core.tree import tree_map
 from surefoot.envs.adapters.snapshot import load_env, save_env
 from surefoot.envs.protocol import Slot, choices, flat_mask, new_slot
 from surefoot.envs.protocol.shard import Calls, Shard, close_env, construct, env_call, env_error
@@ -112,6 +116,12 @@ class GymnasiumEnvs(Shard):
     def _attribute(self, index: int, name: str) -> Any:
         env = self._envs[index]
         return env.get_wrapper_attr(name) if env.has_wrapper_attr(name) else None
+
+    def _spaces(self, index: int) -> tuple[ObsSpec, ArraySpec]:
+        env = self._envs[index]
+        # Bounds of observations may differ: nothing but a count of values outside of them depends on it.
+        obs: ObsSpec = tree_map(lambda spec: replace(spec, low=-inf, high=inf), ObsWriter(env.observation_space).spec)
+        return obs, array_spec(env.action_space, "action")
 
     def _has_masks(self) -> bool:
         """Only the first env of the run is checked, by a reset: the others have the same spaces."""

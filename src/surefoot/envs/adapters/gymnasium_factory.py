@@ -11,6 +11,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
 from surefoot.core.errors import EnvError
+from surefoot.core.extras import install_hint
 from surefoot.envs.adapters.gymnasium_envs import GymEnv
 
 _log = logging.getLogger("surefoot")
@@ -40,10 +41,19 @@ class GymnasiumFactory:
             with _quiet_mujoco(env_id):
                 return gym.make(env_id, disable_env_checker=True, **limit, **kwargs)
         except (gym.error.Error, ImportError, ModuleNotFoundError) as error:
-            cause = str(error).replace("\n", " ")
+            cause = _remedy(str(error)) or str(error).replace("\n", " ")
             raise EnvError(f"environment '{env_id}' could not be created: {cause}") from error
         except TypeError as error:
             raise EnvError(f"environment '{env_id}' does not accept env.kwargs {kwargs}: {error}") from error
+
+
+def _remedy(cause: str) -> str:
+    """How to install what is missing; Gymnasium's own advice could bring other versions than those that are tested."""
+    if "gymnasium[box2d]" in cause:
+        return f"it requires Box2D; {install_hint('box2d')}"
+    if "gymnasium[mujoco]" in cause:
+        return "it requires MuJoCo, which Surefoot's own installation brings; install Surefoot again"
+    return ""
 
 
 @contextmanager

@@ -17,6 +17,8 @@ from surefoot.envs.protocol.spaces import SEPARATOR
 def as_batch(obs: Any, spec: ObsSpec) -> tuple[ArrayTree, bool]:
     """The observation as a batch, and whether it was a single observation."""
     if isinstance(spec, ArraySpec):
+        if isinstance(obs, tuple) and len(obs) == 2 and isinstance(obs[1], Mapping):
+            raise EnvError("pass the observation alone, not all that reset returned: obs, info = env.reset()")
         return _leaf_batch(obs, spec, "")
     flat = _flatten(obs, "")
     missing = [key for key in spec if key not in flat]

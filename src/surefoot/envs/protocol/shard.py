@@ -53,7 +53,7 @@ class Shard(Parametrized):
     def _read_declarations(self, envs: range, chosen: Mapping[str, str] | None) -> None:
         """Collect the declarations of all envs, which are numbered as in the whole run."""
         asked = [
-            Declared.by(partial(self._attribute, index), chosen or {}, f"env {number}")
+            Declared.by(partial(self._attribute, index), chosen or {}, f"env {number}", self._spaces(index))
             for index, number in enumerate(envs)
         ]
         asked[0].refuse_differences((f"env {number}", one) for number, one in zip(envs, asked, strict=True))
@@ -120,6 +120,10 @@ class Shard(Parametrized):
     def _attribute(self, index: int, name: str) -> Any:
         """An attribute of an env, or None."""
         raise NotImplementedError
+
+    def _spaces(self, index: int) -> tuple[ObsSpec, ArraySpec] | None:
+        """The spaces of an env, if they may differ from those of others."""
+        return None
 
     def save_state(self) -> dict[str, Any] | None:
         """Snapshots of the envs under `envs`; None if they cannot save their state."""

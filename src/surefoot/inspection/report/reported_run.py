@@ -8,6 +8,7 @@ from surefoot.inspection.evaluation_record import EvaluatedEpisodes, read_evalua
 from surefoot.inspection.report.alert_spans import AlertSpan, alert_spans
 from surefoot.inspection.run_record import RunRecord
 from surefoot.telemetry import names
+from surefoot.telemetry.records import training_seconds
 
 
 @dataclass(frozen=True)
@@ -33,16 +34,10 @@ class ReportedRun(RunRecord):
 
     @cached_property
     def seconds(self) -> list[float] | None:
-        """Training time at each record. A resumed run counts from 0 again, so the times of processes are added up."""
+        """Training time at each record; None if some have none."""
         if not all(names.ELAPSED in record for record in self.records):
             return None
-        total, before, times = 0.0, 0.0, []
-        for record in self.records:
-            now = record[names.ELAPSED]
-            total += now - before if now >= before else now
-            before = now
-            times.append(total)
-        return times
+        return training_seconds(self.records)
 
     @property
     def total_seconds(self) -> float:

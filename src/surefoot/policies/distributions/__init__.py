@@ -97,6 +97,21 @@ _AUTOMATIC = {
 }
 
 
+_NAMES = {"box": "Box", "discrete": "Discrete", "multi_discrete": "MultiDiscrete", "multi_binary": "MultiBinary"}
+
+
+def unfit(kind: str, required: str, spec: ArraySpec) -> PolicyError:
+    """The error of a distribution that does not fit the action space, with those that do."""
+    fitting = [_AUTOMATIC[spec.kind]]
+    if spec.kind == "box":
+        fitting += ["tanh_gaussian", "beta"] if spec.is_bounded else []
+    this = f"{_NAMES[spec.kind]}{' without finite bounds' if spec.kind == 'box' and not spec.is_bounded else ''}"
+    return PolicyError(
+        f"policy.distribution: {kind} requires a {required} action space, but this one is {this}; set it to"
+        f" {', '.join(fitting)} or auto"
+    )
+
+
 def build_head(latent_size: int, spec: ArraySpec, config: PolicyConfig) -> DistributionHead:
     """The configured head; `auto` selects it by the kind of action space."""
     if config.distribution.kind == AUTO:

@@ -9,9 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from surefoot.core.config import PolicyConfig
-from surefoot.core.errors import PolicyError
 from surefoot.core.specs import ArraySpec
-from surefoot.policies.distributions import Distribution, DistributionHead, distributions
+from surefoot.policies.distributions import Distribution, DistributionHead, distributions, unfit
 from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import orthogonal_
 
@@ -55,9 +54,7 @@ class BernoulliHead(DistributionHead):
     def __init__(self, latent_size: int, spec: ArraySpec, config: PolicyConfig) -> None:
         super().__init__(latent_size, spec, config)
         if spec.kind != "multi_binary":
-            raise PolicyError(
-                f"bernoulli requires a MultiBinary action space, not {spec.kind}; set policy.distribution to auto"
-            )
+            raise unfit("bernoulli", "MultiBinary", spec)
         self.action_shape, self.action_dtype = (spec.size,), torch.int64
         self.noise_size = spec.size
         self.logits = nn.Linear(latent_size, spec.size)

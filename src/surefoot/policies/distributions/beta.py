@@ -8,10 +8,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from surefoot.core.config import PolicyConfig
-from surefoot.core.errors import PolicyError
 from surefoot.core.specs import ArraySpec
 from surefoot.policies.box_muller import box_muller
-from surefoot.policies.distributions import Distribution, DistributionHead, distributions
+from surefoot.policies.distributions import Distribution, DistributionHead, distributions, unfit
 from surefoot.policies.distributions.gaussian import register_bounds
 from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import orthogonal_
@@ -99,9 +98,7 @@ class BetaHead(DistributionHead):
     def __init__(self, latent_size: int, spec: ArraySpec, config: PolicyConfig) -> None:
         super().__init__(latent_size, spec, config)
         if spec.kind != "box" or not spec.is_bounded:
-            raise PolicyError(
-                "beta requires a Box action space with finite bounds; set policy.distribution to gaussian"
-            )
+            raise unfit("beta", "bounded Box", spec)
         self.action_shape, self.action_dtype = (spec.size,), torch.float32
         # Two gammas per element, each with a normal and a uniform per attempt.
         self.noise_size = spec.size * 2 * 2 * _ATTEMPTS

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from surefoot.core.config import PolicyConfig
-from surefoot.core.errors import PolicyError
 from surefoot.core.specs import ArraySpec
-from surefoot.policies.distributions import Distribution, DistributionHead, distributions
+from surefoot.policies.distributions import Distribution, DistributionHead, distributions, unfit
 from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import orthogonal_
 
@@ -60,9 +59,7 @@ class CategoricalHead(DistributionHead):
     def __init__(self, latent_size: int, spec: ArraySpec, config: PolicyConfig) -> None:
         super().__init__(latent_size, spec, config)
         if spec.kind != "discrete":
-            raise PolicyError(
-                f"categorical requires a Discrete action space, not {spec.kind}; set policy.distribution to auto"
-            )
+            raise unfit("categorical", "Discrete", spec)
         self.action_shape, self.action_dtype = (), torch.int64
         self.start = spec.start[0]
         self.logits = nn.Linear(latent_size, spec.sizes[0])

@@ -10,11 +10,11 @@ from pydantic import Field, field_validator
 from torch import Tensor, nn
 
 from surefoot.core.config import PolicyConfig, Positive
-from surefoot.core.errors import ConfigError, PolicyError
+from surefoot.core.errors import ConfigError
 from surefoot.core.parts import PartSettings
 from surefoot.core.specs import ArraySpec
 from surefoot.policies.box_muller import box_muller
-from surefoot.policies.distributions import Distribution, DistributionHead, distributions
+from surefoot.policies.distributions import Distribution, DistributionHead, distributions, unfit
 from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import orthogonal_
 
@@ -86,7 +86,7 @@ class GaussianHead(DistributionHead):
     def __init__(self, latent_size: int, spec: ArraySpec, config: PolicyConfig) -> None:
         super().__init__(latent_size, spec, config)
         if spec.kind != "box":
-            raise PolicyError(f"gaussian requires a Box action space, not {spec.kind}; set policy.distribution to auto")
+            raise unfit("gaussian", "Box", spec)
         settings = cast(GaussianHead.Settings, config.distribution)
         self.action_shape, self.action_dtype = (spec.size,), torch.float32
         self.noise_size = spec.size + spec.size % 2

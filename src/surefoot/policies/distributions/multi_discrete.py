@@ -8,9 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from surefoot.core.config import PolicyConfig
-from surefoot.core.errors import PolicyError
 from surefoot.core.specs import ArraySpec
-from surefoot.policies.distributions import Distribution, DistributionHead, distributions
+from surefoot.policies.distributions import Distribution, DistributionHead, distributions, unfit
 from surefoot.policies.distributions.categorical import inverse_cdf, masked_log_softmax
 from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import orthogonal_
@@ -49,10 +48,7 @@ class MultiDiscreteHead(DistributionHead):
     def __init__(self, latent_size: int, spec: ArraySpec, config: PolicyConfig) -> None:
         super().__init__(latent_size, spec, config)
         if spec.kind != "multi_discrete":
-            raise PolicyError(
-                f"multi_discrete requires a MultiDiscrete action space, not {spec.kind}; set policy.distribution to"
-                " auto"
-            )
+            raise unfit("multi_discrete", "MultiDiscrete", spec)
         self.action_shape, self.action_dtype = (spec.size,), torch.int64
         self.noise_size = spec.size
         sizes = torch.tensor(spec.sizes)

@@ -9,9 +9,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from surefoot.core.config import PolicyConfig
-from surefoot.core.errors import PolicyError
 from surefoot.core.specs import ArraySpec
-from surefoot.policies.distributions import distributions
+from surefoot.policies.distributions import distributions, unfit
 from surefoot.policies.distributions.gaussian import Gaussian, GaussianHead
 from surefoot.policies.native_parts import Plain, PlanBuilder
 
@@ -49,11 +48,9 @@ class TanhGaussianHead(GaussianHead):
     """Requires finite bounds; actions reach them only in the limit."""
 
     def __init__(self, latent_size: int, spec: ArraySpec, config: PolicyConfig) -> None:
+        if spec.kind != "box" or not spec.is_bounded:
+            raise unfit("tanh_gaussian", "bounded Box", spec)
         super().__init__(latent_size, spec, config)
-        if not spec.is_bounded:
-            raise PolicyError(
-                "tanh_gaussian requires a Box action space with finite bounds; set policy.distribution to gaussian"
-            )
 
     def forward(self, latent: Tensor, action_mask: Tensor | None = None) -> TanhGaussian:
         base = super().forward(latent)

@@ -1,7 +1,11 @@
 """Hooks attach to the training loop: they watch it, set up environments, add metrics or stop it; one file per hook."""
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Protocol
+
+import numpy as np
 
 from surefoot.core.config import Config
 from surefoot.core.errors import ConfigError, HookError, SurefootError
@@ -92,31 +96,68 @@ class Hook:
         """Restore the state from a checkpoint."""
 
 
-hooks: Registry[Hook] = Registry("hook", "surefoot.training.hooks", base="Hook")
-
-
 class FunctionHook(Hook):
-    """A plain function of the report, or an object that only has `after_iteration`."""
+    """A function of the report, or of the run and the report, called after each iteration.
 
-    def __init__(self, function: Callable[[IterationReport], Any]) -> None:
+    The run ends after an iteration for which it returns False, or a text, which is the reason.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
-        self._function = function
+        self._function, self._takes_run = function, _takes_run(function)
 
     def after_iteration(self, report: IterationReport) -> None:
-        self._function(report)
+        answer = self._function(self.run, report) if self._takes_run else self._function(report)
+        if isinstance(answer, str) and answer:
+            self.run.stop(answer)
+        elif isinstance(answer, bool | np.bool_) and not answer:
+            self.run.stop(f"the hook {getattr(self._function, '__name__', 'function')} returned False")
 
 
-HookLike = Hook | Callable[[IterationReport], Any]
+HookLike = Hook | Callable[[IterationReport], Any] | Callable[[RunContext, IterationReport], Any]
+
+
+def _takes_run(function: Callable[..., Any]) -> bool:
+    """Whether a function needs two arguments; those with defaults are its own."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some built-in functions have no signature
+        return False
+    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [one for one in parameters if one.kind in by_place and one.default is inspect.Parameter.empty]
+    takes_any = any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in parameters)
+    if len(needed) > 2 or (not needed and not takes_any and not any(one.kind in by_place for one in parameters)):
+        name = getattr(function, "__name__", quoted(function))
+        raise ConfigError([f"hooks: {name} takes {len(needed)} arguments; take the report, or the run and the report"])
+    return len(needed) == 2
+
+
+@cache
+def function_hook(function: Callable[..., Any]) -> type[Hook]:
+    """A function as a class of hooks, for a config that names it."""
+
+    class NamedFunction(FunctionHook):
+        def __init__(self, settings: PartSettings | None = None) -> None:
+            super().__init__(function)
+
+    return NamedFunction
+
+
+hooks: Registry[Hook] = Registry("hook", "surefoot.training.hooks", base="Hook", of_function=function_hook)
 
 
 def named_hooks(config: Config, given: Sequence[Any]) -> dict[str, Hook]:
     """The configured hooks by name, then the given ones by the name of their class or function."""
     named: dict[str, Hook] = {name: hooks[part.kind](part) for name, part in config.hooks.items()}
+    if isinstance(given, Hook) or callable(given):
+        given = [given]
     if not isinstance(given, Sequence):
         raise ConfigError([f"hooks: pass a list of hooks, not {quoted(given)}"])
     for one in given:
         if not isinstance(one, Hook) and not callable(getattr(one, "after_iteration", one)):
             raise ConfigError([f"hooks: pass Hook objects or functions of the report, not {quoted(one)}"])
+        if isinstance(one, type):
+            raise ConfigError([f"hooks: pass an object, {one.__name__}(), not the class {one.__name__}"])
         is_function = not isinstance(one, Hook)
         stem = getattr(one, "__name__", type(one).__name__)
         name, number = stem, 1

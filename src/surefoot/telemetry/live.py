@@ -1,0 +1,124 @@
+"""The live panel of a run, redrawn in place on a terminal or in the cell of a notebook."""
+
+import logging
+import time
+from collections.abc import Callable
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.logging import RichHandler
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from surefoot.telemetry import names
+from surefoot.telemetry.history import NO_HISTORY, History
+from surefoot.telemetry.notebook import NotebookCell
+from surefoot.telemetry.readings import RATES, TABLE, Pace, duration, raised_alerts, sparkline
+from surefoot.telemetry.sinks import Metrics
+
+_log = logging.getLogger("surefoot")
+
+_REFRESH_S = 0.25
+MAX_WIDTH, _WIDE = 100, 70
+
+
+class LiveConsole:
+    """A panel that is redrawn in place until `close`; warnings are printed above it."""
+
+    def __init__(
+        self,
+        title: str,
+        total_steps: int,
+        start_step: int = 0,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        history: History = NO_HISTORY,
+    ) -> None:
+        self._title, self._total_steps, self._start_step, self._clock = title, total_steps, start_step, clock
+        self._began = self._drawn = clock()
+        self._step, self._shown, self._returns = start_step, dict[str, float](), list(history.returns)
+        self._elapsed_before_s, self._is_over = history.elapsed_s, False
+        self._console = console or Console()
+        # Without rich's refresh thread: it would compete with training for the interpreter, and threads do not
+        # mix with forked workers.
+        self._live: Live | NotebookCell = (
+            NotebookCell(self._picture)
+            if self._console.is_jupyter
+            else Live(console=self._console, auto_refresh=False, get_renderable=self._picture)
+        )
+        self._live.start(refresh=True)
+        self._console.show_cursor(True)  # a killed run could not restore a hidden cursor
+        self._handler = RichHandler(console=self._console, show_path=False, log_time_format="%X")
+        self._handler.setLevel(logging.WARNING)
+        _log.addHandler(self._handler)
+
+    def write(self, step: int, metrics: Metrics) -> None:
+        """Add a record; redraw unless the panel was redrawn a moment ago."""
+        kept = {name: self._shown[name] for name in (*RATES, names.EVAL_REWARD) if name in self._shown}
+        smooth = {name: 0.7 * kept[name] + 0.3 * metrics[name] for name in RATES if name in kept and name in metrics}
+        self._step, self._shown = step, {**kept, **metrics, **smooth}
+        if names.EPISODE_REWARD in metrics:
+            self._returns.append(metrics[names.EPISODE_REWARD])
+        if self._clock() - self._drawn >= _REFRESH_S:
+            self._drawn = self._clock()
+            self._live.refresh()
+
+    def close(self) -> None:
+        """Draw the final state, which stays on the screen, and restore the logger and the terminal."""
+        _log.removeHandler(self._handler)
+        self._is_over = True
+        self._live.stop()
+
+    @property
+    def _width(self) -> int:
+        """Two columns stay free for the ^C that a terminal echoes: wrapped, it would tear the picture."""
+        return max(20, min(MAX_WIDTH, self._console.width - 2))
+
+    @property
+    def _pace(self) -> Pace:
+        elapsed_s = self._clock() - self._began
+        return Pace(self._step, self._total_steps, self._start_step, elapsed_s, self._elapsed_before_s)
+
+    def _picture(self) -> RenderableType:
+        width, pace = self._width, self._pace
+        inside = width - 4
+        title = Text(self._title, style="bold not dim")
+        title.truncate(inside - 2, overflow="ellipsis")
+        trend = Text.assemble(("return ", "dim"), (sparkline(self._returns, inside - 7), "green"), no_wrap=True)
+        parts: list[RenderableType] = [_progress(pace, inside), "", _table(self._shown, inside), "", trend]
+        alerts = raised_alerts(self._shown)
+        if alerts:
+            parts += ["", Text("⚠ " + " · ".join(alerts), "bold yellow")]
+        border = "yellow" if alerts else "dim"
+        return Panel(Group(*parts), title=title, title_align="left", width=width, border_style=border)
+
+
+def _progress(pace: Pace, width: int) -> Group:
+    """The progress bar, with a line of steps and times below it."""
+    bar = Table.grid(expand=True)
+    bar.add_column(ratio=1)
+    bar.add_column(width=7, justify="right")
+    filled = ProgressBar(100.0, pace.percent, complete_style="cyan", finished_style="green")
+    bar.add_row(filled, f"{pace.percent:.1f}%")
+    steps = f"{pace.step:,} / {pace.total_steps:,}" + " steps" * (width >= _WIDE)
+    times = f"elapsed {duration(pace.total_s)} · ETA {duration(pace.eta_s)}"
+    return Group(bar, Text(f"{steps} {times:>{max(0, width - len(steps) - 1)}}", no_wrap=True, overflow="ellipsis"))
+
+
+def _table(metrics: Metrics, width: int) -> Table:
+    """Labels and values in pairs of columns, with the remaining space between the pairs."""
+    table = Table.grid(expand=True)
+    for index in range(len(TABLE[0])):
+        if index:
+            table.add_column(ratio=1)
+        table.add_column(style="dim", no_wrap=True)
+        table.add_column(justify="right", no_wrap=True, min_width=10)
+    for row in TABLE:
+        cells: list[str | Text] = []
+        for reading in row:
+            label = reading.label if width >= _WIDE else reading.short
+            cells += ["", label, Text(reading.text(metrics), reading.style)]
+        table.add_row(*cells[1:])
+    return table

@@ -1,0 +1,69 @@
+"""Reads the records of a run: JSONL files with one object per line, each with its step."""
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from surefoot.core.errors import RunDirectoryError
+from surefoot.telemetry import names
+
+Record = dict[str, float]
+T = TypeVar("T")
+
+_LARGEST = 1e100
+_log = logging.getLogger("surefoot")
+
+
+def records_by_step(path: Path, parse: Callable[[Any], T]) -> dict[int, T]:
+    """The lines of a JSONL file by step, as far as `parse` accepts them.
+
+    A killed run may leave an incomplete line, and a resumed run repeats steps: the last record of a step counts.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise RunDirectoryError(f"{path} cannot be read: {error.strerror}") from error
+    by_step: dict[int, T] = {}
+    skipped = 0
+    for line in lines:
+        try:
+            raw = json.loads(line)
+            step, record = _step(raw["step"]), parse(raw)
+        except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+            skipped += 1
+            continue
+        while by_step and next(reversed(by_step)) >= step:
+            by_step.popitem()
+        by_step[step] = record
+    if skipped:
+        _log.warning("%s: skipped %d of %d lines that are not records with a step", path, skipped, len(lines))
+    return by_step
+
+
+def numbers_of(raw: dict[str, Any]) -> Record:
+    """The entries of a line that are numbers."""
+    return {name: value for name, value in raw.items() if is_number(value)}
+
+
+def is_number(value: Any) -> bool:
+    """Whether sums and squares of a value are finite: others cannot be plotted or checked."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
+
+
+def training_seconds(records: Sequence[Record]) -> list[float]:
+    """Training time at each record. A resumed run counts from 0 again, so the times of its processes are added up."""
+    total, before, times = 0.0, 0.0, []
+    for record in records:
+        now = record.get(names.ELAPSED, before)
+        total += now - before if now >= before else now
+        before = now
+        times.append(total)
+    return times
+
+
+def _step(value: Any) -> int:
+    if not is_number(value) or not 0 <= value < 2**53 or value != int(value):
+        raise ValueError("not a step")
+    return int(value)

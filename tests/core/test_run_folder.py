@@ -1,0 +1,52 @@
+"""Directories are refused before anything slow is imported."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from surefoot.core.errors import RunDirectoryError
+from surefoot.core.run_folder import check_new, check_run
+
+REFUSED = """
+import sys
+from surefoot.cli.main import main
+assert main(sys.argv[1:]) == 2
+assert "torch" not in sys.modules
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").write_text("{}")
+    return tmp_path / "run"
+
+
+def test_new_directories(run, tmp_path):
+    check_new(tmp_path / "new" / "deep")
+    check_new(tmp_path)
+    with pytest.raises(RunDirectoryError, match="already contains a run; continue it with 'surefoot resume"):
+        check_new(run)
+    with pytest.raises(RunDirectoryError, match=r"not writable \(.*config\.yaml is not a directory\)"):
+        check_new(run / "config.yaml" / "below")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_directory_of_somebody_else(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(RunDirectoryError, match="Permission denied"):
+        check_new(tmp_path / "new")
+
+
+def test_runs(run, tmp_path):
+    check_run(run)
+    with pytest.raises(RunDirectoryError, match="is not a run directory"):
+        check_run(tmp_path)
+
+
+def test_commands_do_not_import_torch_for_it(run, tmp_path):
+    for arguments in (["train", "CartPole-v1", "--run-dir", run], ["resume", tmp_path]):
+        done = subprocess.run([sys.executable, "-c", REFUSED, *map(str, arguments)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
