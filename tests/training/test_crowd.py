@@ -31,7 +31,7 @@ def update(crowd: Crowd, scheduler: Scheduler, most: int = 4) -> int:
 
 def test_one_thread_while_the_machine_is_busy() -> None:
     scheduler = Scheduler()
-    crowd = Crowd(scheduler)
+    crowd = Crowd(waited=scheduler)
     assert [update(crowd, scheduler) for _ in range(3)] == [4] * 3
     scheduler.share = 0.9
     assert update(crowd, scheduler) == 4
@@ -47,7 +47,7 @@ def test_one_thread_while_the_machine_is_busy() -> None:
 
 
 def test_a_system_that_does_not_say() -> None:
-    crowd = Crowd(lambda: None)
+    crowd = Crowd(waited=lambda: None)
     for _ in range(3):
         with crowd.threads(2) as count:
             assert count == 2
