@@ -58,7 +58,7 @@ class SecondDevice(TorchDispatchMode):
 
 
 def run(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """One operation on the CPU tensors inside; its results are where its arguments were, or where they are asked for."""
+    """One operation on the CPU tensors inside; its results are where it was told to, or where its arguments are."""
     name = function._schema.name
     tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
     there = [isinstance(tensor, Elsewhere) for tensor in tensors]

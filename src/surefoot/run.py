@@ -89,6 +89,11 @@ class Run:
         return self.trainer.progress
 
     @property
+    def learning(self) -> str:
+        """What computes updates, on which device, and why."""
+        return f"{self.trainer.learner.description}; device: {self.trainer.execution.device}"
+
+    @property
     def is_ending(self) -> bool:
         """Whether this iteration is the last one."""
         return self.progress.is_done or bool(self.stop_reason)
@@ -269,12 +274,11 @@ class Run:
         # A user who selected the native engine sees the warning even without a log handler.
         surprising = config.rollout.engine.kind == "native" and not is_native
         _log.log(logging.WARNING if surprising else logging.INFO, "rollouts: %s", line)
-        execution = self.trainer.execution
-        _log.info("learning: %s; device: %s", self.trainer.learner.description, execution.device)
+        _log.info("learning: %s", self.learning)
         rows, num_steps = self.trainer.collector.rows, config.rollout.num_steps
         needed = readable(rollout_bytes(num_steps, rows.env, self.policy, rows.buffer.chunks))
         _log.info("a rollout of %d steps with %d rows takes %s of memory", num_steps, rows.env.num_rows, needed)
-        if (threads := execution.torch_threads) > 1:
+        if (threads := self.trainer.execution.torch_threads) > 1:
             _log.info(
                 "PyTorch learns on %d threads; the last bits of the results depend on their number (train.threads)",
                 threads,

@@ -85,7 +85,7 @@ def test_a_tensor_on_the_wrong_device_is_noticed(monkeypatch: pytest.MonkeyPatch
         learned(CASES["quantiles"].learner(DEVICE), CASES["quantiles"])
 
 
-@pytest.mark.parametrize("name", ["transforms", "popart", "gru"])
+@pytest.mark.parametrize("name", ["transforms", "popart"])
 @pytest.mark.parametrize("way", [(None, DEVICE), (DEVICE, None)], ids=["cpu to device", "device to cpu"])
 def test_a_run_moves_from_one_device_to_another(name: str, way: tuple[Any, Any]) -> None:
     case = CASES[name]

@@ -76,3 +76,16 @@ def test_a_real_run_on_a_busy_machine(busy_machine: None, caplog: pytest.LogCapt
     agent = PPO("CartPole-v1", num_envs=8, num_steps=64, batch_size=64, epochs=4, threads=2, eval_episodes=0)
     agent.learn(512 * 12)
     assert "learning on one thread until they are done" in caplog.text
+
+
+@pytest.mark.skipif(available_cores() < 2, reason="a single core has a single thread")
+def test_pytorch_keeps_its_threads_on_a_busy_machine(busy_machine: None, caplog: pytest.LogCaptureFixture) -> None:
+    """The last bits of its results depend on their number: the run gives advice instead."""
+    caplog.set_level("INFO", logger="surefoot")
+    sizes = {"num_envs": 4, "num_steps": 16, "batch_size": 64, "epochs": 2, "threads": 2, "eval_episodes": 0}
+    agent = PPO("CartPole-v1", policy={"hidden": [512, 512]}, learner="torch", **sizes)
+    agent.learn(64 * 6)
+    assert agent._started().execution.torch_threads == 2
+    advice = [line for line in caplog.messages if "resume it with --train.threads 1" in line]
+    assert len(advice) == 1
+    assert "PyTorch keeps its 2 threads" in advice[0]

@@ -31,7 +31,7 @@ def finish(run: Run) -> int:
         if run.ranks.size > 1:
             print(f"processes {run.ranks.size}")
         print(f"rollouts  {describe_rollouts(run.trainer.collector.rows.env, run.trainer.policy)[0]}")
-        print(f"learning  {run.trainer.learner.description}")
+        print(f"learning  {run.learning}")
     try:
         evaluation, code = run.train()
     finally:
