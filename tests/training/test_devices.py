@@ -55,10 +55,20 @@ def test_the_native_learner_is_on_the_cpu() -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the machine has a CUDA GPU")
 def test_a_device_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ConfigError, match=r"train\.device: cuda:7 is not available \(available: cpu"):
+    with pytest.raises(ConfigError, match=r"train\.device: cuda:7 is not available; choose one of: auto, cpu"):
         choice_of(config_of("cuda:7"))
     assert main(["train", "CartPole-v1", "--train.device", "cuda", "--train.steps", "64"]) == 2
-    assert "train.device: cuda, here cuda:0, is not available (available: cpu" in capsys.readouterr().err
+    assert "train.device: cuda, here cuda:0, is not available; choose one of: auto, cpu" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the machine has a CUDA GPU")
+def test_a_loaded_agent_learns_where_it_is_told_to(tmp_path: Path) -> None:
+    agent = PPO("CartPole-v1", **SIZES)
+    agent.learn(128)
+    agent.save(tmp_path / "agent.safetensors")
+    with pytest.raises(ConfigError, match=r"cuda, here cuda:0, is not available"):
+        PPO.load(tmp_path / "agent.safetensors", device="cuda").learn(128)
+    PPO.load(tmp_path / "agent.safetensors", device="cpu").learn(128)
 
 
 def test_auto_is_a_gpu_for_large_minibatches(two_gpus: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +94,9 @@ def test_every_process_of_a_machine_has_its_own_gpu(two_gpus: None, monkeypatch:
     with pytest.raises(ConfigError, match=r"cuda:1 would be the GPU of all of them; set it to cuda"):
         choice_of(config_of("cuda:1"))
     monkeypatch.setenv("LOCAL_RANK", "2")
-    with pytest.raises(ConfigError, match=r"cuda, here cuda:2, is not available \(available: cpu, cuda:0, cuda:1"):
+    with pytest.raises(
+        ConfigError, match=r"cuda, here cuda:2, is not available; choose one of: auto, cpu, cuda:0, cuda:1"
+    ):
         choice_of(config_of("cuda"))
 
 

@@ -80,7 +80,9 @@ def _available(wanted: str) -> torch.device:
     if name not in there:
         built = "" if torch.version.cuda or wanted == "mps" else "; this PyTorch was built without CUDA"
         own = "" if name == wanted else f", here {name},"
-        raise ConfigError([f"train.device: {wanted}{own} is not available (available: {', '.join(there)}{built})"])
+        raise ConfigError(
+            [f"train.device: {wanted}{own} is not available; choose one of: auto, {', '.join(there)}{built}"]
+        )
     return torch.device(name)
 
 

@@ -20,7 +20,7 @@ SMALL_WORK = 10_000_000
 """Work of a minibatch below which PyTorch has one thread.
 
 A second core makes a gradient step 0.7 times as fast at 2 million samples times parameters, 1.0 at 7, 1.2 at 20 and 1.8
-at 35 million if it is idle. If other processes keep it busy, the step takes 10 to 30 times as long.
+at 35 million if it is idle. If other processes keep it busy, the step takes 3 to 80 times as long.
 """
 _MOST_THREADS = 1024
 
