@@ -13,7 +13,7 @@ from surefoot.compose import Specs, build_env, build_policy
 from surefoot.core.config import Config
 from surefoot.core.layers import build_config
 from surefoot.learning import execution
-from surefoot.learning.execution import execution_of, learning_threads
+from surefoot.learning.execution import execution_of
 from surefoot.learning.learner import Learner
 from surefoot.native.kernels import kernel_threads
 from surefoot.policies.policy import Policy
@@ -29,7 +29,8 @@ def made(batch_size: int, policy: dict[str, Any], **ppo: Any) -> tuple[Policy, C
 
 def threads_of(*arguments: Any, **ppo: Any) -> int:
     policy, config = made(*arguments, **ppo)
-    return learning_threads(policy, config.ppo, 8)
+    asked = config.model_copy(update={"train": config.train.model_copy(update={"threads": 8})})
+    return execution_of(asked, policy, False).torch_threads
 
 
 def test_torch_has_threads_where_it_has_work() -> None:

@@ -82,9 +82,9 @@ def test_a_real_run_on_a_busy_machine(busy_machine: None, caplog: pytest.LogCapt
 def test_pytorch_keeps_its_threads_on_a_busy_machine(busy_machine: None, caplog: pytest.LogCaptureFixture) -> None:
     """The last bits of its results depend on their number: the run gives advice instead."""
     caplog.set_level("INFO", logger="surefoot")
-    sizes = {"num_envs": 4, "num_steps": 16, "batch_size": 64, "epochs": 2, "threads": 2, "eval_episodes": 0}
+    sizes = {"num_envs": 4, "num_steps": 16, "batch_size": 64, "epochs": 1, "threads": 2, "eval_episodes": 0}
     agent = PPO("CartPole-v1", policy={"hidden": [512, 512]}, learner="torch", **sizes)
-    agent.learn(64 * 6)
+    agent.learn(64 * 5)
     assert agent._started().execution.torch_threads == 2
     advice = [line for line in caplog.messages if "resume it with --train.threads 1" in line]
     assert len(advice) == 1

@@ -32,8 +32,9 @@ class DeviceLearner(Learner):
         reduce: Callable[..., None] = unchanged,
     ) -> None:
         self._mirror = Mirror(device)
-        copy = self._mirror.send(policy)
-        gradient = GradientStep(copy, config.optimizer, config.ppo.max_grad_norm, reduce)
+        with _current(device):
+            copy = self._mirror.send(policy)
+            gradient = GradientStep(copy, config.optimizer, config.ppo.max_grad_norm, reduce)
         super().__init__(policy, objective, gradient, config)
         self._there = Learner(copy, objective, gradient, config)
 

@@ -31,15 +31,27 @@ class Execution:
 
     threads: int = 1
     """Threads of the core's kernels while learning."""
-    torch_threads: int = 1
-    """PyTorch threads while learning."""
-    collecting_threads: int = 1
-    """PyTorch threads while collecting: one if environments keep the cores busy."""
+    torch_most: int = 1
+    """PyTorch threads where it has much work."""
+    is_wide_learning: bool = False
+    """Whether PyTorch has much work on the CPU while learning."""
+    is_wide_collecting: bool = False
+    """Whether it has much work while collecting, and environments do not keep the cores busy."""
     reduce: Callable[..., None] = unchanged
     """Sums tensors over all processes that learn together, in place."""
     device: DeviceChoice = ON_CPU
     """Where PyTorch learns."""
     crowd: Crowd = field(default_factory=Crowd, compare=False)
+
+    @property
+    def torch_threads(self) -> int:
+        """PyTorch threads while learning."""
+        return self.torch_most if self.is_wide_learning else 1
+
+    @property
+    def collecting_threads(self) -> int:
+        """PyTorch threads while collecting."""
+        return self.torch_most if self.is_wide_collecting else 1
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
@@ -59,13 +71,13 @@ class Execution:
             set_kernel_threads(before)
 
     def state(self) -> dict[str, int]:
-        """For checkpoints: what the last bits of PyTorch's results depend on."""
-        return {"torch_threads": self.torch_threads, "collecting_threads": self.collecting_threads}
+        """For checkpoints: what the last bits of PyTorch's results depend on, besides the config."""
+        return {"torch_most": self.torch_most}
 
     def resumed(self, saved: Saved) -> "Execution":
-        """With the numbers of threads that a run began with, also on a machine with more or fewer cores."""
-        learning, collecting = (saved[name].integer(least=1, most=_MOST_THREADS) for name in self.state())
-        return replace(self, torch_threads=learning, collecting_threads=collecting, crowd=Crowd(remedy_of(learning)))
+        """With the threads that a run began with, also on a machine with more or fewer cores."""
+        most = saved["torch_most"].integer(least=1, most=_MOST_THREADS)
+        return replace(self, torch_most=most, crowd=Crowd(remedy_of(most if self.is_wide_learning else 1)))
 
 
 def execution_of(
@@ -78,15 +90,15 @@ def execution_of(
 ) -> Execution:
     """The configured number of threads, or one per core, limited by the amount of work."""
     most = config.train.threads or available_cores()
-    threads = 1 if learns_in_core else learning_threads(policy, config.ppo, most)
-    learning, collecting = threads if device.is_cpu else 1, 1 if keeps_cores_busy else threads
+    is_wide = not learns_in_core and has_much_work(policy, config.ppo)
+    learns, collects = is_wide and device.is_cpu, is_wide and not keeps_cores_busy
     reduce = ranks.sum if ranks.size > 1 else unchanged
-    return Execution(most, learning, collecting, reduce, device, Crowd(remedy_of(learning)))
+    return Execution(most, most, learns, collects, reduce, device, Crowd(remedy_of(most if learns else 1)))
 
 
-def learning_threads(policy: Policy, ppo: PPOConfig, most: int) -> int:
-    """PyTorch threads: one, unless there is much work. Its results depend on the number, those of the core do not."""
-    return 1 if minibatch_work(policy, ppo).size < SMALL_WORK else most
+def has_much_work(policy: Policy, ppo: PPOConfig) -> bool:
+    """Whether PyTorch gains by several threads. Its results depend on their number, those of the core do not."""
+    return minibatch_work(policy, ppo).size >= SMALL_WORK
 
 
 def remedy_of(torch_threads: int) -> str:

@@ -62,7 +62,7 @@ class Mirror:
             there = torch.empty_like(tensor, device=self.device)
             is_learned = isinstance(tensor, nn.Parameter)
             self._there[name] = nn.Parameter(there, tensor.requires_grad) if is_learned else there
-            self._buffers[name] = torch.empty_like(tensor, pin_memory=self._is_pinned)
+            self._buffers[name] = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=self._is_pinned)
         return self._there[name]
 
     def _wait(self) -> None:
