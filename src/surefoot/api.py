@@ -236,9 +236,11 @@ class PPO:
         policy: Policy | None = None,
         encoder: nn.Module | EncoderFactory | None = None,
         trust: Trust = False,
+        device: str | None = None,
     ) -> "PPO":
         """Load an agent from a checkpoint; pass custom modules, and custom envs for further training, again.
 
+        `device` replaces `train.device`, for example if this machine has no GPU; agents act on the CPU in any case.
         A checkpoint can name parts and envs outside Surefoot. They are imported only with `trust=True`, if `trust`
         contains their names, or if their module is imported already.
         """
@@ -247,7 +249,8 @@ class PPO:
         state = read_checkpoint(path)
         config, specs = saved_setup(state, path, trust)
         source, layer = (None, {}) if env is None else _source_settings(env)
-        now = build_config(config.model_dump(mode="json"), layer)
+        placed = {} if device is None else {"train.device": device}
+        now = build_config(config.model_dump(mode="json"), layer, placed)
         own = policy or build_saved_policy(config, specs, state, path, _factory(encoder))
         with reading(path):
             Saved(state)["hooks"].entries()

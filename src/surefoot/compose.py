@@ -30,6 +30,8 @@ from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.best_metric import check_best_metric
 from surefoot.evaluation.evaluate import evaluate
 from surefoot.evaluation.evaluation import Evaluation
+from surefoot.learning.device_learner import DeviceLearner
+from surefoot.learning.devices import choose_device
 from surefoot.learning.execution import execution_of
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
@@ -115,6 +117,7 @@ def build_env(
 
 def build_trainer(config: Config, env: VecEnv, policy: Policy, ranks: Ranks = ALONE) -> Trainer:
     """The trainer for an env and a policy; with other processes, every one of them must call this."""
+    device = choose_device(config, policy, ranks)
     check_sinks(config.log)
     check_best_metric(config.train.best_metric, env.metrics)
     ppo = config.ppo
@@ -122,17 +125,22 @@ def build_trainer(config: Config, env: VecEnv, policy: Policy, ranks: Ranks = AL
     if ranks.size > 1:
         collector = SharedCollector(collector, ranks)
     objective = Objective.of(ppo)
-    plan = learner_plan(config, policy, objective)
+    plan = learner_plan(config, policy, objective) if device.is_cpu else str(device)
     keeps_cores_busy = isinstance(env, Engine) and env.keeps_cores_busy
-    execution = execution_of(config, policy, keeps_cores_busy, isinstance(plan, LearnerPlan), ranks)
-    gradient = GradientStep(policy, config.optimizer, ppo.max_grad_norm, execution.reduce)
+    execution = execution_of(config, policy, keeps_cores_busy, isinstance(plan, LearnerPlan), ranks, device)
+    learner: Learner
+    if device.is_cpu:
+        gradient = GradientStep(policy, config.optimizer, ppo.max_grad_norm, execution.reduce)
+        learner = build_learner(config, policy, objective, gradient, plan)
+    else:
+        learner = DeviceLearner(policy, objective, config, device.device, execution.reduce)
     rows = sum(ranks.gather(env.num_rows))
     scaler = RewardScaler(rows, ppo.gamma, config.normalize.reward_clip) if config.normalize.reward else None
     return Trainer(
         policy=policy,
         collector=collector,
         scorer=Scorer(ppo, scaler),
-        learner=build_learner(config, policy, objective, gradient, plan),
+        learner=learner,
         schedules=Schedules(config),
         execution=execution,
         total=config.train.steps,

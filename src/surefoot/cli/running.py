@@ -31,7 +31,7 @@ def finish(run: Run) -> int:
         if run.ranks.size > 1:
             tell("processes", str(run.ranks.size))
         tell("rollouts", describe_rollouts(run.trainer.collector.rows.env, run.trainer.policy)[0])
-        tell("learning", run.trainer.learner.description)
+        tell("learning", run.learning)
     try:
         evaluation, code = run.train()
     finally:

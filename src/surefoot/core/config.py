@@ -1,6 +1,7 @@
 """The typed config: frozen sections, each key with its type, range, default and meaning in one place."""
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -53,6 +54,12 @@ def _plain(value: Any) -> Any:
 def _off_is_a_word(value: Any) -> Any:
     """YAML reads `off` as false."""
     return "off" if value is False else value
+
+
+def _device(name: str) -> str:
+    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d{1,4})?", name):
+        raise ValueError("must be auto, cpu, cuda, mps or one of several GPUs such as cuda:1")
+    return name
 
 
 Sizes = Annotated[tuple[Count, ...], BeforeValidator(_from_commas)]
@@ -233,6 +240,11 @@ class TrainConfig(Section):
     learner: Literal["auto", "torch", "native"] = Field(
         "auto", description="where minibatches are learned: in the core where it knows the policy, or in PyTorch"
     )
+    device: Annotated[str, AfterValidator(_device)] = Field(
+        "auto",
+        description="where PyTorch learns: cpu, cuda, cuda:1 or mps; auto is cuda if there is one and minibatches"
+        " are large, else cpu; rollouts and the native learner always use the CPU",
+    )
     threads: Number = Field(
         0,
         le=1024,
@@ -281,6 +293,11 @@ class Config(Section):
         micro = self.ppo.micro_batch_size
         if micro is not None and micro > batch:
             problems.append(f"ppo.micro_batch_size: {micro} is larger than ppo.batch_size {batch}")
+        if self.train.learner == "native" and self.train.device not in ("auto", "cpu"):
+            problems.append(
+                f"train.device: {self.train.device} needs PyTorch's learner, and train.learner is native; set"
+                " train.learner to auto, or train.device to cpu"
+            )
         for name in {*BUILT_IN_TERMS, *self.optimizer.transforms} & set(self.ppo.terms):
             problems.append(f"ppo.terms.{name}: the name is used by another part; choose a different name")
         knobs = self.knobs()
