@@ -62,6 +62,7 @@ class Run:
         self.hooks = HookGroup(named_hooks(config, hooks))
         self._hook_states: dict[str, Any] = {}  # includes hooks that are not attached now
         self._saving: SaveCheckpoints | None = None
+        self.alerts = AlertWatch(config)
         evaluate = evaluator(config, trainer.policy, source) if ranks.is_first else None
         start = trainer.progress.step
         self.evaluation = evaluate and EvaluateAndKeepBest(evaluate, self.state, config.train, start, directory)
@@ -193,7 +194,7 @@ class Run:
         if self.evaluation is not None:
             attached["surefoot.evaluation"] = self.evaluation
         if self.ranks.is_first:
-            attached["surefoot.report"] = Report(sinks, self.config.log.log_every, AlertWatch(self.config))
+            attached["surefoot.report"] = Report(sinks, self.config.log.log_every, self.alerts)
         for hook in attached.values():
             hook.run = self
         return HookGroup(attached)

@@ -1,6 +1,5 @@
 """What a population shows while it trains: a live table on a terminal, plain lines elsewhere."""
 
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from surefoot.population.coordinator import Outcome, Watcher
 from surefoot.population.decisions import Choice
 from surefoot.population.log import Entry
 from surefoot.population.settings import Plan
+from surefoot.telemetry.console import is_live
 
 _REFRESH_S = 0.25
 
@@ -111,8 +111,7 @@ class LiveDisplay(PlainDisplay):
 def build_display(plan: Plan, title: str) -> PlainDisplay:
     """The display for `log.console`; auto is live on a terminal that supports it."""
     mode, console = plan.config.log.console, Console()
-    can_live = sys.stdout is not None and sys.stdout.isatty() and console.encoding.startswith("utf")
-    if mode == "live" or (mode == "auto" and can_live and console.is_interactive):
+    if is_live(mode, console):
         return LiveDisplay(plan, title, console)
     return SilentDisplay(plan) if mode == "off" else PlainDisplay(plan)
 

@@ -274,10 +274,13 @@ def build_console(
     if mode == "off":
         return None
     console = Console()
-    # Under FORCE_COLOR, rich treats a log file as a terminal; a terminal without Unicode cannot show the bars.
-    can_live = (
-        sys.stdout is not None and sys.stdout.isatty() and console.is_interactive and console.encoding.startswith("utf")
-    )
-    if mode == "live" or (mode == "auto" and can_live):
+    if is_live(mode, console):
         return LiveConsole(title, total_steps, start_step, console)
     return PlainConsole(total_steps, start_step)
+
+
+def is_live(mode: Literal["auto", "live", "plain", "off"], console: Console) -> bool:
+    """Whether a display is redrawn in place: if it is asked for, or if `auto` finds a terminal that supports it."""
+    # Under FORCE_COLOR, rich treats a log file as a terminal; a terminal without Unicode cannot show the bars.
+    is_terminal = sys.stdout is not None and sys.stdout.isatty() and console.is_interactive
+    return mode == "live" or (mode == "auto" and is_terminal and console.encoding.startswith("utf"))

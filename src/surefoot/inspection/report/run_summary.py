@@ -70,15 +70,14 @@ def _planned_steps(run: ReportedRun) -> int | None:
 
 def _best_evaluation(run: ReportedRun) -> BestEvaluation | None:
     """The evaluation whose policy was kept as the best one: by train.best_metric, or by the mean reward."""
-    evaluated = [record for record in run.records if names.EVAL_REWARD in record]
-    if not evaluated:
+    if not run.evaluated:
         return None
     wanted = flat(run.config).get("train.best_metric", "")
     metric, sign = names.EVAL_PREFIX + wanted.removeprefix("-"), -1 if wanted.startswith("-") else 1
-    if not any(metric in record for record in evaluated):
+    if not any(metric in one.figures for one in run.evaluated):
         metric, sign = names.EVAL_REWARD, 1
-    best = max((record for record in evaluated if metric in record), key=lambda record: sign * record[metric])
-    return BestEvaluation(best[names.EVAL_REWARD], best.get(names.EVAL_REWARD_STD), int(best["step"]))
+    best = max((one for one in run.evaluated if metric in one.figures), key=lambda one: sign * one.figures[metric])
+    return BestEvaluation(best.figures[names.EVAL_REWARD], best.figures.get(names.EVAL_REWARD_STD), best.step)
 
 
 def versions_of(run: ReportedRun) -> str | None:

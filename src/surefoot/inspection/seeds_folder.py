@@ -1,0 +1,27 @@
+"""A folder with one run per seed, as `surefoot train --seeds` leaves it."""
+
+import os
+import re
+from pathlib import Path
+
+SETTINGS = "seeds.yaml"
+"""The settings that the runs share, and the list of their seeds."""
+_NAME = re.compile(r"seed_(\d+)")
+
+
+def directory_of(folder: Path, seed: int) -> Path:
+    """The run directory of a seed."""
+    return folder / f"seed_{seed}"
+
+
+def is_seeds_folder(path: Path) -> bool:
+    """Whether a folder holds runs of several seeds."""
+    return os.path.isfile(path / SETTINGS)
+
+
+def runs_in(path: Path) -> list[Path]:
+    """The run directories in a folder of seeds, by seed; any other path is returned as it is."""
+    if not is_seeds_folder(path):
+        return [path]
+    found = {int(named[1]): one for one in path.iterdir() if (named := _NAME.fullmatch(one.name))}
+    return [found[seed] for seed in sorted(found) if os.path.isfile(found[seed] / "metrics.jsonl")]
