@@ -14,7 +14,6 @@ from surefoot.run import Run
 from surefoot.telemetry.console import warnings_on_stderr
 from surefoot.training.run_directory import RunDirectory
 
-
 _log = logging.getLogger("surefoot")
 
 

@@ -43,7 +43,9 @@ def _train(plan: "SeedsPlan", preset: str = "") -> int:
     count = len(plan.seeds)
     if preset:
         print(f"preset    {preset}")
-    print(f"seeds     {count} in {plan.folder}, {plan.slots} at a time, {plan.config.train.threads} threads each")
+    threads = plan.config.train.threads
+    share = f"{plan.slots} at a time with {threads} thread{'s' * (threads > 1)} each"
+    print(f"seeds     {count} in {plan.folder}, {share}")
     display = build_display(plan, f"{plan.config.env.id} · {count} seeds · {plan.folder}")
     try:
         outcome = train_seeds(plan, display)
@@ -68,5 +70,7 @@ def _conclude(plan: "SeedsPlan", outcome: "Outcome") -> int:
         named = ", ".join(map(str, missing))
         print(f"missing   seed{'s' * (len(missing) > 1)} {named}; 'surefoot resume {folder}' continues them")
     else:
-        print(f"next      surefoot compare {folder} OTHER_FOLDER | surefoot evaluate {plan.directory_of(plan.seeds[0])}")
+        print(
+            f"next      surefoot compare {folder} OTHER_FOLDER | surefoot evaluate {plan.directory_of(plan.seeds[0])}"
+        )
     return outcome.exit_code or int(bool(outcome.errors))

@@ -2,7 +2,10 @@
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
+
+from surefoot.core.errors import RunDirectoryError
 
 SETTINGS = "seeds.yaml"
 """The settings that the runs share, and the list of their seeds."""
@@ -25,3 +28,14 @@ def runs_in(path: Path) -> list[Path]:
         return [path]
     found = {int(named[1]): one for one in path.iterdir() if (named := _NAME.fullmatch(one.name))}
     return [found[seed] for seed in sorted(found) if os.path.isfile(found[seed] / "metrics.jsonl")]
+
+
+def runs_of(paths: Sequence[Path]) -> list[Path]:
+    """Run directories: those given, and those in folders of seeds."""
+    found: list[Path] = []
+    for path in paths:
+        inside = runs_in(path)
+        if not inside:
+            raise RunDirectoryError(f"no run in {path} has records yet; continue it with 'surefoot resume {path}'")
+        found += inside
+    return found

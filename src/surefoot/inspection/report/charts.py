@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from surefoot.inspection.report.evaluations import group_evaluations, run_evaluations
+from surefoot.inspection.report.evaluations import evaluation_curve, group_evaluations, run_evaluations
 from surefoot.inspection.report.metric_curve import metric_curve
 from surefoot.inspection.report.run_groups import Group
 from surefoot.inspection.report.traces import TimeUnit, Trace, curve_traces
@@ -99,6 +99,18 @@ def learning_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
 def evaluation_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
     """The evaluations of every run."""
     traces = run_evaluations(groups, unit)
+    if not traces:
+        return None
+    layout = {"yaxis": {"title": {"text": "mean evaluation reward"}}}
+    return Chart("Evaluation", traces, is_alone=True, height=TALL, ranges=ranges(groups, unit), layout=layout)
+
+
+def evaluation_band_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
+    """The evaluations of each group: the mean over its runs with its band."""
+    traces: list[Trace] = []
+    for group in groups:
+        curves = [evaluation_curve(run) for run in group.runs if run.evaluated]
+        traces += curve_traces(group, curves, unit, MOST_POINTS, faint=True)
     if not traces:
         return None
     layout = {"yaxis": {"title": {"text": "mean evaluation reward"}}}

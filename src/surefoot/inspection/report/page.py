@@ -48,7 +48,9 @@ def report_page(runs: Sequence[RunRecord], now: datetime | None = None) -> str:
     page = Page(runs)
     _fill(page)
     axes = {"steps": "environment steps", "time": f"training time ({page.unit.name})"}
-    return page.html(_title(page.groups), _lead(page, now or datetime.now(UTC)), _controls(page), axes)
+    return page.html(
+        _title(page.groups), _lead(page, now or datetime.now(UTC)), controls_of(page.groups, page.has_time), axes
+    )
 
 
 def _fill(page: Page) -> None:
@@ -157,15 +159,15 @@ def _values(page: Page, key: str) -> list[str]:
     return list(dict.fromkeys(value for run in page.runs if (value := flat(run.config).get(key))))
 
 
-def _controls(page: Page) -> str:
+def controls_of(groups: Sequence[Group], has_time: bool) -> str:
     """Legend and switches that apply to all charts."""
     chips = "".join(
         f'<button type="button" class="chip" data-group="{group.index}" aria-pressed="true"'
         f' style="{swatch_style(group.index)}">{escape(group.label)}'
         f"{_how_many(group)}</button>"
-        for group in page.groups
+        for group in groups
     )
-    axes = ("steps", "time") if page.has_time else ()
+    axes = ("steps", "time") if has_time else ()
     return f'<div class="legend">{chips}</div>{_switch("smoothing", "off", "light", "strong")}{_switch("axis", *axes)}'
 
 
