@@ -38,14 +38,18 @@ class RunRecord:
     @property
     def engine(self) -> str | None:
         """The last engine in the log, because the config may say `auto`; None if the log does not name one."""
+        found = _ROLLOUTS.findall(self.read_log())
+        return found[-1] if found else None
+
+    def read_log(self) -> str:
+        """The log of all processes of the run; empty if there is none."""
         log = self.path / "log.txt"
         if not os.path.isfile(log):  # a named pipe would block forever
-            return None
+            return ""
         try:
-            found = _ROLLOUTS.findall(log.read_text(encoding="utf-8", errors="replace"))
+            return log.read_text(encoding="utf-8", errors="replace")
         except OSError:
-            return None
-        return found[-1] if found else None
+            return ""
 
     def series(self, metric: str) -> Series:
         """(step, value) of each record that has the metric."""

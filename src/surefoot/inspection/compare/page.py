@@ -9,7 +9,7 @@ from surefoot.core.aggregates import Aggregate
 from surefoot.core.risk import Estimate
 from surefoot.inspection.compare.comparison import Comparison, Side
 from surefoot.inspection.compare.table import COLUMNS
-from surefoot.inspection.report.charts import Chart, evaluation_band_chart, learning_chart
+from surefoot.inspection.report.charts import Chart, evaluation_band_chart
 from surefoot.inspection.report.document import Document
 from surefoot.inspection.report.page import controls_of
 from surefoot.inspection.report.run_groups import Group
@@ -27,7 +27,7 @@ _IMPROVEMENT = (
 )
 _CURVES = (
     "Training returns, with sampled actions. Lines: mean over the runs; bands: its 95% bootstrap interval, or the range"
-    " of fewer than 3 runs. Diamonds: evaluations."
+    " of fewer than 3 runs; faint lines: single runs."
 )
 
 

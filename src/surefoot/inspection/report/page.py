@@ -14,7 +14,9 @@ from surefoot.inspection.report.charts import (
     learning_chart,
 )
 from surefoot.inspection.report.document import Document
+from surefoot.inspection.report.remedies import remedies
 from surefoot.inspection.report.reported_run import with_distinct_names
+from surefoot.inspection.report.reproduce import reproduction
 from surefoot.inspection.report.returns import MOST_RUNS, return_charts, return_table, runs_of, shown_evaluations
 from surefoot.inspection.report.run_groups import SEED, Group, flat, group_runs, settings_of
 from surefoot.inspection.report.run_summary import versions_of
@@ -22,14 +24,22 @@ from surefoot.inspection.report.tables import all_settings, differences_table, s
 from surefoot.inspection.report.timings import MOST_PHASE_CHARTS, timing_charts, totals_chart
 from surefoot.inspection.report.traces import swatch_style, time_unit
 from surefoot.inspection.run_record import RunRecord
-from surefoot.telemetry import names
 
 _RETURNS_NOTE = (
     "Returns of single episodes in the last evaluation, and in the best one by <code>train.best_metric</code>. Red: the"
     " worst share of the episodes (<code>train.cvar_alpha</code>); VaR: the quantile at its edge; CVaR: its mean."
     " Columns from 5% to 95%: quantiles. Small numbers: 95% bootstrap intervals."
 )
-_ALERT_NOTE = "When each alert was active; run <code>surefoot doctor RUN</code> for remedies."
+_ALERT_NOTE = "When each alert was active. Below: what <code>surefoot doctor</code> finds, and what to try."
+_WHY_DIFFERENT = (
+    "Evaluations and training returns differ: an evaluation plays complete episodes with the most likely action of the"
+    " policy at that step. Training samples its actions, so its returns include the noise of exploration, and its curve"
+    " is a mean over the last 100 episodes, some of them played by earlier policies. Evaluations are therefore usually"
+    " higher and ahead; an evaluation far below the curve means that the policy relies on its noise."
+)
+_REPRODUCE_NOTE = (
+    "The same bits on machines with the same kind of processor and the same versions of Surefoot and PyTorch."
+)
 
 
 class Page(Document):
@@ -61,11 +71,10 @@ def _fill(page: Page) -> None:
     page.add(
         "Learning", learning or "<p>No episode has ended yet, so there is no return to show.</p>", _learning_note(page)
     )
-    alerts = _by_env(page, lambda mine: page.figure(alerts_chart(mine, unit)))
-    page.add("Alerts", alerts or "<p>No alert was raised.</p>", alerts and _ALERT_NOTE)
+    alerts, found = _by_env(page, lambda mine: page.figure(alerts_chart(mine, unit))), remedies(groups)
+    page.add("Alerts", (alerts + found) or "<p>No alert was raised, and no problem found.</p>", alerts and _ALERT_NOTE)
     evaluation = _by_env(page, lambda mine: page.figure(evaluation_chart(mine, unit)))
-    note = "Complete episodes with deterministic actions; error bars: one std over the episodes."
-    page.add("Evaluation", evaluation or "<p>No evaluation was recorded.</p>", evaluation and note)
+    page.add("Evaluation", evaluation, "The evaluations of every run; error bars: one std over the episodes.")
     page.add("Returns", _by_env(page, lambda mine: _returns(page, mine)), _RETURNS_NOTE)
     page.add("Environment", _by_env(page, lambda mine: page.small_figures(env_metric_charts(mine, unit))))
     page.add("Diagnostics", _by_env(page, lambda mine: page.small_figures(diagnostic_charts(mine, unit))))
@@ -74,6 +83,7 @@ def _fill(page: Page) -> None:
         page.figure(totals_chart(groups)) + _by_env(page, lambda mine: page.small_figures(timing_charts(mine, unit))),
         _timing_note(page),
     )
+    page.add("Reproduce", reproduction(groups), _REPRODUCE_NOTE)
     page.add("Settings", _settings(page))
 
 
@@ -95,12 +105,14 @@ def _by_env(page: Page, draw: Callable[[list[Group]], str]) -> str:
 
 def _learning_note(page: Page) -> str:
     notes = ["Line: smoothed as selected above; faint line: raw values."]
-    if any(run.series(names.EVAL_REWARD) for run in page.runs):
-        notes.append("Diamonds: evaluations, with error bars of one std over the episodes.")
+    if any(run.evaluated for run in page.runs):
+        notes.append(f"Diamonds: evaluations, with error bars of one std over the episodes. {_WHY_DIFFERENT}")
+    else:
+        notes.append("No evaluation was recorded.")
     if any(len(group.runs) > 1 for group in page.groups):
         notes.append(
-            "Runs that differ only in their seed are shown as one curve: their mean, with a band from the lowest to the"
-            " highest run (the error bars of the diamonds show the same range)."
+            "Runs that differ only in their seed are shown as one curve: their mean, with a band of its 95% bootstrap"
+            " interval, or from the lower to the higher of two runs (the error bars of the diamonds show the same)."
         )
     longest = max(len(run.records) for run in page.runs)
     if longest > MOST_POINTS_SMALL:

@@ -10,7 +10,11 @@ from surefoot.inspection.report.run_groups import flat
 from surefoot.inspection.run_record import lock_holder
 from surefoot.telemetry import names
 
+Status = Literal["finished", "failed", "running", "stopped"]
+
 _VERSIONS = re.compile(r"surefoot \S+, torch [^\s:]+")
+_ERROR = re.compile(r" INFO ended by an error: (.*)")
+_REASON = re.compile(r" INFO stopped at step \d+: (.*)")
 
 
 class BestEvaluation(NamedTuple):
@@ -27,11 +31,18 @@ class RunSummary:
 
     steps: int
     planned: int | None
-    status: Literal["finished", "running", "stopped"]
+    status: Status
+    why: str
+    """The error that ended the run, or why a hook stopped it; empty for all others."""
     final_return: float | None
     best: BestEvaluation | None
     seconds: float | None
     alerts: list[AlertSpan]
+
+    @property
+    def active_alerts(self) -> list[str]:
+        """Labels of the alerts that are active in the last record."""
+        return [span.label for span in self.alerts if span.end == self.steps]
 
     @property
     def steps_per_second(self) -> float | None:
@@ -44,10 +55,12 @@ def summarize(run: ReportedRun) -> RunSummary:
     steps = int(run.records[-1]["step"])
     planned = _planned_steps(run)
     returns = run.series(names.EPISODE_REWARD)
+    status, why = _status(run, steps, planned)
     return RunSummary(
         steps=steps,
         planned=planned,
-        status=_status(run, steps, planned),
+        status=status,
+        why=why,
         final_return=returns[-1][1] if returns else None,
         best=_best_evaluation(run),
         seconds=run.seconds[-1] if run.seconds else None,
@@ -55,10 +68,19 @@ def summarize(run: ReportedRun) -> RunSummary:
     )
 
 
-def _status(run: ReportedRun, steps: int, planned: int | None) -> Literal["finished", "running", "stopped"]:
+def _status(run: ReportedRun, steps: int, planned: int | None) -> tuple[Status, str]:
+    """How the run ended, and why if the log of its last process says so."""
+    is_running = lock_holder(run.path) is not None
+    log = run.read_log()
+    last = log[max((found.start() for found in _VERSIONS.finditer(log)), default=0) :]
+    errors, reasons = _ERROR.findall(last), _REASON.findall(last)
+    if errors and not is_running:
+        return "failed", errors[-1]
     if planned is not None and steps >= planned:
-        return "finished"
-    return "stopped" if lock_holder(run.path) is None else "running"
+        return "finished", ""
+    if is_running:
+        return "running", ""
+    return ("finished", reasons[-1]) if reasons else ("stopped", "")
 
 
 def _planned_steps(run: ReportedRun) -> int | None:
@@ -82,9 +104,5 @@ def _best_evaluation(run: ReportedRun) -> BestEvaluation | None:
 
 def versions_of(run: ReportedRun) -> str | None:
     """Versions from the log; the last entry counts if the run was resumed with another version."""
-    try:
-        log = (run.path / "log.txt").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    found = _VERSIONS.findall(log)
+    found = _VERSIONS.findall(run.read_log())
     return found[-1] if found else None
