@@ -4,7 +4,6 @@ import fcntl
 import json
 import logging
 import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 
 from surefoot.core.errors import RunDirectoryError
 from surefoot.core.strict_yaml import parse_yaml
+from surefoot.inspection.run_log import RunLog
 
 Record = dict[str, float]
 Series = list[tuple[int, float]]
@@ -19,7 +19,6 @@ T = TypeVar("T")
 
 _LARGEST = 1e100
 _log = logging.getLogger("surefoot")
-_ROLLOUTS = re.compile(r" rollouts: (?:step by step, )?(\w+)(?: on \d+ threads| \(.*\))?$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -36,20 +35,15 @@ class RunRecord:
         return self.path.resolve().name
 
     @property
-    def engine(self) -> str | None:
-        """The last engine in the log, because the config may say `auto`; None if the log does not name one."""
-        found = _ROLLOUTS.findall(self.read_log())
-        return found[-1] if found else None
-
-    def read_log(self) -> str:
+    def log(self) -> RunLog:
         """The log of all processes of the run; empty if there is none."""
-        log = self.path / "log.txt"
-        if not os.path.isfile(log):  # a named pipe would block forever
-            return ""
+        file = self.path / "log.txt"
+        if not os.path.isfile(file):  # a named pipe would block forever
+            return RunLog("")
         try:
-            return log.read_text(encoding="utf-8", errors="replace")
+            return RunLog(file.read_text(encoding="utf-8", errors="replace"))
         except OSError:
-            return ""
+            return RunLog("")
 
     def series(self, metric: str) -> Series:
         """(step, value) of each record that has the metric."""

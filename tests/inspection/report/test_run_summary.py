@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from surefoot.inspection.report.run_summary import summarize, versions_of
+from surefoot.inspection.report.run_summary import summarize
 from surefoot.inspection.run_record import lock_holder
 from surefoot.training.run_directory import RunDirectory
 from tests.inspection.report.written_runs import records, write_run
@@ -20,7 +20,7 @@ def test_a_finished_run(tmp_path):
     assert found.best == (120.0, 5.0, 5120)
     assert found.seconds == 10.0
     assert found.steps_per_second == 512.0
-    assert versions_of(run) == "surefoot 0.1.0, torch 2.9.0+cpu"
+    assert run.log.versions == "surefoot 0.1.0, torch 2.9.0+cpu"
     assert found.alerts == []
 
 
@@ -62,7 +62,7 @@ def test_a_run_that_recorded_next_to_nothing(tmp_path):
     run = write_run(tmp_path / "run", [{"step": 7}], {"train.steps": 10})
     found = summarize(run)
     assert found.steps == 7
-    missing = (found.final_return, found.best, found.seconds, found.steps_per_second, versions_of(run))
+    missing = (found.final_return, found.best, found.seconds, found.steps_per_second, run.log.versions)
     assert missing == (None,) * 5
 
 

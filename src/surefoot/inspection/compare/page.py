@@ -9,7 +9,7 @@ from surefoot.core.aggregates import Aggregate
 from surefoot.core.risk import Estimate
 from surefoot.inspection.compare.comparison import Comparison, Side
 from surefoot.inspection.compare.table import COLUMNS
-from surefoot.inspection.report.charts import Chart, evaluation_band_chart
+from surefoot.inspection.report.charts import Chart, evaluation_band_chart, return_chart
 from surefoot.inspection.report.document import Document
 from surefoot.inspection.report.page import controls_of
 from surefoot.inspection.report.run_groups import Group
@@ -44,9 +44,8 @@ def compare_page(found: Comparison, now: datetime | None = None) -> str:
     curves = {task: page.figure(evaluation_band_chart(own, unit)) for task, own in by_task.items()}
     note = "Evaluations with deterministic actions: mean over the runs, with the same kind of band."
     page.add("Evaluation", _headed(curves), note)
-    page.add(
-        "Learning", _headed({task: page.figure(learning_chart(own, unit)) for task, own in by_task.items()}), _CURVES
-    )
+    learning = {task: page.figure(return_chart(own, unit)) for task, own in by_task.items()}
+    page.add("Learning", _headed(learning), _CURVES)
     page.add("Settings", _headed({task: differences_table(own) for task, own in by_task.items()}))
     facts = [
         f"{len(found.sides)} group{'s' * (len(found.sides) > 1)}",

@@ -19,7 +19,6 @@ from surefoot.inspection.report.reported_run import with_distinct_names
 from surefoot.inspection.report.reproduce import reproduction
 from surefoot.inspection.report.returns import MOST_RUNS, return_charts, return_table, runs_of, shown_evaluations
 from surefoot.inspection.report.run_groups import SEED, Group, flat, group_runs, settings_of
-from surefoot.inspection.report.run_summary import versions_of
 from surefoot.inspection.report.tables import all_settings, differences_table, summary_table
 from surefoot.inspection.report.timings import MOST_PHASE_CHARTS, timing_charts, totals_chart
 from surefoot.inspection.report.traces import swatch_style, time_unit
@@ -32,9 +31,9 @@ _RETURNS_NOTE = (
 )
 _ALERT_NOTE = "When each alert was active. Below: what <code>surefoot doctor</code> finds, and what to try."
 _WHY_DIFFERENT = (
-    "Evaluations and training returns differ: an evaluation plays complete episodes with the most likely action of the"
-    " policy at that step. Training samples its actions, so its returns include the noise of exploration, and its curve"
-    " is a mean over the last 100 episodes, some of them played by earlier policies. Evaluations are therefore usually"
+    "<b>Why evaluations and training returns differ.</b> An evaluation plays complete episodes with the most likely"
+    " action of the policy at that step. Training samples its actions, so its returns include the noise of"
+    " exploration, and its curve is a mean over the last 100 episodes, some of them played by earlier policies. Evaluations are therefore usually"
     " higher and ahead; an evaluation far below the curve means that the policy relies on its noise."
 )
 _REPRODUCE_NOTE = (
@@ -68,9 +67,8 @@ def _fill(page: Page) -> None:
     groups, unit = page.groups, page.unit
     page.add("Summary", summary_table(groups), "Final return: mean of the last 100 training episodes.")
     learning = _by_env(page, lambda mine: page.figure(learning_chart(mine, unit)))
-    page.add(
-        "Learning", learning or "<p>No episode has ended yet, so there is no return to show.</p>", _learning_note(page)
-    )
+    nothing = "<p>No episode has ended yet, so there is no return to show.</p>"
+    page.add("Learning", (learning or nothing) + _why_different(page), _learning_note(page))
     alerts, found = _by_env(page, lambda mine: page.figure(alerts_chart(mine, unit))), remedies(groups)
     page.add("Alerts", (alerts + found) or "<p>No alert was raised, and no problem found.</p>", alerts and _ALERT_NOTE)
     evaluation = _by_env(page, lambda mine: page.figure(evaluation_chart(mine, unit)))
@@ -106,7 +104,7 @@ def _by_env(page: Page, draw: Callable[[list[Group]], str]) -> str:
 def _learning_note(page: Page) -> str:
     notes = ["Line: smoothed as selected above; faint line: raw values."]
     if any(run.evaluated for run in page.runs):
-        notes.append(f"Diamonds: evaluations, with error bars of one std over the episodes. {_WHY_DIFFERENT}")
+        notes.append("Diamonds: evaluations, with error bars of one std over the episodes.")
     else:
         notes.append("No evaluation was recorded.")
     if any(len(group.runs) > 1 for group in page.groups):
@@ -121,6 +119,11 @@ def _learning_note(page: Page) -> str:
             f" the longest run has {longest:,} records. Curves of single runs keep their minima and maxima."
         )
     return " ".join(notes)
+
+
+def _why_different(page: Page) -> str:
+    is_evaluated = any(run.evaluated for run in page.runs)
+    return f"<p class='note'>{_WHY_DIFFERENT}</p>" if is_evaluated else ""
 
 
 def _timing_note(page: Page) -> str:
@@ -147,10 +150,10 @@ def _lead(page: Page, now: datetime) -> str:
     configured = (
         flat(run.config).get("rollout.engine.kind", flat(run.config).get("rollout.engine")) for run in page.runs
     )
-    used = [run.engine or engine for run, engine in zip(page.runs, configured, strict=True)]
+    used = [run.log.engine or engine for run, engine in zip(page.runs, configured, strict=True)]
     engines = list(dict.fromkeys(engine for engine in used if engine))
     seeds = list(dict.fromkeys(settings_of(run)[SEED] for run in page.runs))
-    versions = dict.fromkeys(found for run in page.runs if (found := versions_of(run)))
+    versions = dict.fromkeys(found for run in page.runs if (found := run.log.versions))
     facts = [
         page.runs[0].name if count == 1 else f"{count} runs, {_counted(len(page.groups), 'configuration')}",
         f"seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}",

@@ -1,6 +1,5 @@
 """The commands that repeat the runs of a page."""
 
-import re
 import shlex
 from collections.abc import Sequence
 from html import escape
@@ -11,12 +10,6 @@ from surefoot.inspection.report.tables import swatch
 
 MOST_LISTED = 20
 """Runs of a group whose commands are listed."""
-_COMMAND = re.compile(r" INFO command: (surefoot .*)")
-
-
-def commands_of(run: ReportedRun) -> list[str]:
-    """What the user typed to start and to resume the run, as far as its log says so."""
-    return _COMMAND.findall(run.read_log())
 
 
 def repeating_command(run: ReportedRun) -> str:
@@ -35,7 +28,7 @@ def reproduction(groups: Sequence[Group]) -> str:
 
 def _of(group: Group) -> str:
     runs = group.runs[:MOST_LISTED]
-    typed = list(dict.fromkeys(command for run in runs for command in commands_of(run)))
+    typed = list(dict.fromkeys(command for run in runs for command in run.log.commands))
     parts = [_block("The same settings and seed again:", [repeating_command(run) for run in runs])]
     if typed:
         parts.append(_block("Typed originally:", typed))

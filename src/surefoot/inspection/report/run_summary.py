@@ -1,6 +1,5 @@
 """Key numbers of a run, and whether it has finished."""
 
-import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -11,10 +10,6 @@ from surefoot.inspection.run_record import lock_holder
 from surefoot.telemetry import names
 
 Status = Literal["finished", "failed", "running", "stopped"]
-
-_VERSIONS = re.compile(r"surefoot \S+, torch [^\s:]+")
-_ERROR = re.compile(r" INFO ended by an error: (.*)")
-_REASON = re.compile(r" INFO stopped at step \d+: (.*)")
 
 
 class BestEvaluation(NamedTuple):
@@ -71,16 +66,14 @@ def summarize(run: ReportedRun) -> RunSummary:
 def _status(run: ReportedRun, steps: int, planned: int | None) -> tuple[Status, str]:
     """How the run ended, and why if the log of its last process says so."""
     is_running = lock_holder(run.path) is not None
-    log = run.read_log()
-    last = log[max((found.start() for found in _VERSIONS.finditer(log)), default=0) :]
-    errors, reasons = _ERROR.findall(last), _REASON.findall(last)
-    if errors and not is_running:
-        return "failed", errors[-1]
+    log = run.log
+    if log.error is not None and not is_running:
+        return "failed", log.error
     if planned is not None and steps >= planned:
         return "finished", ""
     if is_running:
         return "running", ""
-    return ("finished", reasons[-1]) if reasons else ("stopped", "")
+    return ("stopped", "") if log.stop_reason is None else ("finished", log.stop_reason)
 
 
 def _planned_steps(run: ReportedRun) -> int | None:
@@ -100,9 +93,3 @@ def _best_evaluation(run: ReportedRun) -> BestEvaluation | None:
         metric, sign = names.EVAL_REWARD, 1
     best = max((one for one in run.evaluated if metric in one.figures), key=lambda one: sign * one.figures[metric])
     return BestEvaluation(best.figures[names.EVAL_REWARD], best.figures.get(names.EVAL_REWARD_STD), best.step)
-
-
-def versions_of(run: ReportedRun) -> str | None:
-    """Versions from the log; the last entry counts if the run was resumed with another version."""
-    found = _VERSIONS.findall(run.read_log())
-    return found[-1] if found else None

@@ -23,7 +23,7 @@ def timing_charts(groups: Sequence[Group], unit: TimeUnit) -> list[Chart]:
     speed = metric_chart(groups, names.STEPS_PER_SECOND, "Steps per second", unit)
     together = ranges(groups, unit)
     phases = [_phase_chart(group, unit, together) for group in groups[:MOST_PHASE_CHARTS]]
-    charts = (_from_zero(speed), *phases, _memory_chart(groups, unit))
+    charts = (_from_zero(speed, tickformat="~s"), *phases, _memory_chart(groups, unit))
     return [chart for chart in charts if chart is not None]
 
 
@@ -35,8 +35,8 @@ def _memory_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
     return None if chart is None else replace(chart, note="of the training process, without worker processes")
 
 
-def _from_zero(chart: Chart | None) -> Chart | None:
-    return None if chart is None else replace(chart, layout={"yaxis": {"rangemode": "tozero"}})
+def _from_zero(chart: Chart | None, **axis: str) -> Chart | None:
+    return None if chart is None else replace(chart, layout={"yaxis": {"rangemode": "tozero", **axis}})
 
 
 def totals_chart(groups: Sequence[Group]) -> Chart | None:
