@@ -12,6 +12,9 @@ from surefoot.inspection.compare.scores import Measure, scores_of
 from surefoot.inspection.report.reported_run import ReportedRun
 from surefoot.inspection.report.run_groups import ENV, Group, group_runs, label_differences, settings_of
 
+_SAME_LENGTH = 1.05
+"""Ratio of steps up to which runs count as equally long."""
+
 
 @dataclass(frozen=True)
 class Side:
@@ -147,6 +150,10 @@ def _improvements(sides: list[Side], whole: list[Side], tasks: list[str]) -> lis
     return found
 
 
+def _runs(side: Side, task: str) -> Sequence[ReportedRun]:
+    return side.groups[task].runs if task in side.groups else ()
+
+
 def _notes(found: Comparison, whole: list[Side]) -> list[str]:
     notes = []
     counts = {(side.name, task): len(own) for side in found.sides for task, own in side.scores.items()}
@@ -157,6 +164,13 @@ def _notes(found: Comparison, whole: list[Side]) -> list[str]:
             f"few runs ({named}): a bootstrap draws only from the runs that there are. One run has no interval, the"
             f" interval of two is their range, and the true one is wider. Train at least {FEWEST} seeds, better 5 to 10"
         )
+    for task in found.tasks:
+        lengths = [int(run.records[-1]["step"]) for side in found.sides for run in _runs(side, task)]
+        if max(lengths) > _SAME_LENGTH * min(lengths):
+            notes.append(
+                f"the runs on {task} have different lengths, {min(lengths):,} to {max(lengths):,} steps: the longer"
+                " ones have learned more"
+            )
     if found.measure.which == "best":
         notes.append("the best of several evaluations is too high: part of it is luck, more so with more evaluations")
     if len(found.tasks) > 1 and found.scales is None:

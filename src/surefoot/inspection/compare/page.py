@@ -25,9 +25,9 @@ _IMPROVEMENT = (
     "How likely a run of the first group scores higher than one of the second, with its 95% interval; ties count half."
     " If the interval contains 0.5, these runs do not show which group is better."
 )
-_CURVES = (
-    "Training returns, with sampled actions. Lines: mean over the runs; bands: its 95% bootstrap interval, or the range"
-    " of fewer than 3 runs; faint lines: single runs."
+_BANDS = (
+    "Lines: mean over the runs; bands: its 95% bootstrap interval, or the range of fewer than 3 runs; faint lines:"
+    " single runs."
 )
 
 
@@ -42,10 +42,9 @@ def compare_page(found: Comparison, now: datetime | None = None) -> str:
     page.add("Probability of improvement", _improvements(page, found), _IMPROVEMENT if found.improvements else "")
     by_task = {task: [group for group in groups if group.env == task] for task in found.tasks}
     curves = {task: page.figure(evaluation_band_chart(own, unit)) for task, own in by_task.items()}
-    note = "Evaluations with deterministic actions: mean over the runs, with the same kind of band."
-    page.add("Evaluation", _headed(curves), note)
+    page.add("Evaluation", _headed(curves), f"Evaluations, with deterministic actions; not smoothed. {_BANDS}")
     learning = {task: page.figure(return_chart(own, unit)) for task, own in by_task.items()}
-    page.add("Learning", _headed(learning), _CURVES)
+    page.add("Learning", _headed(learning), f"Training returns, with sampled actions. {_BANDS}")
     page.add("Settings", _headed({task: differences_table(own) for task, own in by_task.items()}))
     facts = [
         f"{len(found.sides)} group{'s' * (len(found.sides) > 1)}",
@@ -108,12 +107,19 @@ def _intervals(page: Document, found: Comparison) -> str:
     indices = {side.name: side.index for side in found.sides}
     contents = {}
     for task, rows in _rows(found).items():
-        charts = []
+        charts, axis = [], {"range": _range([getattr(figures, key) for figures in rows.values() for key in COLUMNS])}
         for key, title in COLUMNS.items():
             lanes = [(name, indices[name], getattr(figures, key)) for name, figures in rows.items()]
-            charts.append(_interval_chart(title[0].upper() + title[1:], lanes, {}))
+            charts.append(_interval_chart(title[0].upper() + title[1:], lanes, {"xaxis": axis}))
         contents[task] = page.small_figures(charts)
     return _headed(contents)
+
+
+def _range(figures: Sequence[Estimate]) -> list[float | int]:
+    """One axis for all figures, so that their charts can be compared."""
+    low, high = min(one.low for one in figures), max(one.high for one in figures)
+    margin = 0.06 * (high - low) or max(abs(low) / 100, 0.5)
+    return rounded([low - margin, high + margin])
 
 
 def _improvements(page: Document, found: Comparison) -> str:

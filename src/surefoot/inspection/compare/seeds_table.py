@@ -8,7 +8,7 @@ from rich.text import Text
 
 from surefoot.inspection.compare.comparison import compare
 from surefoot.inspection.compare.scores import Measure
-from surefoot.inspection.compare.table import aggregate_table, number, print_notes
+from surefoot.inspection.compare.table import number, print_aggregates, print_notes
 from surefoot.inspection.report.reported_run import ReportedRun, with_distinct_names
 from surefoot.inspection.report.run_groups import SEED, settings_of
 from surefoot.inspection.report.run_summary import summarize
@@ -37,8 +37,10 @@ def print_seeds(folder: Path, console: Console | None = None) -> None:
     found = compare(evaluated, measure, names=[folder.resolve().name] * len(evaluated))
     for task, rows in found.by_task.items():
         counts = {side.name: len(side.scores[task]) for side in found.sides}
-        console.print(aggregate_table(f"{task} · {measure.text}", rows, counts, console.width), "")
-    print_notes(["return: mean of the last 100 training episodes; intervals: 95% bootstrap", *found.notes], console)
+        print_aggregates(f"{task} · {measure.text}", rows, counts, console)
+    print_notes(
+        ["return: mean of the last 100 training episodes; ranges: 95% bootstrap intervals", *found.notes], console
+    )
 
 
 def _cells(run: ReportedRun, measure: Measure) -> list[Text]:

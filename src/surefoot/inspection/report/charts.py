@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.inspection.report.curves import Floats
+from surefoot.inspection.report.curves import SMOOTHING, Floats
 from surefoot.inspection.report.evaluations import evaluation_curve, group_evaluations, run_evaluations
 from surefoot.inspection.report.metric_curve import metric_curve
 from surefoot.inspection.report.run_groups import Group
-from surefoot.inspection.report.traces import TimeUnit, Trace, curve_traces
+from surefoot.inspection.report.traces import TimeUnit, Trace, curve_traces, raw_trace, spread_traces
 from surefoot.telemetry import names
 
 MOST_POINTS, MOST_POINTS_SMALL = 1000, 400
@@ -138,11 +138,12 @@ def evaluation_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
 
 
 def evaluation_band_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
-    """The evaluations of each group: the mean over its runs with its band."""
+    """The evaluations of each group: the mean over its runs with its band, never smoothed: they are few."""
     traces: list[Trace] = []
     for group in groups:
         curves = [evaluation_curve(run) for run in group.runs if run.evaluated]
-        traces += curve_traces(group, curves, unit, MOST_POINTS, faint=True)
+        traces += [raw_trace(group, curve, unit, MOST_POINTS) for curve in curves if len(curves) > 1]
+        traces += spread_traces(group, curves, unit, MOST_POINTS, dict.fromkeys(SMOOTHING, 0.0)) if curves else []
     if not traces:
         return None
     layout = {"yaxis": {"title": {"text": "mean evaluation reward"}}}

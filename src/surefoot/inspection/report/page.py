@@ -32,9 +32,9 @@ _RETURNS_NOTE = (
 _ALERT_NOTE = "When each alert was active. Below: what <code>surefoot doctor</code> finds, and what to try."
 _WHY_DIFFERENT = (
     "<b>Why evaluations and training returns differ.</b> An evaluation plays complete episodes with the most likely"
-    " action of the policy at that step. Training samples its actions, so its returns include the noise of"
-    " exploration, and its curve is a mean over the last 100 episodes, some of them played by earlier policies. Evaluations are therefore usually"
-    " higher and ahead; an evaluation far below the curve means that the policy relies on its noise."
+    " action of the policy at that step. Training samples its actions, so its returns include the noise of exploration,"
+    " and its curve is a mean over the last 100 episodes, some of them played by earlier policies. Evaluations are"
+    " therefore usually higher and ahead; one far below the curve means that the policy relies on its noise."
 )
 _REPRODUCE_NOTE = (
     "The same bits on machines with the same kind of processor and the same versions of Surefoot and PyTorch."
