@@ -87,8 +87,9 @@ def test_runs_in_a_folder_are_sorted_by_seed(tmp_path):
     (tmp_path / "seeds.yaml").write_text("")
     for name in ("seed_10", "seed_9", "seed_x", "other"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "metrics.jsonl").touch()
+        (tmp_path / name / "metrics.jsonl").write_text("{}")
     (tmp_path / "seed_11").mkdir()
+    (tmp_path / "seed_11" / "metrics.jsonl").touch()
     assert [path.name for path in runs_in(tmp_path)] == ["seed_9", "seed_10"]
     assert runs_in(tmp_path / "other") == [tmp_path / "other"]
     (tmp_path / "empty").mkdir()

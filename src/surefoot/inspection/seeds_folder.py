@@ -23,11 +23,15 @@ def is_seeds_folder(path: Path) -> bool:
 
 
 def runs_in(path: Path) -> list[Path]:
-    """The run directories in a folder of seeds, by seed; any other path is returned as it is."""
+    """The run directories with records in a folder of seeds, by seed; any other path is returned as it is."""
     if not is_seeds_folder(path):
         return [path]
     found = {int(named[1]): one for one in path.iterdir() if (named := _NAME.fullmatch(one.name))}
-    return [found[seed] for seed in sorted(found) if os.path.isfile(found[seed] / "metrics.jsonl")]
+    return [found[seed] for seed in sorted(found) if _has_records(found[seed] / "metrics.jsonl")]
+
+
+def _has_records(metrics: Path) -> bool:
+    return os.path.isfile(metrics) and metrics.stat().st_size > 0
 
 
 def runs_of(paths: Sequence[Path]) -> list[Path]:
