@@ -94,5 +94,5 @@ def test_runs_in_a_folder_are_sorted_by_seed(tmp_path):
     assert runs_in(tmp_path / "other") == [tmp_path / "other"]
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "seeds.yaml").touch()
-    with pytest.raises(RunDirectoryError, match="no run in .* has records yet"):
+    with pytest.raises(RunDirectoryError, match=r"no run in .* has records yet"):
         runs_of([tmp_path / "empty"])

@@ -29,7 +29,8 @@ _RETURNS_NOTE = (
     " worst share of the episodes (<code>train.cvar_alpha</code>); VaR: the quantile at its edge; CVaR: its mean."
     " Columns from 5% to 95%: quantiles. Small numbers: 95% bootstrap intervals."
 )
-_ALERT_NOTE = "When each alert was active. Below: what <code>surefoot doctor</code> finds, and what to try."
+_ALERT_NOTE = "When each alert was active."
+_DOCTOR_NOTE = "Below: what <code>surefoot doctor</code> finds, and what to try."
 _WHY_DIFFERENT = (
     "<b>Why evaluations and training returns differ.</b> An evaluation plays complete episodes with the most likely"
     " action of the policy at that step. Training samples its actions, so its returns include the noise of exploration,"
@@ -70,7 +71,8 @@ def _fill(page: Page) -> None:
     nothing = "<p>No episode has ended yet, so there is no return to show.</p>"
     page.add("Learning", (learning or nothing) + _why_different(page), _learning_note(page))
     alerts, found = _by_env(page, lambda mine: page.figure(alerts_chart(mine, unit))), remedies(groups)
-    page.add("Alerts", (alerts + found) or "<p>No alert was raised, and no problem found.</p>", alerts and _ALERT_NOTE)
+    notes = [_ALERT_NOTE if alerts else "", _DOCTOR_NOTE if found else ""]
+    page.add("Alerts", (alerts or "<p>No alert was raised.</p>") + found, " ".join(note for note in notes if note))
     evaluation = _by_env(page, lambda mine: page.figure(evaluation_chart(mine, unit)))
     page.add("Evaluation", evaluation, "The evaluations of every run; error bars: one std over the episodes.")
     page.add("Returns", _by_env(page, lambda mine: _returns(page, mine)), _RETURNS_NOTE)
