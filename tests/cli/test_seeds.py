@@ -89,6 +89,10 @@ def test_what_is_refused(trained, tmp_path):
     assert not (tmp_path / "new").exists()
     other = ("train", "CartPole-v1", *TINY, "--seeds", "4", "--run-dir", folder)
     assert "trained with another env.id" in surefoot(*other).refused()
+    for command in ("doctor", "evaluate"):
+        assert (
+            f"holds several seeds; pass one of them, such as {folder / 'seed_4'}" in surefoot(command, folder).refused()
+        )
     assert "contains a single run" in surefoot(*other[:-1], folder / "seed_4").refused()
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from surefoot.core.errors import RunDirectoryError
 from surefoot.core.strict_yaml import parse_yaml
 from surefoot.inspection.run_log import RunLog
+from surefoot.inspection.seeds_folder import refuse_seeds_folder
 
 Record = dict[str, float]
 Series = list[tuple[int, float]]
@@ -57,6 +58,7 @@ def read_run(path: Path) -> RunRecord:
         raise RunDirectoryError(
             f"the directory {path} does not exist; pass the run directory that 'surefoot train' printed"
         )
+    refuse_seeds_folder(path)
     if not os.path.isfile(config_file):  # pathlib's raises if the directory is not accessible
         raise RunDirectoryError(
             f"{path} is not a run directory (it has no config.yaml); pass the one that 'surefoot train' printed"

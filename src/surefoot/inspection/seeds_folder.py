@@ -43,3 +43,10 @@ def runs_of(paths: Sequence[Path]) -> list[Path]:
             raise RunDirectoryError(f"no run in {path} has records yet; continue it with 'surefoot resume {path}'")
         found += inside
     return found
+
+
+def refuse_seeds_folder(path: Path) -> None:
+    """For commands about one run."""
+    if is_seeds_folder(path):
+        example = next(iter(runs_in(path)), directory_of(path, 1))
+        raise RunDirectoryError(f"{path} holds several seeds; pass one of them, such as {example}")

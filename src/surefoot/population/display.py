@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 
 from surefoot.population.coordinator import Outcome, Watcher
 from surefoot.population.decisions import Choice
 from surefoot.population.log import Entry
 from surefoot.population.settings import Plan
-from surefoot.telemetry.console import is_live
+from surefoot.telemetry.console import is_live, started_live
 
 _REFRESH_S = 0.25
 
@@ -57,10 +56,7 @@ class LiveDisplay(PlainDisplay):
         self._title, self._drawn = title, 0.0
         self._rows = [dict[str, Any]() for _ in range(plan.population.members)]
         self._console = console or Console()
-        # Without rich's refresh thread, like the display of a run.
-        self._live = Live(console=self._console, auto_refresh=False, get_renderable=self._table)
-        self._live.start(refresh=True)
-        self._console.show_cursor(True)  # a killed process could not restore a hidden cursor
+        self._live = started_live(self._console, self._table)
 
     def begin_round(self, number: int, choices: Sequence[Choice]) -> None:
         super().begin_round(number, choices)

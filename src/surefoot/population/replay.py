@@ -17,6 +17,9 @@ from surefoot.population.settings import Plan
 from surefoot.training.hooks import Hook
 from surefoot.training.run_directory import RunDirectory
 
+REPLAY = "replay"
+"""The directory of the run in that of its population, unless it is told another one."""
+
 
 def lineage(rounds: Sequence[Sequence[Entry]]) -> list[Entry]:
     """The winner of the last round and its ancestors, one per round from the first."""

@@ -6,15 +6,13 @@ from contextlib import ExitStack
 from typing import Any
 
 from rich.console import Console
-from rich.live import Live
-from rich.logging import RichHandler
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from surefoot.seeds.coordinator import Watcher
 from surefoot.seeds.plan import SeedsPlan
-from surefoot.telemetry.console import Pace, duration, is_live, warnings_on_stderr
+from surefoot.telemetry.console import Pace, duration, is_live, started_live, warnings_above, warnings_on_stderr
 
 _REFRESH_S, _PRINT_S = 0.25, 10.0
 _MAX_WIDTH, _WIDE, _WIDER = 100, 70, 90
@@ -71,13 +69,7 @@ class LiveDisplay(PlainDisplay):
         self._title, self._drawn, self._began = title, 0.0, time.monotonic()
         self._rows: dict[int, dict[str, Any]] = {seed: {"state": "waiting"} for seed in plan.seeds}
         self._console = console or Console()
-        # Without rich's refresh thread, like the display of a run.
-        self._live = Live(console=self._console, auto_refresh=False, get_renderable=self._table)
-        self._live.start(refresh=True)
-        self._console.show_cursor(True)  # a killed process could not restore a hidden cursor
-        self._handler = RichHandler(console=self._console, show_path=False, log_time_format="%X")
-        self._handler.setLevel(logging.WARNING)
-        _log.addHandler(self._handler)
+        self._live, self._handler = started_live(self._console, self._table), warnings_above(self._console)
 
     def progress(self, seed: int, said: dict[str, Any]) -> None:
         row = self._rows[seed]

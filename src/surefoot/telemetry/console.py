@@ -137,14 +137,7 @@ class LiveConsole:
         self._began = self._drawn = clock()
         self._step, self._shown, self._returns = start_step, dict[str, float](), list[float]()
         self._console = console or Console()
-        # Without rich's refresh thread: it would compete with training for the interpreter, and threads do not
-        # mix with forked workers.
-        self._live = Live(console=self._console, auto_refresh=False, get_renderable=self._panel)
-        self._live.start(refresh=True)
-        self._console.show_cursor(True)  # a killed run could not restore a hidden cursor
-        self._handler = RichHandler(console=self._console, show_path=False, log_time_format="%X")
-        self._handler.setLevel(logging.WARNING)
-        _log.addHandler(self._handler)
+        self._live, self._handler = started_live(self._console, self._panel), warnings_above(self._console)
 
     def write(self, step: int, metrics: Metrics) -> None:
         """Add a record; redraw unless the panel was redrawn a moment ago."""
@@ -252,6 +245,24 @@ class PlainConsole:
         if alerts:
             parts.append(f"ALERT: {', '.join(alerts)}")
         return "  ".join(parts)
+
+
+def started_live(console: Console, render: Callable[[], RenderableType]) -> Live:
+    """A display that is redrawn in place by `refresh`, until `stop`."""
+    # Without rich's refresh thread: it would compete with training for the interpreter, and threads do not mix with
+    # forked workers.
+    live = Live(console=console, auto_refresh=False, get_renderable=render)
+    live.start(refresh=True)
+    console.show_cursor(True)  # a killed process could not restore a hidden cursor
+    return live
+
+
+def warnings_above(console: Console) -> logging.Handler:
+    """Print warnings of the log above a live display, until the handler is removed."""
+    handler = RichHandler(console=console, show_path=False, log_time_format="%X")
+    handler.setLevel(logging.WARNING)
+    _log.addHandler(handler)
+    return handler
 
 
 @contextmanager
