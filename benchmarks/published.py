@@ -25,8 +25,8 @@ from typing import Any
 
 from benchmarks.kept_runs import KeptRuns, Run
 from benchmarks.learning import EPISODES, curve_of, surefoot
-from benchmarks.learning_alike import interval
 from surefoot.benchmark.machine import describe_machine, machine
+from surefoot.core.aggregates import aggregate
 from surefoot.core.config import Config
 from surefoot.core.layers import build_config
 from surefoot.presets import load_preset
@@ -186,13 +186,13 @@ def table(folder: Path) -> str:
         if not ours:
             continue
         scores = [run["mean_reward"] for run in ours]
-        low, high = interval(scores)
+        mean, low, high = aggregate([scores]).mean
         reached = "reached" if statistics.median(scores) >= task.gate else "missed"
         cells = [
             task.name,
             f"{saved['task'].get('steps', task.steps):,}",
             ", ".join(f"{score:.0f}" for score in scores),
-            f"{statistics.fmean(scores):.0f} ({low:.0f} to {high:.0f})",
+            f"{mean:.0f} ({low:.0f} to {high:.0f})",
             f"{task.gate:,.0f}: {reached}",
             task.published,
             _median_seconds(ours),

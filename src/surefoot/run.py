@@ -65,6 +65,7 @@ class Run:
         self.hooks = HookGroup(named_hooks(config, hooks))
         self._hook_states: dict[str, Any] = {}  # includes hooks that are not attached now
         self._saving: SaveCheckpoints | None = None
+        self.alerts = AlertWatch(config)
         evaluate = evaluator(config, trainer.policy, source) if ranks.is_first else None
         start = trainer.progress.step
         self.evaluation = evaluate and EvaluateAndKeepBest(evaluate, self.state, config.train, start, directory)
@@ -212,9 +213,8 @@ class Run:
         if self.evaluation is not None:
             attached["surefoot.evaluation"] = self.evaluation
         if self.ranks.is_first:
-            watch = AlertWatch(self.config)
-            watch.recall(history.first)
-            attached["surefoot.report"] = Report(sinks, self.config.log.log_every, watch)
+            self.alerts.recall(history.first)
+            attached["surefoot.report"] = Report(sinks, self.config.log.log_every, self.alerts)
         for hook in attached.values():
             hook.run = self
         return HookGroup(attached)

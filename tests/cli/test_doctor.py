@@ -300,7 +300,7 @@ def test_a_reward_that_is_nan_ends_the_run_and_is_named(tmp_path, capsys):
     assert (finding["name"], finding["severity"]) == ("ended_by_error", "high")
     assert "returned nan in its reward" in finding["meaning"]
     assert finding["remedies"][0].startswith("fix the env")
-    assert finding["when"] == f"after step {2 * ITERATION} of {6 * ITERATION}"
+    assert finding["when"] == f"at step {2 * ITERATION} of {6 * ITERATION}"
     agent.learn(2 * ITERATION, run_dir=tmp_path)
     assert examined(tmp_path, capsys)[1]["findings"] == []
 

@@ -22,6 +22,7 @@ COMMANDS = {
     "export": "write a policy as an ONNX file that runs without Surefoot",
     "doctor": "diagnose a run and suggest remedies",
     "report": "write an HTML report about one or more runs",
+    "compare": "compare groups of runs, with intervals over their seeds",
     "verify": "prove the native code equal to the readable reference",
     "native": "create or build an environment of your own in C++",
     "bench": "measure speed and memory: train, rollout, scaling, peers",

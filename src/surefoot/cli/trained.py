@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from surefoot.core.errors import CheckpointError
 from surefoot.core.layers import read_yaml
 from surefoot.core.trust import names_in
+from surefoot.inspection.seeds_folder import refuse_seeds_folder
 
 if TYPE_CHECKING:
     from surefoot.api import PPO
@@ -27,6 +28,7 @@ def _model_file(model: Path) -> Path:
         return model
     from surefoot.training.run_directory import RunDirectory
 
+    refuse_seeds_folder(model)
     run = RunDirectory(model)
     if run.best.exists():
         return run.best

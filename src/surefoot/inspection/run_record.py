@@ -2,19 +2,18 @@
 
 import fcntl
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from surefoot.core.errors import RunDirectoryError
 from surefoot.core.strict_yaml import parse_yaml
+from surefoot.inspection.run_log import RunLog
+from surefoot.inspection.seeds_folder import refuse_seeds_folder
 from surefoot.telemetry.records import Record, numbers_of, records_by_step
 
 Series = list[tuple[int, float]]
 
-_BEGINNING, _ERROR = re.compile(r"^\S+ \S+ INFO surefoot \S+, torch "), "INFO ended by an error: "
-_ROLLOUTS = re.compile(r" rollouts: (?:step by step, )?(\w+)(?: on \d+ threads| \(.*\))?$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -31,30 +30,15 @@ class RunRecord:
         return self.path.resolve().name
 
     @property
-    def engine(self) -> str | None:
-        """The last engine in the log, because the config may say `auto`; None if the log does not name one."""
-        found = _ROLLOUTS.findall(self._log_text())
-        return found[-1] if found else None
-
-    @property
-    def error(self) -> str | None:
-        """The error that ended the run; None if it ended otherwise, or was resumed since."""
-        error = None
-        for line in self._log_text().splitlines():
-            if _BEGINNING.match(line):
-                error = None
-            elif _ERROR in line:
-                error = line.partition(_ERROR)[2]
-        return error
-
-    def _log_text(self) -> str:
-        log = self.path / "log.txt"
-        if not os.path.isfile(log):  # a named pipe would block forever
-            return ""
+    def log(self) -> RunLog:
+        """The log of all processes of the run; empty if there is none."""
+        file = self.path / "log.txt"
+        if not os.path.isfile(file):  # a named pipe would block forever
+            return RunLog("")
         try:
-            return log.read_text(encoding="utf-8", errors="replace")
+            return RunLog(file.read_text(encoding="utf-8", errors="replace"))
         except OSError:
-            return ""
+            return RunLog("")
 
     def series(self, metric: str) -> Series:
         """(step, value) of each record that has the metric."""
@@ -68,6 +52,7 @@ def read_run(path: Path) -> RunRecord:
         raise RunDirectoryError(
             f"the directory {path} does not exist; pass the run directory that 'surefoot train' printed"
         )
+    refuse_seeds_folder(path)
     if not os.path.isfile(config_file):  # pathlib's raises if the directory is not accessible
         raise RunDirectoryError(
             f"{path} is not a run directory (it has no config.yaml); pass the one that 'surefoot train' printed"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from surefoot.core.config import Config
 from surefoot.inspection.findings import Evidence, Finding
 from surefoot.inspection.preset_advice import advised, preset_of
-from surefoot.inspection.run_record import RunRecord, Series
+from surefoot.inspection.run_record import RunRecord, Series, lock_holder
 from surefoot.telemetry import names
 from surefoot.telemetry.remedies import changed, gentler_updates, switched
 
@@ -50,20 +50,22 @@ def ended_in_nan(run: RunRecord, config: Config) -> Finding | None:
 
 
 def ended_by_error(run: RunRecord, config: Config) -> Finding | None:
-    """The last process of the run ended with an error, such as NaN from an environment."""
-    error, step = run.error, int(run.records[-1]["step"])
-    if error is None or ended_in_nan(run, config):
+    """The last process ended with an error, such as NaN from an environment; NaN in updates is a finding of its own."""
+    error = run.log.error
+    if error is None or lock_holder(run.path) is not None or any(run.path.glob("nonfinite_step_*.json")):
         return None
-    cause, _, remedy = error.partition("; ")
-    tips = ([remedy] if remedy else []) + [f"then 'surefoot resume {run.path}' continues the run"]
+    step, (cause, _, remedy) = int(run.records[-1]["step"]), error.partition("; ")
     return Finding(
         "ended_by_error",
         "high",
-        "ended by an error",
-        f"{cause}; log.txt has the traceback",
-        (Evidence(names.TOTAL_STEPS, float(step), step),),
-        f"after step {step:,} of {config.train.steps:,}",
-        tuple(tips),
+        "ended with an error",
+        cause,
+        (),
+        f"at step {step:,} of {config.train.steps:,}",
+        (
+            remedy or "see log.txt for the traceback, and fix its cause",
+            f"'surefoot resume {run.path}' continues the run from its last checkpoint",
+        ),
     )
 
 
@@ -181,7 +183,7 @@ def too_slow(run: RunRecord, config: Config) -> Finding | None:
         return None
     rollout_share = learn / (rollout + learn)  # of the time, which is the inverse of the rate
     if rollout_share >= 0.7 and rollout < _SLOW_ROLLOUT:
-        tips = _faster_rollout(run.engine or config.rollout.engine.kind, config.rollout.num_envs)
+        tips = _faster_rollout(run.log.engine or config.rollout.engine.kind, config.rollout.num_envs)
         slow = (names.ROLLOUT_STEPS_PER_SECOND, rollout, "stepping the environments", rollout_share)
     elif rollout_share <= 0.3 and learn < _SLOW_LEARNING:
         tips = _faster_learning(config)

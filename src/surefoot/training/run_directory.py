@@ -41,7 +41,7 @@ class RunDirectory:
     @staticmethod
     def unused(parent: Path, name: str) -> "RunDirectory":
         """The first of name, name-2, name-3, ... that does not exist yet."""
-        stem = re.sub(r"[^\w.+-]+", "_", name).lstrip("._").removesuffix(".so") or "run"
+        stem = folder_name(name)
         candidate, number = parent / stem, 1
         while candidate.exists():
             number += 1
@@ -215,6 +215,11 @@ class RunDirectory:
                 if named is not None and _is_gone(int(named[1])):
                     with suppress(OSError):
                         file.unlink()
+
+
+def folder_name(name: str) -> str:
+    """The name of a run as that of a folder: `ALE/Pong-v5` and `./my_env.so` have characters that it cannot have."""
+    return re.sub(r"[^\w.+-]+", "_", name).lstrip("._").removesuffix(".so") or "run"
 
 
 def take_lock(folder: Path) -> IO[str]:
