@@ -11,6 +11,7 @@ from surefoot.cli.arguments import parse, print_settings, split_settings, wants_
 from surefoot.core.errors import RunDirectoryError
 from surefoot.core.layers import Raw, build_config, merge, read_yaml
 from surefoot.core.trust import names_in
+from surefoot.zoo import PREFIX
 
 if TYPE_CHECKING:
     from surefoot.training.run_directory import RunDirectory
@@ -100,6 +101,11 @@ class Written:
 
 def _written(directory: "RunDirectory") -> Written:
     """The settings in config.yaml: it may have been edited, and its changes are treated like the command line's."""
+    if str(directory.path).startswith(PREFIX):
+        name = str(directory.path).removeprefix(PREFIX)
+        raise RunDirectoryError(
+            f"{directory.path} has no run to resume; start one from it: surefoot train {name} --from {directory.path}"
+        )
     if not directory.holds_run:
         raise RunDirectoryError(
             f"{directory.path} is not a run directory (it has no config.yaml); pass the one that 'surefoot train'"

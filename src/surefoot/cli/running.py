@@ -2,11 +2,12 @@
 
 from contextlib import closing, nullcontext
 
-from surefoot.compose import Specs, build_env, build_policy, build_trainer, describe_rollouts
+from surefoot.compose import build_env, describe_rollouts
 from surefoot.core.config import Config
 from surefoot.core.ranks import ALONE, Ranks
 from surefoot.evaluation.evaluation import Evaluation
 from surefoot.run import Run
+from surefoot.starting import new_trainer
 from surefoot.telemetry.console import warnings_on_stderr
 from surefoot.training.run_directory import RunDirectory
 
@@ -15,13 +16,14 @@ def train_from_start(config: Config, directory: RunDirectory | None, ranks: Rank
     """Start a run in a directory, which the first of several processes has; returns the exit code."""
     with closing(build_env(config, ranks=ranks)) as env:
         # Built before the directory, so that invalid combinations leave no empty run behind.
-        specs = Specs(env.obs_spec, env.action_spec)
-        trainer = build_trainer(config, env, build_policy(config, specs), ranks)
+        trainer, specs = new_trainer(config, env, ranks)
         with directory or nullcontext():
             if directory is not None:
                 directory.write_config(config)
                 if preset:
                     print(f"preset    {preset}", flush=True)
+                if config.train.start_from:
+                    print(f"from      {config.train.start_from}", flush=True)
             return finish(Run(trainer, config, specs, None, directory, ranks=ranks))
 
 

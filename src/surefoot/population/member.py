@@ -19,7 +19,6 @@ from surefoot.compose import (
     EVALUATION_ROWS,
     Specs,
     build_env,
-    build_policy,
     build_saved_policy,
     build_trainer,
     check_spaces,
@@ -39,6 +38,7 @@ from surefoot.population.readback import read_back
 from surefoot.population.score import interval_of, score_of
 from surefoot.population.takeover import take_over
 from surefoot.run import Run
+from surefoot.starting import new_trainer
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.hooks import Hook
 from surefoot.training.run_directory import RunDirectory
@@ -130,8 +130,7 @@ def build_trainer_of(
 ) -> tuple[Trainer, Specs]:
     """The trainer of a new run, or of one that continues from a checkpoint, which is not loaded yet."""
     if saved is None:
-        specs = Specs(env.obs_spec, env.action_spec)
-        return build_trainer(config, env, build_policy(config, specs)), specs
+        return new_trainer(config, env)
     path, state = saved
     _, specs = saved_setup(state, path, names_in(config.model_dump(mode="json")))
     check_spaces(env, specs)

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.compose import (
-    Specs,
     build_env,
-    build_policy,
     build_saved_policy,
     build_trainer,
     check_spaces,
@@ -31,6 +29,7 @@ from surefoot.inspection.run_record import lock_holder
 from surefoot.jobs.child import GRACE_S
 from surefoot.jobs.job import Say
 from surefoot.run import Run
+from surefoot.starting import new_trainer
 from surefoot.training.hooks import Every, Hook
 from surefoot.training.run_directory import RunDirectory
 
@@ -124,8 +123,7 @@ class Judge(Hook):
 
 
 def _new(config: Config, env: VecEnv, directory: RunDirectory, judge: Judge) -> Run:
-    specs = Specs(env.obs_spec, env.action_spec)
-    trainer = build_trainer(config, env, build_policy(config, specs))
+    trainer, specs = new_trainer(config, env)
     directory.write_config(config)
     return Run(trainer, config, specs, None, directory, [judge])
 
