@@ -12,20 +12,21 @@ from surefoot.zoo import PREFIX, zoo_entry
 
 @dataclass(frozen=True)
 class Model:
-    """The file of a model, and the names in the config of its run, which is the user's own."""
+    """The file of a model, and the names in the config of its run, which is the user's own, or in the zoo's index."""
 
     file: Path
     names: frozenset[str] = frozenset()
 
     def trusted(self, trust: Trust) -> Trust:
-        """What may be imported: what the caller trusts, and what the config of the run names."""
+        """What may be imported: what the caller trusts, and these names."""
         return trust if isinstance(trust, bool) and (trust or not self.names) else self.names.union(trust or ())
 
 
 def find_model(name: str | Path) -> Model:
     """A `.safetensors` file; the best policy of a run directory, or its newest; or `zoo:NAME`."""
     if str(name).startswith(PREFIX):
-        return Model(zoo_entry(str(name)).file)
+        entry = zoo_entry(str(name))
+        return Model(entry.file, frozenset({entry.env}))
     path = Path(name)
     if not path.is_dir():
         return Model(path)
