@@ -7,7 +7,7 @@ import tyro
 from surefoot.cli.arguments import parse
 from surefoot.zoo import PREFIX, ZooEntry, rounded, zoo_entries, zoo_entry, zoo_missing
 
-_TITLES = ("policy", "score", "95% interval", "seeds: mean ± std", "steps", "seconds")
+_TITLES = ("policy", "score", "95% interval", "seeds: mean ± std", "steps", "seconds", "")
 
 
 def main(arguments: list[str]) -> int:
@@ -27,9 +27,9 @@ def list_zoo(name: Annotated[str | None, tyro.conf.Positional] = None, /) -> int
     rows = [_TITLES, *(_row(entry) for entry in zoo_entries().values())]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     widths[0] = max(widths[0], *(len(PREFIX + missing) for missing in zoo_missing()), 0)
-    for first, *rest in rows:
-        cells = [f"{first:{widths[0]}}", *(f"{cell:>{width}}" for cell, width in zip(rest, widths[1:], strict=True))]
-        print("  ".join(cells).rstrip())
+    for first, *rest, env in rows:
+        cells = [f"{first:{widths[0]}}", *(f"{cell:>{width}}" for cell, width in zip(rest, widths[1:-1], strict=True))]
+        print("  ".join([*cells, env]).rstrip())
     for missing, reason in zoo_missing().items():
         print(f"{PREFIX}{missing:{widths[0] - len(PREFIX)}}  missing: {reason}")
     print("\n'surefoot zoo NAME' shows the commands that train and evaluate a policy again")
@@ -37,15 +37,15 @@ def list_zoo(name: Annotated[str | None, tyro.conf.Positional] = None, /) -> int
 
 
 def _row(entry: ZooEntry) -> tuple[str, ...]:
-    env = "" if entry.preset.startswith(entry.env) else f" ({entry.env})"
     low, high = map(rounded, entry.interval)
     return (
-        f"{PREFIX}{entry.preset}{env}",
+        f"{PREFIX}{entry.preset}",
         rounded(entry.mean_reward),
         f"{low} to {high}",
         f"{len(entry.seeds)}: {spread(entry)}",
         f"{entry.steps:,}",
         f"{entry.seconds:,.0f}",
+        "" if entry.preset.startswith(entry.env) else entry.env,
     )
 
 
