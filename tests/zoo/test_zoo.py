@@ -1,5 +1,7 @@
 """The zoo: every preset has a policy or a reason, the policies reach their scores, and they can be trained further."""
 
+import json
+
 import pytest
 import torch
 
@@ -70,6 +72,16 @@ def test_unknown_names_are_answered():
     name, reason = "muscle-512", zoo_missing()["muscle-512"]
     with pytest.raises(ZooError, match=f"no policy for {name} yet .{reason}.; train it: surefoot train {name}"):
         find_model(f"zoo:{name}")
+
+
+def test_commands_take_a_name(capsys):
+    assert main(["evaluate", "zoo:CartPole-v1", "--episodes", "2", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["model"] == str(zoo_entry("CartPole-v1").file)
+    assert result["rewards"] == list(PPO.load("zoo:CartPole-v1").evaluate(2).rewards)
+    for command in (["evaluate"], ["export", "--onnx", "policy.onnx"]):
+        assert main([*command, "zoo:CartPole-v1/slow"]) == 2
+        assert "no policy 'CartPole-v1/slow'; did you mean 'CartPole-v1'?" in capsys.readouterr().err
 
 
 def test_the_list_and_one_policy(capsys):
