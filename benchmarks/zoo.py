@@ -199,10 +199,11 @@ def references(preset: str) -> dict[str, str]:
     """What the seeds must reach in the learning benchmarks, and what others published."""
     for other in PUBLISHED:
         if other.name == preset:
-            return {"required": f"{other.gate:g} (median)", "published": other.published}
+            return {"required": f"{other.gate:g}, median", "published": other.published}
     for task in LEARNING:
         if task.preset == preset and task.memory:
-            return {"required": f"{task.threshold:g} ({task.needs})", "published": task.published}
+            needs = "every seed" if task.needs == "all" else task.needs
+            return {"required": f"{task.threshold:g}, {needs}", "published": task.published}
     return {}
 
 

@@ -42,7 +42,7 @@ def starting_state(config: Config, specs: Specs) -> dict[str, Any] | None:
             f" {config.env.id}; choose a model with the same spaces"
         )
     problems = [
-        f"{setting}: {source} was trained with {old!r}, this run has {new!r}; set both alike to start from it"
+        f"{setting}: {source} was trained with {old!r}, this run has {new!r}; use the value of the model"
         for setting, old, new in differing(saved, config, _SAME)
     ]
     if problems:

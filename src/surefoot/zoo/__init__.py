@@ -106,9 +106,9 @@ def rounded(value: float) -> str:
 
 def zoo_entry(name: str) -> ZooEntry:
     """One policy; `zoo:` before the name is optional."""
-    bare, entries = name.removeprefix(PREFIX), zoo_entries()
+    bare, entries, missing = name.removeprefix(PREFIX), zoo_entries(), zoo_missing()
     if bare in entries:
         return entries[bare]
-    if bare in zoo_missing():
-        raise ZooError(f"the zoo has no policy for {bare} yet ({zoo_missing()[bare]}); train it: surefoot train {bare}")
-    raise ZooError(f"the zoo has no policy '{bare}'{nearest(bare, entries)} ('surefoot zoo' lists all)")
+    if bare in missing:
+        raise ZooError(f"the zoo has no policy for {bare} yet ({missing[bare]}); train it: surefoot train {bare}")
+    raise ZooError(f"the zoo has no policy '{bare}'{nearest(bare, [*entries, *missing])} ('surefoot zoo' lists all)")
