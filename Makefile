@@ -14,7 +14,7 @@ CPP := $(shell find cpp -name '*.cpp' -o -name '*.hpp')
 FIND_MODULES := find src \( -name '*.py' -o -name py.typed \) | LC_ALL=C sort
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -n)
 
-.PHONY: FORCE train test cluster browser check format native stub cpp-test asan fuzz fuzz-core tsan learn bench docs wheel clean
+.PHONY: FORCE train test cluster browser check format native stub cpp-test asan fuzz fuzz-core tsan learn zoo bench docs wheel clean
 
 # Installs only what training needs; tests and checks install their tools before they run.
 train: $(NATIVE)
@@ -92,6 +92,10 @@ endef
 # Minutes to hours: learning over several seeds, written to benchmarks/results.
 learn: $(NATIVE) $(DEV)
 	$(BIN)/python -m benchmarks.learning
+
+# Hours for all presets: trains the policies of the zoo that are missing or whose presets have changed, and checks all.
+zoo: $(NATIVE) $(DEV)
+	$(BIN)/python -m benchmarks.zoo
 
 # Installs the other systems, then measures side by side in one run, written to benchmarks/results; perhaps half an hour on two idle cores.
 bench: $(NATIVE) $(PEERS)

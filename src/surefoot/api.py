@@ -46,13 +46,17 @@ from surefoot.export.onnx_file import Exported, export_onnx
 from surefoot.export.parity import TOLERANCE
 from surefoot.learning.attacks import Attack, attacker
 from surefoot.learning.terms import Objective
+from surefoot.models import find_model
 from surefoot.policies.acting import as_mask, as_starts, as_state
 from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
 from surefoot.presets import NO_PRESET, configured, load_preset, preset_names
 from surefoot.run import Run
+from surefoot.starting import starting_state
 from surefoot.telemetry.console import ConsoleMode, mode_in_python
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from surefoot.training.hooks import HookLike
+from surefoot.training.policy_only import is_policy_only, start_from
+from surefoot.training.policy_only import policy_only as only_policy
 from surefoot.training.run_directory import RunDirectory
 from surefoot.training.trainer import Trainer
 
@@ -100,7 +104,10 @@ class PPO:
         vec_env = build_env(config, source)
         specs = Specs(vec_env.obs_spec, vec_env.action_spec)
         own = policy or build_policy(config, specs, _factory(encoder))
-        self._begin(config, specs, own, source, vec_env, None)
+        start = starting_state(config, specs)
+        if start is not None:
+            load_states({"policy": ModuleState(own, "policy")}, start)
+        self._begin(config, specs, own, source, vec_env, start)
 
     def _begin(
         self,
@@ -114,7 +121,7 @@ class PPO:
         self.config, self.specs, self.policy = config, specs, policy
         self._source, self._env, self._saved = source, env, saved
         self._trainer: Trainer | None = None
-        self._hook_states: dict[str, Any] = {} if saved is None else dict(saved["hooks"])
+        self._hook_states: dict[str, Any] = {} if saved is None else dict(saved.get("hooks", {}))
         self._default_steps = config.train.steps  # learn() makes train.steps the total
         self._predictions = 0
         self._needs_mask = bool(env.mask_size) if env is not None else _saved_with_masks(saved)
@@ -216,12 +223,16 @@ class PPO:
             return export_onnx(self.policy, vec_env, self.config, _path(path), tolerance)
 
     @torch_defaults()
-    def save(self, path: Pathlike) -> None:
-        """Write a checkpoint from which the agent can act and continue training."""
+    def save(self, path: Pathlike, *, policy_only: bool = False) -> None:
+        """Write a checkpoint from which the agent can act and continue training.
+
+        With `policy_only`, it has weights, normalizers and config, but nothing to resume from: `learn` after `load`
+        starts a new training with these weights.
+        """
         target = _writable(path)
         state = self._saved if self._trainer is None and self._saved is not None else self._run(None).state()
         try:
-            write_checkpoint(target, state)
+            write_checkpoint(target, only_policy(state) if policy_only else state)
         except (OSError, ValueError) as error:  # ValueError: a null byte in the name
             cause = error.strerror if isinstance(error, OSError) else error
             raise CheckpointError(f"cannot save {target}: {cause}; choose another file") from error
@@ -240,11 +251,14 @@ class PPO:
     ) -> "PPO":
         """Load an agent from a checkpoint; pass custom modules, and custom envs for further training, again.
 
-        `device` replaces `train.device`, for example if this machine has no GPU; agents act on the CPU in any case.
-        A checkpoint can name parts and envs outside Surefoot. They are imported only with `trust=True`, if `trust`
-        contains their names, or if their module is imported already.
+        `path` is a .safetensors file, a run directory (its best policy, or the newest if there is none), or a policy of
+        the zoo: `zoo:Hopper-v5`. `device` replaces `train.device`, for example if this machine has no GPU; agents act
+        on the CPU in any case. A checkpoint can name parts and envs outside Surefoot. They are imported only with
+        `trust=True`, if `trust` or the config.yaml of the run directory contains their names, or if their module is
+        imported already.
         """
-        path = _path(path)
+        model = find_model(_path(path))
+        path, trust = model.file, model.trusted(trust)
         _check_modules(policy, encoder)
         state = read_checkpoint(path)
         config, specs = saved_setup(state, path, trust)
@@ -253,9 +267,10 @@ class PPO:
         now = build_config(config.model_dump(mode="json"), layer, placed)
         own = policy or build_saved_policy(config, specs, state, path, _factory(encoder))
         with reading(path):
-            Saved(state)["hooks"].entries()
-            if now.env.id != config.env.id and Saved(state)["collector"].entries():
-                state["collector"]["envs"] = None  # the state of the old envs does not apply to others
+            if not is_policy_only(state):
+                Saved(state)["hooks"].entries()
+                if now.env.id != config.env.id and Saved(state)["collector"].entries():
+                    state["collector"]["envs"] = None  # the state of the old envs does not apply to others
             load_states({"policy": ModuleState(own, "policy")}, state)
         agent = cls.__new__(cls)
         agent._begin(now, specs, own, source, None, state)
@@ -297,7 +312,9 @@ class PPO:
             self._env = self._env or self._build_env(self._source)
             check_spaces(self._env, self.specs)
             trainer = build_trainer(self.config, self._env, self.policy)
-            if self._saved is not None:
+            if self._saved is not None and is_policy_only(self._saved):
+                start_from(trainer, self._saved, self._file)
+            elif self._saved is not None:
                 Run(trainer, self.config, self.specs, self._source).load_state(self._saved, self._file)
             self._trainer = trainer
         return self._trainer

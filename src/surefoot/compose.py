@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ MOST_TENSORS = 100_000
 """Maximum number of tensors of a policy."""
 EVALUATION_ROWS = 8
 """Number of parallel envs in an evaluation."""
-FIXED_ON_RESUME = ("env", "policy", "normalize", "train.seed")
+FIXED_ON_RESUME = ("env", "policy", "normalize", "train.seed", "train.start_from")
 """Settings that a resumed run cannot change: they determine what the saved state means."""
 
 
@@ -253,16 +253,20 @@ def untrusted_env(config: Config, trust: Trust) -> str:
 def resumed_config(saved: Config, changes: Raw) -> Config:
     """The config of a resumed run: allowed changes are applied; all others are rejected in one error."""
     wanted = build_config(saved.model_dump(mode="json"), changes)
-    problems = []
-    for fixed in FIXED_ON_RESUME:
-        section, _, only = fixed.partition(".")
-        old, new = getattr(saved, section), getattr(wanted, section)
-        for key in [only] if only else list(type(old).model_fields):
-            if getattr(old, key) != getattr(new, key):
-                problems.append(
-                    f"{section}.{key}: cannot change on resume (the run has {getattr(old, key)!r}, requested"
-                    f" {getattr(new, key)!r}); start a new run to change it"
-                )
+    problems = [
+        f"{setting}: cannot change on resume (the run has {old!r}, requested {new!r}); start a new run to change it"
+        for setting, old, new in differing(saved, wanted, FIXED_ON_RESUME)
+    ]
     if problems:
         raise ConfigError(problems)
     return wanted
+
+
+def differing(saved: Config, wanted: Config, settings: Sequence[str]) -> Iterator[tuple[str, Any, Any]]:
+    """Those of some settings or sections that differ between two configs, with both values."""
+    for name in settings:
+        section, _, only = name.partition(".")
+        old, new = getattr(saved, section), getattr(wanted, section)
+        for key in [only] if only else list(type(old).model_fields):
+            if getattr(old, key) != getattr(new, key):
+                yield f"{section}.{key}", getattr(old, key), getattr(new, key)

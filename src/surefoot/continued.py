@@ -10,7 +10,6 @@ from typing import Any
 from surefoot.compose import (
     Specs,
     build_env,
-    build_policy,
     build_saved_policy,
     build_trainer,
     check_spaces,
@@ -23,6 +22,7 @@ from surefoot.core.ranks import ALONE, Ranks
 from surefoot.core.trust import Trust, names_in
 from surefoot.envs.protocol import VecEnv
 from surefoot.run import Run
+from surefoot.starting import new_trainer
 from surefoot.training.hooks import HookLike
 from surefoot.training.run_directory import RunDirectory
 from surefoot.training.trainer import Trainer
@@ -50,8 +50,7 @@ class SavedRun:
 def trainer_of(config: Config, env: VecEnv, saved: SavedRun | None, ranks: Ranks = ALONE) -> tuple[Trainer, Specs]:
     """The trainer of a new run, or of one that continues from a checkpoint, which is not loaded yet."""
     if saved is None:
-        specs = Specs(env.obs_spec, env.action_spec)
-        return build_trainer(config, env, build_policy(config, specs), ranks), specs
+        return new_trainer(config, env, ranks)
     check_spaces(env, saved.specs)
     policy = build_saved_policy(config, saved.specs, saved.state, saved.path)
     return build_trainer(config, env, policy, ranks), saved.specs

@@ -90,3 +90,9 @@ def test_import_contracts() -> None:
 def test_the_speed_table_is_of_the_committed_results() -> None:
     written = runpy.run_path(str(ROOT / "docs" / "speed_table.py"))["written"]
     assert written() == (ROOT / "README.md").read_text(encoding="utf-8"), "run: python docs/speed_table.py"
+
+
+def test_the_tables_of_the_zoo_are_of_its_index() -> None:
+    pages = runpy.run_path(str(ROOT / "docs" / "zoo_page.py"))["pages"]
+    for page, text in pages().items():
+        assert text == page.read_text(encoding="utf-8"), "run: python docs/zoo_page.py"

@@ -18,7 +18,7 @@ COMMANDS = {
     "resume": "continue a run exactly where it stopped",
     "population": "train a population whose worst members continue from its best",
     "sweep": "search for good settings with many runs",
-    "evaluate": "evaluate a run or a model file",
+    "evaluate": "evaluate a run, a model file or a policy of the zoo",
     "export": "write a policy as an ONNX file that runs without Surefoot",
     "doctor": "diagnose a run and suggest remedies",
     "report": "write an HTML report about one or more runs",
@@ -28,6 +28,7 @@ COMMANDS = {
     "bench": "measure speed and memory: train, rollout, scaling, peers",
     "envs": "list environments",
     "presets": "list the presets, or show one",
+    "zoo": "list the trained policies that come with Surefoot, or show one",
 }
 _RESULT_IN_FILES = ("train", "resume", "population", "sweep", "export", "report", "native")
 """Commands that succeed whatever happens to their output."""

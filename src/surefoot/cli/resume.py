@@ -15,6 +15,7 @@ from surefoot.core.layers import Raw, build_config, merge, read_yaml
 from surefoot.core.run_folder import check_run
 from surefoot.core.trust import names_in
 from surefoot.inspection.seeds_folder import is_seeds_folder
+from surefoot.zoo import PREFIX
 
 if TYPE_CHECKING:
     from surefoot.training.run_directory import RunDirectory
@@ -37,7 +38,13 @@ def main(arguments: list[str]) -> int:
             steps: new total number of environment steps, to extend the run
             trust: import modules and load libraries that the checkpoint names, but not config.yaml
         """
-        if os.environ.get("RANK", "0") == "0":  # of several processes, the first one has the directory
+        if str(run).startswith(PREFIX):
+            name = str(run).removeprefix(PREFIX)
+            raise RunDirectoryError(
+                f"{run} has no run to resume; start one from it: surefoot train {name} --from {run}"
+            )
+        # Of several processes, the first one has the directory.
+        if os.environ.get("RANK", "0") == "0" and not is_seeds_folder(run):
             check_run(run)
         changes = merge(settings, {} if steps is None else {"train.steps": steps})
         return go_on(run, changes, trust, ("resume", *arguments))

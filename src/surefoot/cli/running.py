@@ -34,6 +34,8 @@ def train_from_start(
                 log_command(command)
                 if preset:
                     tell("preset", preset)
+                if config.train.start_from:
+                    tell("from", config.train.start_from)
             return finish(Run(trainer, config, specs, None, directory, ranks=ranks))
 
 

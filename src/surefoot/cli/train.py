@@ -27,6 +27,7 @@ def main(arguments: list[str]) -> int:
         seeds: str | None = None,
         run_dir: Path | None = None,
         preset: str | None = None,
+        start_from: Annotated[str | None, tyro.conf.arg(name="from")] = None,
     ) -> int:
         """Train on a preset or any Gymnasium environment; without a target, on the default preset.
 
@@ -39,10 +40,12 @@ def main(arguments: list[str]) -> int:
             seeds: several seeds, such as 1,2,3 or 1-5: one run each, side by side (docs/runs.md)
             run_dir: directory of the run; default: runs/<name>, with several seeds runs/<name>-seeds
             preset: a preset other than that of the environment, or none
+            start_from: start from the weights and normalizers of a model (train.start_from): a run directory, a
+                .safetensors file or zoo:NAME
         """
         if os.environ.get("RANK", "0") == "0":  # of several processes, the first one has the directory
             check_new(run_dir or Path("runs") / "new")
-        shorthand = {"train.steps": steps, "train.seed": seed, "preset": preset}
+        shorthand = {"train.steps": steps, "train.seed": seed, "preset": preset, "train.start_from": start_from}
         named = {key: value for key, value in shorthand.items() if value is not None}
         run = chosen(target, config, settings, named)
         command = ("train", *arguments)
@@ -67,6 +70,8 @@ def chosen(target: str | None, file: Path | None, *layers: Raw) -> Configured:
     if target is not None:
         check_target(target)
     elif file is None and not any({"env", "env.id", "preset"} & layer.keys() for layer in layers):
+        if any("train.start_from" in layer for layer in layers):
+            raise ConfigError(["--from: also name what to train on: surefoot train Hopper-v5 --from zoo:Hopper-v5"])
         target = DEFAULT
     return configured(target, *settings)
 

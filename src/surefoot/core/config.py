@@ -221,6 +221,12 @@ class TrainConfig(Section):
 
     steps: Count = Field(100_000, description="total environment steps")
     seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(0, description="random seed")
+    start_from: str | None = Field(
+        None,
+        min_length=1,
+        description="model whose weights and normalizers a new run starts from: a .safetensors file, a run directory"
+        " or zoo:NAME",
+    )
     checkpoint_every: Count = Field(100_000, description="steps between checkpoints")
     keep_checkpoints: Count = Field(3, description="number of periodic checkpoints to keep")
     eval_every: Number = Field(0, description="steps between evaluations; 0 means only at the end")

@@ -75,6 +75,10 @@ class InstructionsError(NativeError):
     """SUREFOOT_INSTRUCTIONS names none that this machine supports; never a reason to run without the core."""
 
 
+class ZooError(SurefootError):
+    """The zoo has no policy of this name."""
+
+
 class ExportError(SurefootError):
     """A policy cannot be exported: a package is missing, or its graph computes different outputs."""
 

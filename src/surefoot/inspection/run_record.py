@@ -15,7 +15,6 @@ from surefoot.telemetry.records import Record, numbers_of, records_by_step
 Series = list[tuple[int, float]]
 
 
-
 @dataclass(frozen=True)
 class RunRecord:
     """A recorded run; records are sorted by step, one per step."""
