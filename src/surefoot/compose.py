@@ -46,6 +46,12 @@ from surefoot.rollout.ray import RayCollector
 from surefoot.rollout.shared_collector import SharedCollector
 from surefoot.telemetry.sinks import check_sinks
 from surefoot.training.trainer import Trainer
+from surefoot.watching.hook import Film, check_videos
+from surefoot.watching.playing import Program
+from surefoot.watching.preview import Preview
+from surefoot.watching.recording import record
+from surefoot.watching.stage import MOST_FPS, RenderMode, Stage
+from surefoot.watching.video_file import most_fps
 
 _log = logging.getLogger("surefoot")
 
@@ -116,6 +122,7 @@ def build_env(
 def build_trainer(config: Config, env: VecEnv, policy: Policy, ranks: Ranks = ALONE) -> Trainer:
     """The trainer for an env and a policy; with other processes, every one of them must call this."""
     check_sinks(config.log)
+    check_videos(config.train)
     check_best_metric(config.train.best_metric, env.metrics)
     ppo = config.ppo
     collector = build_collector(config, env, policy)
@@ -196,6 +203,30 @@ def evaluator(config: Config, policy: Policy, source: EnvSource | None) -> Calla
             return evaluate(policy, env, episodes, seed)
         finally:
             env.close()
+
+    return run
+
+
+def build_stage(config: Config, source: EnvSource | None, mode: RenderMode, fps: float = MOST_FPS) -> Stage:
+    """An env like the training envs that is drawn, in this process."""
+    return Stage(config.env.id if source is None else source, config.env, mode, fps)
+
+
+def filmer(config: Config, policy: Policy, source: EnvSource | None) -> Callable[[Path], Film] | None:
+    """Records the policy in a file; None if it is not wanted, or if the source cannot be created again."""
+    train = config.train
+    if train.video_every == 0 or (source is not None and fixed_envs(source) is not None):
+        return None
+    seed = derived_seed(train.seed, 0, Stream.EVALUATION)
+    program = Program(train.video_episodes, seed, most_steps=train.video_steps)
+
+    def run(path: Path) -> Film:
+        stage, preview = build_stage(config, source, "rgb_array", most_fps(path, MOST_FPS)), Preview()
+        try:
+            recording = record(policy, stage, program, EVALUATION_ROWS, path, preview=preview)
+        finally:
+            stage.close()
+        return Film(recording, preview)
 
     return run
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from surefoot.compose import Specs, describe_rollouts, evaluator
+from surefoot.compose import Specs, describe_rollouts, evaluator, filmer
 from surefoot.core.config import Config
 from surefoot.core.errors import PartError, SurefootError
 from surefoot.core.failures import brief, origin
@@ -40,6 +40,7 @@ from surefoot.training.run_directory import RunDirectory
 from surefoot.training.saving import SaveCheckpoints
 from surefoot.training.signals import StopSignal
 from surefoot.training.trainer import Trainer
+from surefoot.watching.hook import RecordVideos
 
 _log = logging.getLogger("surefoot")
 
@@ -63,6 +64,7 @@ class Run:
         self._hook_states: dict[str, Any] = {}  # includes hooks that are not attached now
         self._saving: SaveCheckpoints | None = None
         evaluate = evaluator(config, trainer.policy, source) if ranks.is_first else None
+        self._film = filmer(config, trainer.policy, source) if ranks.is_first else None
         start = trainer.progress.step
         self.evaluation = evaluate and EvaluateAndKeepBest(evaluate, self.state, config.train, start, directory)
 
@@ -194,6 +196,8 @@ class Run:
             attached["surefoot.evaluation"] = self.evaluation
         if self.ranks.is_first:
             attached["surefoot.report"] = Report(sinks, self.config.log.log_every, AlertWatch(self.config))
+        if self._film is not None and self.directory is not None:
+            attached["surefoot.videos"] = RecordVideos(self._film, self.directory, sinks, train, start)
         for hook in attached.values():
             hook.run = self
         return HookGroup(attached)
@@ -266,6 +270,11 @@ class Run:
                 "PyTorch learns on %d threads; the last bits of the results depend on their number (train.threads)",
                 threads,
             )
+        if config.train.video_every and self.ranks.is_first and (self._film is None or self.directory is None):
+            missing = (
+                "a run directory" if self.directory is None else "an env that can be created again: pass a function"
+            )
+            _log.warning("train.video_every has no effect without %s", missing)
         if self.directory is not None and not rows.can_save_envs():
             _log.info(
                 "these environments cannot save their state: a resumed run continues from the same weights, optimizer,"
