@@ -28,7 +28,7 @@ def drawn(picture: Picture, lines: list[str]) -> Image.Image:
 
 def shown_return(value: float) -> str:
     """A return with as many digits as can be read while it changes."""
-    digits = 1 if abs(value) >= 100 else 2 if abs(value) >= 1 else 4
+    digits = 1 if abs(value) >= 100 else 2 if abs(value) >= 1 or value == 0 else 4
     return f"{value:.{digits}f}"
 
 

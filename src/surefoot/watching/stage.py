@@ -1,6 +1,7 @@
 """The stage: one env made for drawing, in which each episode of an evaluation can be played again."""
 
 import math
+import os
 from collections.abc import Callable
 from inspect import Parameter, signature
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from surefoot.envs.make import ENVPOOL, EnvSource, env_factory, fixed_envs
 from surefoot.envs.protocol.shard import Shard, close_env, construct
 from surefoot.watching.camera import FilmedEnv
 from surefoot.watching.mujoco_backend import prepare_mujoco
+from surefoot.watching.target import has_display
 
 RenderMode = Literal["rgb_array", "human"]
 DEFAULT_FPS = 30
@@ -30,6 +32,8 @@ class Stage:
         self.is_given = fixed_envs(source) is not None
         """Whether the env was made by somebody else, who will also close it."""
         name = config.id if not isinstance(source, str) else source
+        if mode == "rgb_array" and not has_display():
+            os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # else pygame looks for a display, and complains
         env = _made(source, config, mode, name)
         _check_mode(env, mode, name)
         steps_per_second = float(getattr(env, "metadata", {}).get("render_fps") or DEFAULT_FPS)

@@ -12,9 +12,14 @@ ENDINGS = (".mp4", ".gif")
 """Of video files; each selects its format."""
 
 
+def has_display() -> bool:
+    """Whether a window can be opened."""
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
 def check_display() -> None:
     """Refuse a window where there is no display to open it on."""
-    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+    if not has_display():
         raise VideoError(
             "there is no display to open a window on (DISPLAY is not set); write a video with --video FILE.mp4 (in"
             " Python: agent.record(FILE))"
