@@ -35,13 +35,13 @@ def write_report(runs: Annotated[tuple[Path, ...], tyro.conf.Positional] = (), /
     is_one = len({run.resolve() for run in runs}) == 1
     target = output or (runs[0] / FILE_NAME if is_one else Path(FILE_NAME))
     _refuse_other_file(target)
-    text = _page(runs)
+    text = _page(runs, target.parent)
     _write(target, text)
     print(f"report    {target}  ({len(text.encode()) / 1e6:.1f} MB; open it in a browser)")
     return 0
 
 
-def _page(runs: Sequence[Path]) -> str:
+def _page(runs: Sequence[Path], folder: Path) -> str:
     for run in runs:
         what = next((what for file, what in _OTHERS.items() if (run / file).is_file()), None)
         if what is not None and len(runs) > 1:
@@ -57,7 +57,7 @@ def _page(runs: Sequence[Path]) -> str:
     from surefoot.inspection.report.page import report_page
     from surefoot.inspection.run_record import read_run
 
-    return report_page([read_run(run) for run in runs])
+    return report_page([read_run(run) for run in runs], folder=folder)
 
 
 def _refuse_other_file(target: Path) -> None:

@@ -64,20 +64,16 @@ def draw_maze(length: int, position: int, is_cue_up: bool, arm: int) -> Picture:
     return canvas.picture()
 
 
-def draw_symbols(shown: Sequence[int], delay: int, answer: int | None) -> Picture:
-    """RepeatPrevious: the last symbols, newest at the right; the answer must equal the marked one."""
+def draw_symbols(shown: Sequence[int], asked: int, answer: int | None) -> Picture:
+    """RepeatPrevious: the symbols so far, newest at the right; `asked` is the index of the one to repeat, or -1."""
     canvas, most = _Canvas(), 10
-    recent = list(shown)[-most:]
-    side = (WIDTH - 40) / most
-    for place, symbol in enumerate(recent):
-        x = 20 + (most - len(recent) + place) * side
-        canvas.draw.rectangle((x + 3, 110, x + side - 3, 104 + side), fill=_color(symbol))
-    # The newest symbol came after the answer, so the one to repeat is `delay` before the one before it.
-    asked = len(recent) - 2 - delay
-    if asked >= 0 and answer is not None:
-        x = 20 + (most - len(recent) + asked) * side
-        canvas.draw.rectangle((x - 1, 106, x + side + 1, 108 + side), outline=_INK, width=3)
-    canvas.text((WIDTH - 42, 92), "now")
+    first, side = max(0, len(shown) - most), (WIDTH - 40) / most
+    for index, symbol in enumerate(shown):
+        x = 20 + (most - len(shown) + index) * side
+        if index >= first:
+            canvas.draw.rectangle((x + 3, 110, x + side - 3, 104 + side), fill=_color(symbol))
+        if index == asked >= first:
+            canvas.draw.rectangle((x - 1, 106, x + side + 1, 108 + side), outline=_INK, width=3)
     if answer is not None:
         canvas.text((WIDTH / 2 - 60, 244), "answer")
         canvas.draw.rectangle((WIDTH / 2 - 18, 222, WIDTH / 2 + 26, 266), fill=_color(answer))

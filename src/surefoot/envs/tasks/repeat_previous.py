@@ -63,7 +63,8 @@ class RepeatPrevious(gym.Env[Obs, Any]):
             return None
         from surefoot.envs.tasks.drawing import draw_symbols
 
-        return draw_symbols(self._shown[: self._time + 1], self._delay, self._answer)
+        asked = -1 if self._answer is None else max(-1, self._time - 1 - self._delay)
+        return draw_symbols(self._shown[: self._time + 1], asked, self._answer)
 
     def save_state(self) -> dict[str, Any]:
         """The complete state, including future symbols."""
