@@ -35,7 +35,16 @@ class FilmedEnv:
         if self._steps and self._picture is None:
             self._picture = self.look()
         self._steps, self.episodes = 0, self.episodes + 1
-        return self._env.reset(**options)
+        if self._takes_pictures or self.episodes > 1:
+            return self._env.reset(**options)
+        try:  # the first reset opens the window
+            return self._env.reset(**options)
+        except BaseException as error:
+            let_interrupts_through(error)
+            raise VideoError(
+                f"the window of environment '{self._name}' could not be opened: {brief(error)}; write a video with"
+                " --video FILE.mp4 (in Python: agent.record(FILE))"
+            ) from error
 
     def step(self, action: Any) -> Any:
         """Step, and take a picture if it is due."""

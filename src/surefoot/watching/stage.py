@@ -2,6 +2,7 @@
 
 import math
 import os
+import warnings
 from collections.abc import Callable
 from inspect import Parameter, signature
 from typing import Any, Literal
@@ -32,8 +33,7 @@ class Stage:
         self.is_given = fixed_envs(source) is not None
         """Whether the env was made by somebody else, who will also close it."""
         name = config.id if not isinstance(source, str) else source
-        if mode == "rgb_array" and not has_display():
-            os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # else pygame looks for a display, and complains
+        _choose_driver(mode)
         env = _made(source, config, mode, name)
         _check_mode(env, mode, name)
         steps_per_second = float(getattr(env, "metadata", {}).get("render_fps") or DEFAULT_FPS)
@@ -56,6 +56,14 @@ class Stage:
             close_env(self.camera, "the drawn env")
 
 
+def _choose_driver(mode: RenderMode) -> None:
+    """Tell pygame where to draw: it looks for other displays first, complains, and draws where nobody sees it."""
+    if not has_display():
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+    elif mode == "human" and os.environ.get("DISPLAY") and not os.environ.get("WAYLAND_DISPLAY"):
+        os.environ.setdefault("SDL_VIDEODRIVER", "x11")
+
+
 def _made(source: EnvSource, config: EnvConfig, mode: RenderMode, name: str) -> Any:
     """An env of the source with the render mode, if the source can make one."""
     if isinstance(source, VectorEnv) or (isinstance(source, str) and source.startswith(ENVPOOL)):
@@ -64,7 +72,9 @@ def _made(source: EnvSource, config: EnvConfig, mode: RenderMode, name: str) -> 
         return source if fixed_envs(source) is not None else construct(_with_mode(source, mode), 0)
     drawn = config.model_copy(update={"id": source, "kwargs": {**config.kwargs, "render_mode": mode}})
     try:
-        return construct(env_factory(source, drawn), 0)
+        with warnings.catch_warnings():  # Gymnasium announces that it shows pictures in a window of its own
+            warnings.filterwarnings("ignore", ".*HumanRendering")
+            return construct(env_factory(source, drawn), 0)
     except EnvError as error:
         if "render_mode" not in str(error):
             raise
