@@ -1,5 +1,7 @@
 """Draws return and step into a picture; small pictures are enlarged first, so that the text is readable."""
 
+import math
+
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
@@ -7,23 +9,24 @@ from surefoot.watching.camera import Picture
 
 LEAST_SIDE = 256
 """A picture with a shorter side is enlarged by a whole factor, with hard edges: its pixels are worth seeing."""
-LEAST_TEXT, TEXT_SHARE = 11, 26
+LEAST_TEXT, TEXT_SHARE = 13, 26
 """Size of the text in pixels at least, and the share of the shorter side that it takes (1/26)."""
-_INK, _SHADE = (255, 255, 255, 255), (16, 22, 30, 190)
+_INK, _SHADE, _OPACITY = "#ffffff", "#10161e", 0.75
 
 
 def drawn(picture: Picture, lines: list[str]) -> Image.Image:
     """The picture with lines of text at its top left, with even sides, as video codecs need them."""
-    image = _even(_enlarged(Image.fromarray(np.ascontiguousarray(picture))))
-    shade = Image.new("RGBA", image.size)
-    draw = ImageDraw.Draw(shade)
-    text = "\n".join(lines)
-    font, box = _fitting(draw, text, image.size)
+    image = _enlarged(Image.fromarray(np.ascontiguousarray(picture)))
+    text, font = "\n".join(lines), ImageFont.load_default(max(LEAST_TEXT, min(image.size) // TEXT_SHARE))
+    assert isinstance(font, ImageFont.FreeTypeFont)
+    _, _, right, bottom = ImageDraw.Draw(image).multiline_textbbox((0, 0), text, font=font)
     pad = max(3, round(font.size / 2.5))
-    width, height = box[2] + 2 * pad, box[3] + 2 * pad
-    draw.rectangle((0, 0, width, height), fill=_SHADE)
-    draw.multiline_text((pad, pad), text, font=font, fill=_INK)
-    return Image.alpha_composite(image.convert("RGBA"), shade).convert("RGB")
+    width, height = math.ceil(right) + 2 * pad, math.ceil(bottom) + 2 * pad
+    image = _with_room(image, width, height)
+    box = Image.new("RGB", (width, height), _SHADE)
+    image.paste(Image.blend(image.crop((0, 0, width, height)), box, _OPACITY), (0, 0))
+    ImageDraw.Draw(image).multiline_text((pad, pad), text, font=font, fill=_INK)
+    return image
 
 
 def shown_return(value: float) -> str:
@@ -39,24 +42,9 @@ def _enlarged(image: Image.Image) -> Image.Image:
     return image.resize((image.width * factor, image.height * factor), Image.Resampling.NEAREST)
 
 
-def _even(image: Image.Image) -> Image.Image:
-    """The same picture, with a row or column repeated where a side is odd."""
-    width, height = image.width + image.width % 2, image.height + image.height % 2
-    if (width, height) == image.size:
-        return image
-    edges = ((0, height - image.height), (0, width - image.width), (0, 0))
-    return Image.fromarray(np.pad(np.asarray(image), edges, mode="edge"))
-
-
-def _fitting(
-    draw: ImageDraw.ImageDraw, text: str, size: tuple[int, int]
-) -> tuple[ImageFont.FreeTypeFont, tuple[int, int, int, int]]:
-    """The largest font in which the text is not cut off, down to the smallest."""
-    points = max(LEAST_TEXT, min(size) // TEXT_SHARE)
-    while True:
-        font = ImageFont.load_default(points)
-        assert isinstance(font, ImageFont.FreeTypeFont)
-        left, top, right, bottom = draw.multiline_textbbox((0, 0), text, font=font)
-        if right + font.size <= size[0] or points <= LEAST_TEXT // 2:
-            return font, (round(left), round(top), round(right), round(bottom))
-        points -= 1
+def _with_room(image: Image.Image, width: int, height: int) -> Image.Image:
+    """The picture with even sides, on a larger ground where the text would not fit."""
+    width, height = max(width, image.width), max(height, image.height)
+    room = Image.new("RGB", (width + width % 2, height + height % 2), _SHADE)
+    room.paste(image)
+    return room

@@ -18,6 +18,8 @@ from surefoot.watching.camera import FilmedEnv
 from surefoot.watching.mujoco_backend import prepare_mujoco
 from surefoot.watching.target import has_display
 
+_DRIVER = "SDL_VIDEODRIVER"
+"""The variable with which pygame is told where to draw."""
 RenderMode = Literal["rgb_array", "human"]
 DEFAULT_FPS = 30
 """Frames per second of envs that do not say how fast they are."""
@@ -33,7 +35,9 @@ class Stage:
         self.is_given = fixed_envs(source) is not None
         """Whether the env was made by somebody else, who will also close it."""
         name = config.id if not isinstance(source, str) else source
-        _choose_driver(mode)
+        self._driver = _chosen_driver(mode)
+        if self._driver is not None:
+            os.environ[_DRIVER] = self._driver
         env = _made(source, config, mode, name)
         _check_mode(env, mode, name)
         steps_per_second = float(getattr(env, "metadata", {}).get("render_fps") or DEFAULT_FPS)
@@ -54,14 +58,18 @@ class Stage:
         """Close the env, unless it was given."""
         if not self.is_given:
             close_env(self.camera, "the drawn env")
+        if self._driver is not None:
+            os.environ.pop(_DRIVER, None)
 
 
-def _choose_driver(mode: RenderMode) -> None:
-    """Tell pygame where to draw: it looks for other displays first, complains, and draws where nobody sees it."""
+def _chosen_driver(mode: RenderMode) -> str | None:
+    """Where pygame shall draw: by itself it looks for other displays, complains, and draws where nobody sees it."""
+    if _DRIVER in os.environ:
+        return None
     if not has_display():
-        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-    elif mode == "human" and os.environ.get("DISPLAY") and not os.environ.get("WAYLAND_DISPLAY"):
-        os.environ.setdefault("SDL_VIDEODRIVER", "x11")
+        return "dummy"
+    is_x11 = os.environ.get("DISPLAY") and not os.environ.get("WAYLAND_DISPLAY")
+    return "x11" if mode == "human" and is_x11 else None
 
 
 def _made(source: EnvSource, config: EnvConfig, mode: RenderMode, name: str) -> Any:
