@@ -83,6 +83,7 @@ class RecordVideos(Hook):
 
     def _made(self) -> list[int]:
         """Steps of the videos in the folder."""
-        if not self._folder.is_dir():
+        try:
+            return [int(found[1]) for file in self._folder.iterdir() if (found := _NAME.fullmatch(file.name))]
+        except OSError:  # mostly because there is none yet
             return []
-        return [int(found[1]) for file in self._folder.iterdir() if (found := _NAME.fullmatch(file.name))]

@@ -34,18 +34,22 @@ class Stage:
         self._config = config
         self.is_given = fixed_envs(source) is not None
         """Whether the env was made by somebody else, who will also close it."""
-        name = config.id if not isinstance(source, str) else source
+        name = source if isinstance(source, str) else config.id
         self._driver = _chosen_driver(mode)
         if self._driver is not None:
             os.environ[_DRIVER] = self._driver
-        env = _made(source, config, mode, name)
-        _check_mode(env, mode, name)
+        try:
+            env = _made(source, config, mode, name)
+            _check_mode(env, mode, name)
+            if mode == "rgb_array":
+                prepare_mujoco(env, name)
+        except BaseException:
+            self._forget_driver()
+            raise
         steps_per_second = float(getattr(env, "metadata", {}).get("render_fps") or DEFAULT_FPS)
         stride = max(1, math.ceil(steps_per_second / most_fps))
         self.fps = steps_per_second / stride
         self.camera = FilmedEnv(env, name, stride, takes_pictures=mode == "rgb_array")
-        if mode == "rgb_array":
-            prepare_mujoco(env, name)
 
     def shard(self, number: int, seed: int) -> Shard:
         """The env as env `number` of an evaluation with this seed."""
@@ -58,6 +62,9 @@ class Stage:
         """Close the env, unless it was given."""
         if not self.is_given:
             close_env(self.camera, "the drawn env")
+        self._forget_driver()
+
+    def _forget_driver(self) -> None:
         if self._driver is not None:
             os.environ.pop(_DRIVER, None)
 
