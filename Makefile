@@ -14,13 +14,13 @@ CPP := $(shell find cpp -name '*.cpp' -o -name '*.hpp')
 FIND_MODULES := find src \( -name '*.py' -o -name py.typed \) | LC_ALL=C sort
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -n)
 
-.PHONY: FORCE train test cluster browser check format native stub cpp-test asan fuzz fuzz-core tsan learn zoo bench docs wheel clean
+.PHONY: FORCE train test cluster browser display check format native stub cpp-test asan fuzz fuzz-core tsan learn zoo bench docs wheel clean
 
 # Installs only what training needs; tests and checks install their tools before they run.
 train: $(NATIVE)
 	$(BIN)/surefoot train
 
-test: cpp-test $(NATIVE) $(DEV) browser
+test: cpp-test $(NATIVE) $(DEV) browser display
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 # Slower tests of many machines and processes: what they lose, and what they refuse.
@@ -33,6 +33,14 @@ browser:
 	|| { $(SUDO) apt-get -o Acquire::Retries=3 update && $(SUDO) apt-get -o Acquire::Retries=3 install --yes \
 	--no-install-recommends chromium fonts-dejavu-core; } \
 	|| echo "Chromium is missing and could not be installed: tests that look at pages will be skipped"
+
+# Tests open a window on a virtual display, and draw MuJoCo's tasks without one; where that cannot be installed, they are
+# skipped and say so.
+display:
+	@{ command -v Xvfb >/dev/null && ldconfig -p | grep -q libEGL_mesa; } \
+	|| { $(SUDO) apt-get -o Acquire::Retries=3 update && $(SUDO) apt-get -o Acquire::Retries=3 install --yes \
+	--no-install-recommends xvfb libegl1 libgl1 libgl1-mesa-dri; } \
+	|| echo "Xvfb or Mesa is missing and could not be installed: tests that draw on them will be skipped"
 
 # The C++ is compiled with warnings as errors: the module here, the rest and its tests by `make test`.
 check: $(NATIVE) $(DEV)

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from surefoot.compose import (
+    EVALUATION_ROWS,
     Specs,
     build_env,
     build_policy,
     build_saved_policy,
+    build_stage,
     build_trainer,
     check_spaces,
     evaluation_rows,
@@ -59,6 +61,11 @@ from surefoot.training.policy_only import is_policy_only, start_from
 from surefoot.training.policy_only import policy_only as only_policy
 from surefoot.training.run_directory import RunDirectory
 from surefoot.training.trainer import Trainer
+from surefoot.watching.playing import MOST_STEPS, Program
+from surefoot.watching.recording import Recording, Shown, Tell, record, show
+from surefoot.watching.stage import MOST_FPS, RenderMode, Stage
+from surefoot.watching.target import check_display, check_video_file
+from surefoot.watching.video_file import most_fps
 
 Pathlike = str | Path
 SB3_POLICIES = ("MlpPolicy", "CnnPolicy", "MultiInputPolicy", "MlpLstmPolicy", "CnnLstmPolicy")
@@ -217,6 +224,44 @@ class PPO:
             return evaluate(self.policy, vec_env, episodes, seed, deterministic, perturb)
 
     @torch_defaults()
+    def record(
+        self,
+        path: Pathlike,
+        episodes: int = 1,
+        *,
+        seed: int = 0,
+        deterministic: bool = True,
+        env: EnvSource | None = None,
+        max_steps: int = MOST_STEPS,
+        tell: Tell | None = None,
+    ) -> Recording:
+        """Write a video of the episodes that `evaluate` plays with the same seed: .mp4 (extra `video`) or .gif.
+
+        Longer episodes are cut off at `max_steps`. `tell` is called with every step, for a progress bar.
+        """
+        target, program = _path(path), _program("record", episodes, seed, deterministic, max_steps)
+        check_video_file(target)
+        with self._stage("record", env, "rgb_array", seed, most_fps(target, MOST_FPS)) as stage:
+            return record(self.policy, stage, program, EVALUATION_ROWS, target, tell)
+
+    @torch_defaults()
+    def watch(
+        self,
+        episodes: int = 1,
+        *,
+        seed: int = 0,
+        deterministic: bool = True,
+        env: EnvSource | None = None,
+        max_steps: int = MOST_STEPS,
+        tell: Tell | None = None,
+    ) -> Shown:
+        """Show the same episodes in a window, which needs a display."""
+        program = _program("watch", episodes, seed, deterministic, max_steps)
+        check_display()
+        with self._stage("watch", env, "human", seed) as stage:
+            return show(self.policy, stage, program, EVALUATION_ROWS, tell)
+
+    @torch_defaults()
     def export_onnx(self, path: Pathlike, *, env: EnvSource | None = None, tolerance: float = TOLERANCE) -> Exported:
         """Write an ONNX file and a script that runs it, after checking that both match the policy over an episode."""
         with self._envs_like_ours(env, self.config.train.seed, EXPORT_ROWS) as vec_env:
@@ -320,12 +365,33 @@ class PPO:
         return self._trainer
 
     def _build_env(self, source: EnvSource | None, seed: int | None = None, rows: int = 0) -> VecEnv:
+        self._check_trusted(source)
+        return build_env(self.config, source, seed, rows)
+
+    def _check_trusted(self, source: EnvSource | None) -> None:
         if source is None and self._untrusted:
             raise CheckpointError(
                 f"{self._file} wants to import '{self._untrusted}'; if you trust it, pass --env"
                 f" {self.config.env.id} or --trust (in Python: env=... or trust=True)"
             )
-        return build_env(self.config, source, seed, rows)
+
+    @contextmanager
+    def _stage(
+        self, caller: str, env: EnvSource | None, mode: RenderMode, seed: int, fps: float = MOST_FPS
+    ) -> Iterator[Stage]:
+        """One env like those used for training that is drawn, or the given one."""
+        source = self._source if env is None else env
+        if env is None and is_instance(source):
+            raise EnvError(
+                f"this agent was given an env instance, which cannot be created again; pass an env: {caller}(env=...)"
+            )
+        self._check_trusted(source)
+        stage = build_stage(self.config, source, mode, fps)
+        try:
+            check_spaces(stage.shard(0, seed), self.specs)
+            yield stage
+        finally:
+            stage.close()
 
     @contextmanager
     def _envs_like_ours(self, env: EnvSource | None, seed: int, rows: int) -> Iterator[VecEnv]:
@@ -461,6 +527,15 @@ def _whole(value: Any, what: str, at_least: int) -> int:
     if not is_number or not at_least <= value < 2**63 or value != int(value):
         raise ConfigError([f"{what}: pass a whole number of at least {at_least}, got {quoted(value)}"])
     return int(value)
+
+
+def _program(caller: str, episodes: int, seed: int, deterministic: bool, max_steps: int) -> Program:
+    return Program(
+        _whole(episodes, f"{caller}: episodes", at_least=1),
+        _whole(seed, f"{caller}: seed", at_least=0),
+        deterministic,
+        _whole(max_steps, f"{caller}: max_steps", at_least=1),
+    )
 
 
 def _path(path: Any) -> Path:

@@ -48,6 +48,12 @@ from surefoot.rollout.ray import RayCollector
 from surefoot.rollout.shared_collector import SharedCollector
 from surefoot.telemetry.sinks import check_sinks
 from surefoot.training.trainer import Trainer
+from surefoot.watching.hook import Film, check_videos
+from surefoot.watching.playing import Program
+from surefoot.watching.preview import Preview
+from surefoot.watching.recording import record
+from surefoot.watching.stage import MOST_FPS, RenderMode, Stage
+from surefoot.watching.video_file import most_fps
 
 _log = logging.getLogger("surefoot")
 
@@ -119,6 +125,7 @@ def build_trainer(config: Config, env: VecEnv, policy: Policy, ranks: Ranks = AL
     """The trainer for an env and a policy; with other processes, every one of them must call this."""
     device = choose_device(config, policy, ranks)
     check_sinks(config.log)
+    check_videos(config.train)
     check_best_metric(config.train.best_metric, env.metrics)
     ppo = config.ppo
     collector = build_collector(config, env, policy)
@@ -212,6 +219,31 @@ def evaluation_rows(source: EnvSource | None, episodes: int) -> int:
     """Number of parallel envs in an evaluation: of a list of factories, every one plays."""
     count = None if source is None else fixed_envs(source)
     return min(episodes, count or EVALUATION_ROWS)
+
+
+def build_stage(config: Config, source: EnvSource | None, mode: RenderMode, fps: float = MOST_FPS) -> Stage:
+    """An env like the training envs that is drawn, in this process."""
+    one = source[0] if isinstance(source, list | tuple) else source
+    return Stage(config.env.id if one is None else one, config.env, mode, fps)
+
+
+def filmer(config: Config, policy: Policy, source: EnvSource | None) -> Callable[[Path], Film] | None:
+    """Records the policy in a file; None if it is not wanted, or if the source cannot be created again."""
+    train = config.train
+    if train.video_every == 0 or is_instance(source):
+        return None
+    seed = derived_seed(train.seed, 0, Stream.EVALUATION)
+    program = Program(train.video_episodes, seed, most_steps=train.video_steps)
+
+    def run(path: Path) -> Film:
+        stage, preview = build_stage(config, source, "rgb_array", most_fps(path, MOST_FPS)), Preview()
+        try:
+            recording = record(policy, stage, program, EVALUATION_ROWS, path, preview=preview)
+        finally:
+            stage.close()
+        return Film(recording, preview)
+
+    return run
 
 
 def saved_setup(state: Mapping[str, Any], path: Path, trust: Trust = False) -> tuple[Config, Specs]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from surefoot.compose import Specs, describe_rollouts, evaluator
+from surefoot.compose import Specs, describe_rollouts, evaluator, filmer
 from surefoot.core.config import Config
 from surefoot.core.cores import available_cores
 from surefoot.core.errors import PartError, SurefootError
@@ -43,6 +43,7 @@ from surefoot.training.run_directory import RunDirectory
 from surefoot.training.saving import SaveCheckpoints
 from surefoot.training.signals import StopSignal
 from surefoot.training.trainer import Trainer
+from surefoot.watching.hook import RecordVideos
 
 _log = logging.getLogger("surefoot")
 
@@ -67,6 +68,7 @@ class Run:
         self._saving: SaveCheckpoints | None = None
         self.alerts = AlertWatch(config)
         evaluate = evaluator(config, trainer.policy, source) if ranks.is_first else None
+        self._film = filmer(config, trainer.policy, source) if ranks.is_first else None
         start = trainer.progress.step
         self.evaluation = evaluate and EvaluateAndKeepBest(evaluate, self.state, config.train, start, directory)
 
@@ -215,6 +217,8 @@ class Run:
         if self.ranks.is_first:
             self.alerts.recall(history.first)
             attached["surefoot.report"] = Report(sinks, self.config.log.log_every, self.alerts)
+        if self._film is not None and self.directory is not None:
+            attached["surefoot.videos"] = RecordVideos(self._film, self.directory, sinks, train, start)
         for hook in attached.values():
             hook.run = self
         return HookGroup(attached)
@@ -291,6 +295,11 @@ class Run:
             _log.warning(
                 "the run has %d PyTorch threads, but %d cores; consider --train.threads %d", threads, cores, cores
             )
+        if config.train.video_every and self.ranks.is_first and (self._film is None or self.directory is None):
+            missing = (
+                "a run directory" if self.directory is None else "an env that can be created again: pass a function"
+            )
+            _log.warning("train.video_every has no effect without %s", missing)
         if self.directory is not None and not rows.can_save_envs():
             _log.info(
                 "these environments cannot save their state: a resumed run continues from the same weights, optimizer,"

@@ -19,6 +19,7 @@ COMMANDS = {
     "population": "train a population whose worst members continue from its best",
     "sweep": "search for good settings with many runs",
     "evaluate": "evaluate a run, a model file or a policy of the zoo",
+    "watch": "show a policy in a window, or record a video",
     "export": "write a policy as an ONNX file that runs without Surefoot",
     "doctor": "diagnose a run and suggest remedies",
     "report": "write an HTML report about one or more runs",
@@ -30,7 +31,7 @@ COMMANDS = {
     "presets": "list the presets, or show one",
     "zoo": "list the trained policies that come with Surefoot, or show one",
 }
-_RESULT_IN_FILES = ("train", "resume", "population", "sweep", "export", "report", "native")
+_RESULT_IN_FILES = ("train", "resume", "population", "sweep", "watch", "export", "report", "native")
 """Commands that succeed whatever happens to their output."""
 
 

@@ -41,12 +41,12 @@ def write_report(runs: Annotated[tuple[Path, ...], tyro.conf.Positional] = (), /
 
 def print_written(target: Path, runs: Sequence[Path]) -> None:
     """Write the page and say where it is."""
-    text = _page(runs)
+    text = _page(runs, target.parent)
     write_page(target, text)
     print(f"report    {target}  ({len(text.encode()) / 1e6:.1f} MB; open it in a browser)")
 
 
-def _page(runs: Sequence[Path]) -> str:
+def _page(runs: Sequence[Path], folder: Path) -> str:
     for run in runs:
         what = next((what for file, what in _OTHERS.items() if (run / file).is_file()), None)
         if what is not None and len(runs) > 1:
@@ -63,7 +63,7 @@ def _page(runs: Sequence[Path]) -> str:
     from surefoot.inspection.run_record import read_run
     from surefoot.inspection.seeds_folder import runs_of
 
-    return report_page([read_run(run) for run in runs_of(runs)])
+    return report_page([read_run(run) for run in runs_of(runs)], folder=folder)
 
 
 def refuse_other_file(target: Path) -> None:

@@ -237,6 +237,12 @@ class TrainConfig(Section):
         " eval/ metric, a metric of the environment, or -metric where lower is better",
     )
     cvar_alpha: Share = Field(DEFAULT_ALPHA, description="share of the worst episodes that eval/cvar is the mean of")
+    video_every: Number = Field(
+        0, description="steps between videos of the policy in the run directory, and one at the end; 0 means never"
+    )
+    video_episodes: Count = Field(1, description="episodes per video")
+    video_steps: Count = Field(1000, description="steps after which an episode in a video is cut off")
+    video_format: Literal["mp4", "gif"] = Field("mp4", description="format of videos; mp4 needs the extra video")
     max_skipped_steps: Count = Field(
         10, description="consecutive gradient steps with NaN or infinity before rolling back to the last good weights"
     )

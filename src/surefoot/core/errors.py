@@ -83,6 +83,10 @@ class ExportError(SurefootError):
     """A policy cannot be exported: a package is missing, or its graph computes different outputs."""
 
 
+class VideoError(SurefootError):
+    """An agent cannot be shown or recorded: its env cannot be drawn, or the file cannot be written."""
+
+
 class ClusterError(SurefootError):
     """A Ray cluster cannot be used: Ray is missing, nobody answers, or a node does not fit the job."""
 

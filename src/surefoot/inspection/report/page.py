@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from html import escape
+from pathlib import Path
 
 from surefoot.inspection.report.alert_lanes import alerts_chart
 from surefoot.inspection.report.charts import (
@@ -22,6 +23,7 @@ from surefoot.inspection.report.run_groups import SEED, Group, flat, group_runs,
 from surefoot.inspection.report.tables import all_settings, differences_table, summary_table
 from surefoot.inspection.report.timings import MOST_PHASE_CHARTS, timing_charts, totals_chart
 from surefoot.inspection.report.traces import swatch_style, time_unit
+from surefoot.inspection.report.videos import VIDEOS_NOTE, videos_of
 from surefoot.inspection.run_record import RunRecord
 
 _RETURNS_NOTE = (
@@ -53,17 +55,20 @@ class Page(Document):
         self.unit = time_unit(max(run.total_seconds for run in self.runs))
 
 
-def report_page(runs: Sequence[RunRecord], now: datetime | None = None) -> str:
-    """The page as self-contained HTML: it needs no network and no other files."""
+def report_page(runs: Sequence[RunRecord], now: datetime | None = None, folder: Path | None = None) -> str:
+    """The page as self-contained HTML: it needs no network and no other files but large videos.
+
+    These are linked from `folder`, in which the page will be.
+    """
     page = Page(runs)
-    _fill(page)
+    _fill(page, folder or page.runs[0].path)
     axes = {"steps": "environment steps", "time": f"training time ({page.unit.name})"}
     return page.html(
         _title(page.groups), _lead(page, now or datetime.now(UTC)), controls_of(page.groups, page.has_time), axes
     )
 
 
-def _fill(page: Page) -> None:
+def _fill(page: Page, folder: Path) -> None:
     """The sections, from results and diagnostics to cost and differences between runs."""
     groups, unit = page.groups, page.unit
     page.add("Summary", summary_table(groups), "Final return: mean of the last 100 training episodes.")
@@ -76,6 +81,7 @@ def _fill(page: Page) -> None:
     evaluation = _by_env(page, lambda mine: page.figure(evaluation_chart(mine, unit)))
     page.add("Evaluation", evaluation, "The evaluations of every run; error bars: one std over the episodes.")
     page.add("Returns", _by_env(page, lambda mine: _returns(page, mine)), _RETURNS_NOTE)
+    page.add("Videos", videos_of(page.runs, folder), VIDEOS_NOTE)
     page.add("Environment", _by_env(page, lambda mine: page.small_figures(env_metric_charts(mine, unit))))
     page.add("Diagnostics", _by_env(page, lambda mine: page.small_figures(diagnostic_charts(mine, unit))))
     page.add(

@@ -10,7 +10,7 @@ from surefoot.inspection.report.reported_run import ReportedRun
 from surefoot.inspection.seeds_folder import is_seeds_folder
 
 SEED, ENV = "train.seed", "env.id"
-_WITHOUT_EFFECT = ("log.",)
+_WITHOUT_EFFECT = ("log.", "train.video_")
 """Settings that do not affect training, so they do not split a group."""
 _MAX_KEYS_IN_LABEL = 2
 
