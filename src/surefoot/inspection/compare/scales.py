@@ -5,7 +5,7 @@ from pathlib import Path
 
 from surefoot.core.errors import ConfigError
 from surefoot.core.layers import read_yaml
-from surefoot.inspection.run_record import is_number
+from surefoot.telemetry.records import is_number
 
 NONE, MINMAX = "none", "minmax"
 
