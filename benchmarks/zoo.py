@@ -27,7 +27,7 @@ from benchmarks.learning import curve_of, surefoot
 from benchmarks.published import TASKS as PUBLISHED
 from surefoot.api import PPO
 from surefoot.benchmark.machine import machine
-from surefoot.core.errors import ConfigError
+from surefoot.core.errors import ConfigError, SurefootError
 from surefoot.models import find_model
 from surefoot.presets import configured, load_preset, preset_names
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
@@ -41,6 +41,7 @@ RUNS = ROOT / "runs" / "zoo"
 GALLERY = ROOT / "docs" / "gallery"
 EPISODES = 100
 CHOOSING_SEED, STATED_SEED = 1000, 0
+VIDEO_STEPS = 300
 TOO_LONG = {"muscle-512": "50 million steps: days of training"}
 """Presets that are trained only when they are named."""
 FIXED = ("--train.threads", "1", "--rollout.workers", "1", "--log.console", "off", "--log.tensorboard", "false")
@@ -64,6 +65,11 @@ class Task:
     def policy(self) -> Path:
         """The file that is shipped."""
         return folder() / f"{self.preset}{SUFFIX}"
+
+    @property
+    def video(self) -> Path:
+        """The video of the policy in the gallery."""
+        return GALLERY / f"{self.file_stem}.gif"
 
     def run(self, seed: int) -> Path:
         """The directory of a seed's run; other settings have another one."""
@@ -128,7 +134,6 @@ def ship(task: Task, seed: int) -> dict[str, Any]:
     task.policy.parent.mkdir(parents=True, exist_ok=True)
     write_checkpoint(task.policy, state)
     scored = evaluated(task.policy, STATED_SEED)
-    record(task)
     return {"seed": seed, **{key: scored[key] for key in ("mean_reward", "std_reward", "confidence_interval")}}
 
 
@@ -139,7 +144,10 @@ def record(task: Task) -> None:
         print(f"{task.preset}: no video, because this Surefoot cannot record", flush=True)
         return
     GALLERY.mkdir(parents=True, exist_ok=True)
-    agent.record(GALLERY / f"{task.file_stem}.gif", episodes=1, seed=STATED_SEED)
+    try:
+        agent.record(task.video, episodes=1, seed=STATED_SEED, max_steps=VIDEO_STEPS)
+    except SurefootError as error:  # an env that cannot be drawn has a policy nevertheless
+        print(f"{task.preset}: no video: {error}", flush=True)
 
 
 def complete(task: Task, seeds: int, again: bool) -> None:
@@ -152,6 +160,9 @@ def complete(task: Task, seeds: int, again: bool) -> None:
     shipped = before.get("shipped")
     if shipped is None or shipped["seed"] != best or not task.policy.exists():
         shipped = ship(task, best)
+        task.video.unlink(missing_ok=True)
+    if not task.video.exists():
+        record(task)
     command = f"python -m benchmarks.zoo --preset {task.preset} --seeds {len(kept.runs)}"
     kept.write({"command": command, "machine": machine(), "shipped": shipped})
 
