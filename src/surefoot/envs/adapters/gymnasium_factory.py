@@ -12,6 +12,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from surefoot.core.errors import EnvError
 from surefoot.envs.adapters.gymnasium_envs import GymEnv
+from surefoot.envs.packages import extra_hint
 
 _log = logging.getLogger("surefoot")
 
@@ -41,7 +42,8 @@ class GymnasiumFactory:
                 return gym.make(env_id, disable_env_checker=True, **limit, **kwargs)
         except (gym.error.Error, ImportError, ModuleNotFoundError) as error:
             cause = str(error).replace("\n", " ")
-            raise EnvError(f"environment '{env_id}' could not be created: {cause}") from error
+            hint = extra_hint(env_id) if isinstance(error, gym.error.DependencyNotInstalled) else ""
+            raise EnvError(f"environment '{env_id}' could not be created: {cause}{hint}") from error
         except TypeError as error:
             raise EnvError(f"environment '{env_id}' does not accept env.kwargs {kwargs}: {error}") from error
 
