@@ -128,21 +128,26 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         """Continue from a saved state; if these envs cannot have saved it, nothing changes."""
         if not isinstance(state, np.ndarray) or state.dtype != np.float64:
             raise NativeError(f"the state must be the float64 array that save_state returned, not {_brief(state)}")
-        beside = [] if self._mode is AutoresetMode.SAME_STEP else self._beside_the_core()
-        widths = [part.size // self.num_envs for part in beside]
-        if state.ndim != 2 or len(state) != self.num_envs or state.shape[1] <= sum(widths):
-            raise NativeError(f"these envs cannot continue from the state, a {_brief(state)}")
-        of_core, *others = np.split(state, np.cumsum([state.shape[1] - sum(widths), *widths[:-1]]), axis=1)
-        flags = [other for part, other in zip(beside, others, strict=False) if part.dtype == bool]
-        if not all(np.isin(flag, (0.0, 1.0)).all() for flag in flags):
-            raise NativeError("these envs cannot continue from the state: flags are 0 or 1")
+        of_core, others = (state, []) if self._mode is AutoresetMode.SAME_STEP else self._parts_of(state)
         try:
             self._open().load(np.ascontiguousarray(of_core))
         except ValueError as error:
             raise NativeError(f"these envs cannot continue from the state: {error}") from error
-        for part, saved in zip(beside, others, strict=False):
+        for part, saved in others:
             part[...] = saved.reshape(part.shape)
         self._is_seeded = True
+
+    def _parts_of(self, state: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[tuple[NDArray[Any], Any]]]:
+        """The core's part of a saved state, and each array beside the core with what was saved of it."""
+        beside = self._beside_the_core()
+        widths = [part.size // self.num_envs for part in beside]
+        if state.ndim != 2 or len(state) != self.num_envs or state.shape[1] <= sum(widths):
+            raise NativeError(f"these envs cannot continue from the state, a {_brief(state)}")
+        of_core, *saved = np.split(state, np.cumsum([state.shape[1] - sum(widths), *widths[:-1]]), axis=1)
+        others = list(zip(beside, saved, strict=True))
+        if not all(np.isin(one, (0.0, 1.0)).all() for part, one in others if part.dtype == bool):
+            raise NativeError("these envs cannot continue from the state: flags are 0 or 1")
+        return of_core, others
 
     def _beside_the_core(self) -> list[NDArray[Any]]:
         """What the core does not save: who rests, and what is shown then and afterwards."""

@@ -50,8 +50,8 @@ def package_hint(env_id: str) -> str:
     package = next((known for known in _PACKAGES if re.fullmatch(known.ids, env_id)), None)
     if package is None:
         return ""
-    install = "" if package.is_installed else f" after `pip install {package.install}`"
-    return f"; write '{package.module}:{env_id}'{install}, which imports the package that has it"
+    install = "" if package.is_installed else f"run `pip install {package.install}`, then "
+    return f"; it is registered by the package {package.module}: {install}use the id '{package.module}:{env_id}'"
 
 
 def refuse_missing_module(env_id: str) -> None:
