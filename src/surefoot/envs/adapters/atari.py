@@ -1,6 +1,7 @@
 """Atari games of ale-py with the standard preprocessing; the arguments have EnvPool's names and defaults."""
 
 import importlib
+import importlib.util
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,10 +33,17 @@ def is_atari(env_id: str) -> bool:
 def register_games(env_id: str) -> str:
     """Register ale-py's games; returns the id without its module."""
     try:
-        importlib.import_module("ale_py")
+        ale_py: Any = importlib.import_module("ale_py")
     except ImportError as error:
         raise EnvError(f"environment '{env_id}' requires ale-py; {install_hint('atari')}") from error
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # else every game prints a banner
     return env_id.removeprefix(_PREFIX)
+
+
+def register_installed_games() -> None:
+    """Register ale-py's games if it is installed."""
+    if importlib.util.find_spec("ale_py") is not None:
+        register_games("")
 
 
 @dataclass(frozen=True)
@@ -97,7 +105,7 @@ class AtariGame(gym.Wrapper[Any, Any, Any, Any]):
         self._waits_for_fire = how.use_fire_reset and emulator.get_action_meanings()[_FIRE:][:1] == ["FIRE"]
         height, width = self._ale.getScreenDims()
         self._frames = np.zeros((2, height, width), np.uint8)
-        self._rows, self._columns = _averages(height, how.img_height), _averages(width, how.img_width).T
+        self._rows, self._columns = _Averages(height, how.img_height), _Averages(width, how.img_width)
         shape = (how.stack_num, how.img_height, how.img_width)
         self._stack = np.zeros(shape, np.uint8)
         self.observation_space = spaces.Box(0, 255, shape, np.uint8)
@@ -154,7 +162,7 @@ class AtariGame(gym.Wrapper[Any, Any, Any, Any]):
 
     def _seen(self) -> NDArray[np.uint8]:
         """The maximum of two frames, reduced to the size of the observation by averaging areas."""
-        reduced = self._rows @ np.maximum(*self._frames).astype(np.float32) @ self._columns
+        reduced = self._columns.of(self._rows.of(np.maximum(*self._frames)).T).T
         seen: NDArray[np.uint8] = np.rint(reduced).astype(np.uint8)
         return seen
 
@@ -162,9 +170,23 @@ class AtariGame(gym.Wrapper[Any, Any, Any, Any]):
         return {"lives": self._ale.lives(), "reward": reward}
 
 
-def _averages(source: int, target: int) -> NDArray[np.float32]:
-    """Weights [target, source]: each output is the mean over its share of the inputs, with fractions at its ends."""
-    edges = np.linspace(0, source, target + 1)
-    starts = np.arange(source)
-    overlap = np.minimum(edges[1:, None], starts + 1) - np.maximum(edges[:-1, None], starts)
-    return (overlap.clip(0) * (target / source)).astype(np.float32)
+class _Averages:
+    """Reduces the first axis of an image: an output is the mean over its share of the inputs, fractions included.
+
+    Sums of a few rows instead of a product of matrices, which would use all cores in every env.
+    """
+
+    def __init__(self, source: int, target: int) -> None:
+        edges = np.arange(target + 1) * (source / target)
+        first, count = np.floor(edges[:-1]).astype(int), int(np.ceil(source / target)) + 1
+        starts = first[:, None] + np.arange(count)
+        overlap = np.minimum(edges[1:, None], starts + 1) - np.maximum(edges[:-1, None], starts)
+        self._weights = (overlap.clip(0) * (target / source)).astype(np.float32)[..., None]
+        self._rows = starts.clip(max=source - 1)
+
+    def of(self, image: NDArray[Any]) -> NDArray[np.float32]:
+        """The image with fewer rows."""
+        reduced: NDArray[np.float32] = sum(
+            self._weights[:, part] * image[self._rows[:, part]] for part in range(self._rows.shape[1])
+        )
+        return reduced
