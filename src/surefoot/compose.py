@@ -234,7 +234,9 @@ def untrusted_env(config: Config, trust: Trust) -> str:
     env_id = config.env.id
     module = env_id.removeprefix(PETTINGZOO).partition(":")[0]
     is_known = not is_library(env_id) and (":" not in env_id or module in sys.modules)
-    paths = [text for text in names_in([config.env.kwargs, config.env.eval_kwargs]) if any(mark in text for mark in "/\\:")]
+    paths = [
+        text for text in names_in([config.env.kwargs, config.env.eval_kwargs]) if any(mark in text for mark in "/\\:")
+    ]
     wanted = [*([] if is_known else [env_id]), *sorted(paths)]
     return next((name for name in wanted if trust is False or (trust is not True and name not in trust)), "")
 

@@ -33,7 +33,10 @@ def game(env_id: str = "ALE/Pong-v5", **kwargs: Any) -> Any:
     ],
 )
 def test_a_game_looks_and_pays_as_envpools(name, steps, options):
-    one, pool = game(f"ALE/{name}-v5", **options), envpool.make_gymnasium(f"{name}-v5", num_envs=1, noop_max=1, **options)
+    one, pool = (
+        game(f"ALE/{name}-v5", **options),
+        envpool.make_gymnasium(f"{name}-v5", num_envs=1, noop_max=1, **options),
+    )
     assert one.action_space.n == pool.action_space.n
     obs, expected = one.reset(seed=0)[0], pool.reset()[0][0]
     earned, generator = 0.0, np.random.default_rng(1)
@@ -106,7 +109,9 @@ def test_engines_step_games(engine):
 
 
 def test_evaluation_has_its_own_arguments():
-    config = EnvConfig(id="ALE/Breakout-v5", kwargs={"reward_clip": True, "stack_num": 2}, eval_kwargs={"reward_clip": False})
+    config = EnvConfig(
+        id="ALE/Breakout-v5", kwargs={"reward_clip": True, "stack_num": 2}, eval_kwargs={"reward_clip": False}
+    )
     made = env_factory(config.id, config.for_evaluation)
     assert isinstance(made, AtariFactory)
     assert made.kwargs == {"reward_clip": False, "stack_num": 2}

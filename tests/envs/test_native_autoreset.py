@@ -40,7 +40,9 @@ def played(envs: Vector, steps: int, seed: int = 5) -> list[tuple[Any, ...]]:
     for _ in range(steps):
         obs, reward, terminated, truncated, info = envs.step(envs.action_space.sample())
         ended = terminated | truncated
-        final = info["final_obs"] if envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP and ended.any() else None
+        final = (
+            info["final_obs"] if envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP and ended.any() else None
+        )
         seen.append((obs, reward, terminated, truncated, final))
         if envs.metadata["autoreset_mode"] is AutoresetMode.DISABLED and ended.any():
             seen.append((envs.reset(options={"reset_mask": ended})[0],))
@@ -87,7 +89,7 @@ def test_gymnasiums_vector_wrappers_see_what_they_see_of_its_own_envs():
         record.append(obs.tolist())
     assert found[0] == found[1]
     assert len(found[0]) > ROWS
-    with pytest.raises(ValueError, match="(?i)autoreset"):
+    with pytest.raises(ValueError, match=r"(?i)autoreset"):
         NormalizeObservation(ours("CartPole-v1", AutoresetMode.SAME_STEP))
 
 

@@ -66,7 +66,9 @@ def test_nested_spaces_become_one_flat_dict():
 
 @pytest.mark.parametrize("space", [spaces.Text(5), spaces.Sequence(spaces.Discrete(2))])
 def test_other_observation_spaces_are_refused_with_what_is_supported(space):
-    with pytest.raises(EnvError, match=r"observation space .* is not supported; wrap the env in .* returns Box, .*Dict"):
+    with pytest.raises(
+        EnvError, match=r"observation space .* is not supported; wrap the env in .* returns Box, .*Dict"
+    ):
         obs_spec(space)
 
 
@@ -78,12 +80,16 @@ def test_keys_that_cannot_be_learned_from_are_left_out():
     assert list(obs_spec(MIXED)) == ["camera/depth"]
     writer = ObsWriter(MIXED)
     assert writer.left_out == ("camera/caption (Text)",)
-    assert written(MIXED, MIXED.sample() | {"camera": {"caption": "abc", "depth": [0.5, 1]}})["camera/depth"][1, 0] == 0.5
+    assert (
+        written(MIXED, MIXED.sample() | {"camera": {"caption": "abc", "depth": [0.5, 1]}})["camera/depth"][1, 0] == 0.5
+    )
     batch = {"camera": {"caption": ("a", "b", "c"), "depth": np.ones((3, 2), np.float32)}}
     rows = new_slot(3, writer.spec, 0).obs
     assert writer.write_batch(batch, rows)
     assert rows["camera/depth"].sum() == 6
-    everything = spaces.Tuple((spaces.Discrete(2), spaces.Sequence(spaces.Discrete(2)), spaces.Graph(MIXED["camera"]["depth"], None)))
+    everything = spaces.Tuple(
+        (spaces.Discrete(2), spaces.Sequence(spaces.Discrete(2)), spaces.Graph(MIXED["camera"]["depth"], None))
+    )
     assert ObsWriter(everything).left_out == ("1 (Sequence)", "2 (Graph)")
     assert ObsWriter(FORMS["nested"].space).left_out == ()
 
