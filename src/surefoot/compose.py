@@ -108,17 +108,20 @@ def build_saved_policy(
 def build_env(
     config: Config, source: EnvSource | None = None, seed: int | None = None, rows: int = 0, ranks: Ranks = ALONE
 ) -> VecEnv:
-    """The training envs of this process, or equal envs with another seed and number, always on this machine."""
-    count = rows or config.rollout.num_envs
+    """The training envs of this process; with a seed, envs for evaluation (`env.eval_kwargs`) on this machine."""
+    count, is_for_training = rows or config.rollout.num_envs, seed is None
     ranks.check_envs(count)
-    return make_vec_env(
+    env = make_vec_env(
         config.env.id if source is None else source,
-        config.env,
+        config.env if is_for_training else config.env.for_evaluation,
         count,
         config.train.seed if seed is None else seed,
-        config.rollout if seed is None else on_this_machine(config.rollout),
+        config.rollout if is_for_training else on_this_machine(config.rollout),
         ranks.part(count),
     )
+    if env.left_out and is_for_training and ranks.is_first:
+        _log.warning("a policy cannot learn from %s; left out of the observation", ", ".join(env.left_out))
+    return env
 
 
 def build_trainer(config: Config, env: VecEnv, policy: Policy, ranks: Ranks = ALONE) -> Trainer:
@@ -277,7 +280,9 @@ def untrusted_env(config: Config, trust: Trust) -> str:
     env_id = config.env.id
     module = env_id.removeprefix(PETTINGZOO).partition(":")[0]
     is_known = not is_library(env_id) and (":" not in env_id or module in sys.modules)
-    paths = [text for text in names_in(config.env.kwargs) if any(mark in text for mark in "/\\:")]
+    paths = [
+        text for text in names_in([config.env.kwargs, config.env.eval_kwargs]) if any(mark in text for mark in "/\\:")
+    ]
     wanted = [*([] if is_known else [env_id]), *sorted(paths)]
     return next((name for name in wanted if trust is False or (trust is not True and name not in trust)), "")
 

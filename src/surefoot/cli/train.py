@@ -82,13 +82,15 @@ def check_target(target: str) -> None:
         return
     import gymnasium as gym
 
+    from surefoot.envs.adapters.atari import is_atari
     from surefoot.envs.library import is_library
+    from surefoot.envs.packages import package_hint
     from surefoot.envs.tasks.registration import register_envs
 
     register_envs()
-    if not is_library(target) and ":" not in target and target not in gym.registry:
-        known = [*preset_names(), *gym.registry]
-        raise ConfigError([f"'{target}' is neither a preset nor a registered Gymnasium id{nearest(target, known)}"])
+    if not is_library(target) and ":" not in target and not is_atari(target) and target not in gym.registry:
+        hint = package_hint(target) or nearest(target, [*preset_names(), *gym.registry])
+        raise ConfigError([f"'{target}' is neither a preset nor a registered Gymnasium id{hint}"])
 
 
 def run_new(run: Configured, name: str | None, run_dir: Path | None, command: tuple[str, ...] = ()) -> int:

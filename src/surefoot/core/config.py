@@ -92,6 +92,9 @@ class EnvConfig(Section):
     kwargs: Annotated[dict[str, Any], AfterValidator(_plain)] = Field(
         {}, description="arguments of the environment's constructor"
     )
+    eval_kwargs: Annotated[dict[str, Any], AfterValidator(_plain)] = Field(
+        {}, description="arguments that differ in evaluation, such as {reward_clip: false}; the others are kwargs"
+    )
     max_episode_steps: Count | None = Field(
         None, description="time limit in steps; replaces the environment's own limit"
     )
@@ -103,6 +106,11 @@ class EnvConfig(Section):
     metrics: dict[str, Literal["last", "mean", "sum"]] = Field(
         {}, description="info keys to report as metrics, each with its summary over an episode: last, mean or sum"
     )
+
+    @property
+    def for_evaluation(self) -> "EnvConfig":
+        """As in training, but with `eval_kwargs` over `kwargs`: unclipped rewards, whole games."""
+        return self.model_copy(update={"kwargs": self.kwargs | self.eval_kwargs}) if self.eval_kwargs else self
 
 
 class PolicyConfig(Section):

@@ -45,6 +45,7 @@ class Shard(Parametrized):
     """An engine can replace it with shared memory."""
     first_row = 0
     restarts = 0
+    left_out: tuple[str, ...] = ()
 
     def __init__(self, calls: Calls | None = None) -> None:
         self.calls = calls or Calls()
