@@ -62,7 +62,9 @@ TASKS = [
     Task("Walker2d-v5/fast", 3, 3000, "zoo 3479 ± 822, CleanRL 2288 ± 572, Tianshou 3588 ± 757", 600_000),
     Task("LunarLander-v3", 3, 240, "zoo 242 ± 32", 500_000, has_peer=False),
     Task("InvertedPendulum-v5", 3, 950, "CleanRL 963 ± 22, Tianshou 1000 ± 0", 100_000),
-    Task("InvertedDoublePendulum-v5", 3, 9300, "solved at about 9300", 300_000),
+    Task("InvertedDoublePendulum-v5", 3, 9300, "Tianshou 9231 ± 270", 300_000),
+    Task("Reacher-v5", 3, -5, "Tianshou -4.1 ± 0.3", 500_000),
+    Task("Pusher-v5", 3, -30, "", 500_000),
 ]
 
 
@@ -191,15 +193,20 @@ def table(folder: Path) -> str:
         cells = [
             task.name,
             f"{saved['task'].get('steps', task.steps):,}",
-            ", ".join(f"{score:.0f}" for score in scores),
-            f"{mean:.0f} ({low:.0f} to {high:.0f})",
+            ", ".join(map(_short, scores)),
+            f"{_short(mean)} ({_short(low)} to {_short(high)})",
             f"{task.gate:,.0f}: {reached}",
-            task.published,
+            task.published or "-",
             _median_seconds(ours),
             f"{_median_seconds(theirs)} ({theirs[0]['steps']:,})" if theirs else "-",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
+
+
+def _short(score: float) -> str:
+    """With a decimal only where it matters."""
+    return f"{score:.1f}" if abs(score) < 100 else f"{score:.0f}"
 
 
 def _median_seconds(runs: list[Run]) -> str:
