@@ -44,9 +44,8 @@ def main(arguments: list[str]) -> int:
 
 def go_on(path: Path, changes: Raw, trust: bool = False) -> int:
     """Rebuild the run from its config and its newest valid checkpoint."""
-    from surefoot.cli.running import finish, train_from_start
+    from surefoot.cli.running import finish, train_from_start, training_envs
     from surefoot.compose import (
-        build_env,
         build_saved_policy,
         build_trainer,
         check_spaces,
@@ -79,7 +78,7 @@ def go_on(path: Path, changes: Raw, trust: bool = False) -> int:
                 raise RunDirectoryError(
                     f"{path} has already finished its {config.train.steps} steps; pass a larger total with --steps"
                 )
-            with closing(build_env(config, ranks=ranks)) as env:
+            with closing(training_envs(config, ranks)) as env:
                 check_spaces(env, specs)
                 trainer = build_trainer(config, env, build_saved_policy(config, specs, state, checkpoint), ranks)
                 run = Run(trainer, config, specs, None, directory, ranks=ranks)

@@ -5,6 +5,7 @@ from contextlib import closing, nullcontext
 from surefoot.compose import Specs, build_env, build_policy, build_trainer, describe_rollouts
 from surefoot.core.config import Config
 from surefoot.core.ranks import ALONE, Ranks
+from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.evaluation import Evaluation
 from surefoot.run import Run
 from surefoot.telemetry.console import warnings_on_stderr
@@ -13,7 +14,7 @@ from surefoot.training.run_directory import RunDirectory
 
 def train_from_start(config: Config, directory: RunDirectory | None, ranks: Ranks = ALONE, preset: str = "") -> int:
     """Start a run in a directory, which the first of several processes has; returns the exit code."""
-    with closing(build_env(config, ranks=ranks)) as env:
+    with closing(training_envs(config, ranks)) as env:
         # Built before the directory, so that invalid combinations leave no empty run behind.
         specs = Specs(env.obs_spec, env.action_spec)
         trainer = build_trainer(config, env, build_policy(config, specs), ranks)
@@ -23,6 +24,12 @@ def train_from_start(config: Config, directory: RunDirectory | None, ranks: Rank
                 if preset:
                     print(f"preset    {preset}", flush=True)
             return finish(Run(trainer, config, specs, None, directory, ranks=ranks))
+
+
+def training_envs(config: Config, ranks: Ranks) -> VecEnv:
+    """The envs of a run that is about to begin; there is no log yet for what they warn about."""
+    with warnings_on_stderr():
+        return build_env(config, ranks=ranks)
 
 
 def finish(run: Run) -> int:
