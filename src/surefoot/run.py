@@ -283,6 +283,8 @@ class Run:
         surprising = config.rollout.engine.kind == "native" and not is_native
         _log.log(logging.WARNING if surprising else logging.INFO, "rollouts: %s", line)
         _log.info("learning: %s", self.learning)
+        if self.envs.left_out:
+            _log.info("left out of the observation: %s", ", ".join(self.envs.left_out))
         rows, num_steps = self.trainer.collector.rows, config.rollout.num_steps
         needed = readable(rollout_bytes(num_steps, rows.env, self.policy, rows.buffer.chunks))
         _log.info("a rollout of %d steps with %d rows takes %s of memory", num_steps, rows.env.num_rows, needed)

@@ -9,9 +9,11 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from surefoot.api import PPO
+from surefoot.cli.main import main
 
 ID = "minigrid:MiniGrid-Empty-5x5-v0"
 TINY = {"num_envs": 2, "num_steps": 8, "batch_size": 16, "epochs": 1, "eval_episodes": 0, "max_episode_steps": 10}
+TINY_KEYS = {"rollout.num_envs": 2, "rollout.num_steps": 8, "ppo.batch_size": 16, "train.eval_episodes": 0}
 WARNING = "a policy cannot learn from mission (MissionSpace); left out of the observation"
 
 
@@ -40,6 +42,13 @@ def test_an_id_trains_in_every_engine_with_one_warning(engine, caplog, tmp_path)
     again.learn(16)
     agent.close()
     again.close()
+
+
+def test_the_command_line_warns_once_and_the_log_says_it_too(capsys, tmp_path):
+    tiny = [f"--{name}={value}" for name, value in TINY_KEYS.items()]
+    assert main(["train", ID, "--steps=16", f"--run-dir={tmp_path / 'run'}", *tiny]) == 0
+    assert capsys.readouterr().err.count(f"WARNING: {WARNING}") == 1
+    assert "left out of the observation: mission (MissionSpace)" in (tmp_path / "run" / "log.txt").read_text()
 
 
 def test_a_vector_env_has_one_mission_per_row():

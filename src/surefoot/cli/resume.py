@@ -62,8 +62,8 @@ def go_on(path: Path, changes: Raw, trust: bool = False, command: tuple[str, ...
         from surefoot.cli.seeds import train_missing
 
         return train_missing(path, changes, command)
-    from surefoot.cli.running import finish, log_command, train_from_start
-    from surefoot.compose import build_env, resumed_config
+    from surefoot.cli.running import finish, log_command, train_from_start, training_envs
+    from surefoot.compose import resumed_config
     from surefoot.continued import SavedRun, continued_run
     from surefoot.core.ranks import together
     from surefoot.core.saved import Saved, reading
@@ -89,7 +89,7 @@ def go_on(path: Path, changes: Raw, trust: bool = False, command: tuple[str, ...
                 raise RunDirectoryError(
                     f"{path} has already finished its {config.train.steps} steps; pass a larger total with --steps"
                 )
-            with closing(build_env(config, ranks=ranks)) as env:
+            with closing(training_envs(config, ranks)) as env:
                 run = continued_run(config, env, saved, directory, ranks=ranks)
                 if directory is not None:
                     directory.write_config(config)

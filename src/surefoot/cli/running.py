@@ -10,6 +10,7 @@ from surefoot.compose import build_env, describe_rollouts
 from surefoot.continued import trainer_of
 from surefoot.core.config import Config
 from surefoot.core.ranks import ALONE, Ranks
+from surefoot.envs.protocol import VecEnv
 from surefoot.run import Run
 from surefoot.telemetry.console import warnings_on_stderr
 from surefoot.training.run_directory import RunDirectory
@@ -25,7 +26,7 @@ def train_from_start(
     command: Sequence[str] = (),
 ) -> int:
     """Start a run in a directory, which the first of several processes has; returns the exit code."""
-    with closing(build_env(config, ranks=ranks)) as env:
+    with closing(training_envs(config, ranks)) as env:
         # Built before the directory, so that invalid combinations leave no empty run behind.
         trainer, specs = trainer_of(config, env, None, ranks)
         with directory or nullcontext():
@@ -43,6 +44,12 @@ def log_command(command: Sequence[str]) -> None:
     """Write to log.txt what the user typed, from which the report says how to repeat the run."""
     if command:
         _log.info("command: %s", shlex.join(["surefoot", *command]))
+
+
+def training_envs(config: Config, ranks: Ranks) -> VecEnv:
+    """The envs of a run that is about to begin; there is no log yet for what they warn about."""
+    with warnings_on_stderr():
+        return build_env(config, ranks=ranks)
 
 
 def finish(run: Run) -> int:
