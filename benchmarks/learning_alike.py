@@ -23,11 +23,11 @@ import numpy as np
 from benchmarks.kept_runs import KeptRuns, Run
 from benchmarks.learning import curve_of, surefoot
 from surefoot.benchmark.machine import machine
+from surefoot.core.aggregates import aggregate
 
 RESULTS = Path(__file__).parent / "results" / "learning_alike"
 SEEDS = 5
 EPISODES = 20
-RESAMPLES = 10_000
 COLORS = ("tab:blue", "tab:orange", "tab:green", "tab:purple")
 
 
@@ -112,19 +112,11 @@ def run(comparison: Comparison, task: Task, side: str, seed: int) -> Run:
     }
 
 
-def interval(scores: Sequence[float]) -> tuple[float, float]:
-    """95 % bootstrap interval of the mean."""
-    random = np.random.default_rng(0)
-    means = random.choice(np.asarray(scores), (RESAMPLES, len(scores))).mean(axis=1)
-    low, high = np.percentile(means, [2.5, 97.5])
-    return float(low), float(high)
-
-
 def judge(comparison: Comparison, task: Task, runs: Sequence[Run]) -> dict[str, Any]:
     """What the runs say: mean and interval per side, whether they overlap, and whether both have learned at all."""
     by_side = {side: [one for one in runs if one[comparison.name] == side] for side in comparison.sides}
     scores = {side: [one["mean_reward"] for one in own] for side, own in by_side.items() if own}
-    intervals = {side: interval(values) for side, values in scores.items()}
+    intervals = {side: tuple(aggregate([values]).mean[1:]) for side, values in scores.items()}
     overlap = max(low for low, _ in intervals.values()) <= min(high for _, high in intervals.values())
     return {
         "scores": scores,

@@ -1,7 +1,8 @@
-"""MuJoCo presets beside published scores, and their seconds beside Stable-Baselines3's on this machine.
+"""Presets beside published scores, and their seconds beside Stable-Baselines3's on this machine.
 
-    python -m benchmarks.published                     HalfCheetah-v5 with 5 seeds, Hopper-v5, Walker2d-v5 with 3
+    python -m benchmarks.published                     all presets of the table, 3 to 5 seeds each
     python -m benchmarks.published Hopper-v5 --seeds 1
+    python -m benchmarks.published Ant-v5 --cpu        on a busy machine: one thread, CPU seconds, without SB3
 
 `surefoot presets` says where the values of a preset come from. Stable-Baselines3 is timed with the same ones in a
 shorter run before each seed, from which its seconds for the whole run are extrapolated. Each run has a process of its
@@ -11,6 +12,7 @@ that are missing.
 
 import argparse
 import json
+import resource
 import statistics
 import subprocess
 import sys
@@ -23,8 +25,8 @@ from typing import Any
 
 from benchmarks.kept_runs import KeptRuns, Run
 from benchmarks.learning import EPISODES, curve_of, surefoot
-from benchmarks.learning_alike import interval
 from surefoot.benchmark.machine import describe_machine, machine
+from surefoot.core.aggregates import aggregate
 from surefoot.core.config import Config
 from surefoot.core.layers import build_config
 from surefoot.presets import load_preset
@@ -32,6 +34,7 @@ from surefoot.presets import load_preset
 RESULTS = Path(__file__).parent / "results" / "published"
 SB3_STEPS = 20_480
 """Steps of the timed run of Stable-Baselines3, after one rollout that is not timed."""
+ONE_THREAD = ["--train.threads", "1", "--rollout.workers", "1"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Task:
     gate: float
     published: str
     steps: int = 1_000_000
+    has_peer: bool = True
+    """Whether Stable-Baselines3 has counterparts of all its settings."""
 
     @property
     def file(self) -> str:
@@ -54,7 +59,12 @@ TASKS = [
     Task("HalfCheetah-v5", 5, 5000, "zoo 5819 ± 664, CleanRL 1443 ± 46, Tianshou 5784 ± 1244"),
     Task("Hopper-v5", 3, 2300, "zoo 2410 ± 10, CleanRL 2383 ± 272, Tianshou 2609 ± 701"),
     Task("Walker2d-v5", 3, 3000, "zoo 3479 ± 822, CleanRL 2288 ± 572, Tianshou 3588 ± 757"),
-    Task("Walker2d-v5/fast", 3, 3000, "zoo 3479 ± 822, CleanRL 2288 ± 572, Tianshou 3588 ± 757"),
+    Task("Walker2d-v5/fast", 3, 3000, "zoo 3479 ± 822, CleanRL 2288 ± 572, Tianshou 3588 ± 757", 600_000),
+    Task("LunarLander-v3", 3, 240, "zoo 242 ± 32", 500_000, has_peer=False),
+    Task("InvertedPendulum-v5", 3, 950, "CleanRL 963 ± 22, Tianshou 1000 ± 0", 100_000),
+    Task("InvertedDoublePendulum-v5", 3, 9300, "Tianshou 9231 ± 270", 300_000),
+    Task("Reacher-v5", 3, -5, "Tianshou -4.1 ± 0.3", 500_000),
+    Task("Pusher-v5", 3, -30, "", 500_000),
 ]
 
 
@@ -63,18 +73,27 @@ def run_seed(task: Task, seed: int, settings: Sequence[str]) -> Run:
     fixed = ["--log.console", "off", "--train.eval_episodes", "0", "--train.eval_every", "0"]
     length = ["--steps", str(task.steps), "--seed", str(seed)]
     with tempfile.TemporaryDirectory() as folder:
+        before_s = _cpu_seconds_of_children()
         surefoot("train", task.name, "--run-dir", folder, *fixed, *length, *settings)
+        cpu_s = _cpu_seconds_of_children() - before_s
         scored = json.loads(surefoot("evaluate", folder, "--episodes", str(EPISODES), "--seed", "1000", "--json"))
         curve = curve_of(Path(folder))
-    print(f"{task.name} seed {seed}: {scored['mean_reward']:.0f}, {curve[-1][2]:.0f} s", flush=True)
+    print(f"{task.name} seed {seed}: {scored['mean_reward']:.0f}, {curve[-1][2]:.0f} s, {cpu_s:.0f} CPU s", flush=True)
     return {
         "side": "surefoot",
         "seed": seed,
         "mean_reward": scored["mean_reward"],
         "std_reward": scored["std_reward"],
         "train_s": curve[-1][2],
+        "cpu_s": round(cpu_s, 1),
         "curve": curve,
     }
+
+
+def _cpu_seconds_of_children() -> float:
+    """Of the processes that have ended: unlike the wall clock, hardly longer on a busy machine."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def time_sb3(task: Task, seed: int, steps: int) -> Run:
@@ -135,24 +154,27 @@ def compare(task: Task, arguments: argparse.Namespace) -> None:
     """Run what is missing of a task."""
     kept = KeptRuns(arguments.output / task.file, task, arguments.again)
     for seed in range(task.seeds if arguments.seeds is None else arguments.seeds):
-        if not kept.has(side="sb3", seed=seed):
+        if task.has_peer and not arguments.cpu and not kept.has(side="sb3", seed=seed):
             kept.add(time_sb3(task, seed, arguments.sb3_steps))
         if not kept.has(side="surefoot", seed=seed):
-            kept.add(run_seed(task, seed, arguments.set))
+            run = run_seed(task, seed, [*arguments.set, *(ONE_THREAD if arguments.cpu else [])])
+            kept.add({key: value for key, value in run.items() if key != "train_s"} if arguments.cpu else run)
     kept.write({"command": f"python -m benchmarks.published {task.name}", "machine": machine()})
 
 
 def table(folder: Path) -> str:
     """All results as Markdown."""
     lines = [
-        "# MuJoCo presets beside published scores",
+        "# Presets beside published scores",
         "",
         f"{describe_machine(machine())}.",
         "",
         f"Final policy, deterministic, {EPISODES} episodes: mean over the seeds with its 95 % bootstrap interval.",
         "Protocols of published scores differ: zoo is one run, evaluated deterministically; CleanRL the final training",
-        "return of 3 seeds, Tianshou the best test return of 10 seeds, all at 1M steps. Seconds are medians. Those of",
-        "Stable-Baselines3 (SB3) are **extrapolated** from a shorter measured run with the same hyperparameters.",
+        "return of 3 seeds, Tianshou the best test return of 10 seeds, at 1M steps. Seconds are medians: wall clock",
+        "with all threads, or CPU seconds of one thread if the machine was busy. Those of Stable-Baselines3 (SB3) are",
+        "**extrapolated** from a shorter measured run with the same hyperparameters. Reproduce a row with",
+        "`python -m benchmarks.published PRESET` (`--cpu` for CPU seconds).",
         "",
         "| preset | steps | score of each seed | mean | must reach (median) | published | seconds | SB3, extrapolated "
         "seconds (measured steps) |",
@@ -163,23 +185,35 @@ def table(folder: Path) -> str:
         saved = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"runs": []}
         ours = [run for run in saved["runs"] if run["side"] == "surefoot"]
         theirs = [run for run in saved["runs"] if run["side"] == "sb3"]
-        if not ours or not theirs:
+        if not ours:
             continue
         scores = [run["mean_reward"] for run in ours]
-        low, high = interval(scores)
+        mean, low, high = aggregate([scores]).mean
         reached = "reached" if statistics.median(scores) >= task.gate else "missed"
         cells = [
             task.name,
             f"{saved['task'].get('steps', task.steps):,}",
-            ", ".join(f"{score:.0f}" for score in scores),
-            f"{statistics.fmean(scores):.0f} ({low:.0f} to {high:.0f})",
+            ", ".join(map(_short, scores)),
+            f"{_short(mean)} ({_short(low)} to {_short(high)})",
             f"{task.gate:,.0f}: {reached}",
-            task.published,
-            f"{statistics.median(run['train_s'] for run in ours):,.0f}",
-            f"{statistics.median(run['train_s'] for run in theirs):,.0f} ({theirs[0]['steps']:,})",
+            task.published or "-",
+            _median_seconds(ours),
+            f"{_median_seconds(theirs)} ({theirs[0]['steps']:,})" if theirs else "-",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
+
+
+def _short(score: float) -> str:
+    """With a decimal only where it matters."""
+    return f"{score:.1f}" if abs(score) < 100 else f"{score:.0f}"
+
+
+def _median_seconds(runs: list[Run]) -> str:
+    """Of the wall clock; CPU seconds if it was not measured."""
+    if all("train_s" in run for run in runs):
+        return f"{statistics.median(run['train_s'] for run in runs):,.0f}"
+    return f"{statistics.median(run['cpu_s'] for run in runs):,.0f} CPU"
 
 
 def main() -> None:
@@ -187,7 +221,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("presets", nargs="*", metavar="PRESET", help="presets; all if none is named")
     parser.add_argument("--seeds", type=int, help="number of seeds, instead of the task's own")
-    parser.add_argument("--steps", type=int, help="instead of a million; for a try")
+    parser.add_argument("--steps", type=int, help="instead of the preset's; for a try")
+    parser.add_argument("--cpu", action="store_true", help="busy machine: one thread, CPU seconds, SB3 is not timed")
     parser.add_argument("--sb3-steps", type=int, default=SB3_STEPS, help="steps of each timed run of SB3")
     parser.add_argument("--set", nargs="*", default=[], help="more arguments of surefoot train, as --key=value")
     parser.add_argument("--again", action="store_true", help="run what is already in the results, too")

@@ -32,9 +32,9 @@ def page() -> str:
     lines += ["", "## population", "", "Only for `surefoot population` ([how it works](population.md))."]
     lines += _rows(PopulationConfig, PopulationConfig())
     lines += ["", "Each of the `tunables` has these settings:", *_rows(Range, Range(low=0, high=1))]
-    lines += ["", "# Kinds of parts"]
+    lines += ["", "## Kinds of parts"]
     for title, part in _parts().items():
-        lines += ["", f"## {title}"]
+        lines += ["", f"### {title}"]
         for kind in Registry.of(part.package).names():
             lines += _kind(part, kind)
     return "\n".join([*lines, ""])

@@ -105,7 +105,7 @@ std::size_t steps_of(nb::handle array, const char* name) {
   return given.shape(0);
 }
 
-void reset(Engine& engine, nb::handle seeds, const std::vector<nb::object>& obs, nb::handle mask) {
+void reset(Engine& engine, nb::handle seeds, const std::vector<nb::object>& obs, nb::handle mask, nb::handle resting) {
   const std::size_t num_envs = engine.rows().num_envs();
   std::vector<Generator::Words> each;
   if (!seeds.is_none()) {
@@ -116,6 +116,7 @@ void reset(Engine& engine, nb::handle seeds, const std::vector<nb::object>& obs,
   StepSlot slot{};
   slot.obs = parts_of(engine, obs, "obs");
   slot.mask = mask_of(engine, mask, {engine.rows().size()});
+  if (!resting.is_none()) slot.resting = checked<const bool>(resting, "resting", {engine.rows().size()});
   const Exclusive exclusive(engine);
   const nb::gil_scoped_release release;
   engine.reset(each, slot);
@@ -134,6 +135,7 @@ void step(Engine& engine, nb::handle actions, const std::vector<nb::object>& obs
   if (outcome.contains("metrics")) {
     slot.metrics = entry<float>(outcome, "metrics", {count, engine.rows().metrics().size()});
   }
+  if (outcome.contains("resting")) slot.resting = entry<bool>(outcome, "resting", {count});
   const RowActions taken = actions_of(engine, actions, {count});
   const Exclusive exclusive(engine);
   const nb::gil_scoped_release release;
@@ -446,7 +448,8 @@ void bind_engine(nanobind::module_& module) {
       .def("parameter", &parameter, nb::arg("index"),
            nb::sig("def parameter(self, index: int) -> numpy.typing.NDArray[numpy.float64]"))
       .def_prop_ro("mask_size", [](Engine& engine) { return engine.rows().mask_size(); })
-      .def("reset", &reset, nb::arg("seeds").none(), nb::arg("obs"), nb::arg("action_mask").none())
+      .def("reset", &reset, nb::arg("seeds").none(), nb::arg("obs"), nb::arg("action_mask").none(),
+           nb::arg("resting") = nb::none())
       .def("step", &step, nb::arg("actions"), nb::arg("obs"), nb::arg("final_obs"), nb::arg("outcome"),
            nb::arg("action_mask").none())
       .def("collect", &collect, nb::arg("policy"), nb::arg("obs"), nb::arg("arrays"), nb::arg("seed"),

@@ -129,6 +129,7 @@ void Engine::show(std::size_t env, const StepSlot& slot) const {
 void Engine::reset(std::span<const Generator::Words> seeds, const StepSlot& slot) {
   for (const auto& words : seeds) (void)Generator(words);  // throws before any env is reset
   each_env([&](std::size_t env) {
+    if (slot.rests(env * rows_->num_agents())) return;
     seeds.empty() ? rows_->reset(env) : rows_->reseed(env, seeds[env]);
     show(env, slot);
   });
@@ -136,6 +137,7 @@ void Engine::reset(std::span<const Generator::Words> seeds, const StepSlot& slot
 
 void Engine::step_env(std::size_t env, const RowActions& actions, const StepSlot& slot) {
   const std::size_t agents = rows_->num_agents(), first = env * agents, num_metrics = rows_->metrics().size();
+  if (slot.rests(first)) return;
   RowStep only;
   std::vector<RowStep> several(agents > 1 ? agents : 0);
   RowStep* steps = agents > 1 ? several.data() : &only;

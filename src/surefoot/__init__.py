@@ -10,17 +10,26 @@ from surefoot.core.version import VERSION
 
 if TYPE_CHECKING:
     from surefoot.api import PPO as PPO
+    from surefoot.core.config import Config as Config
     from surefoot.core.errors import SurefootError as SurefootError
     from surefoot.core.parts import Knob as Knob
     from surefoot.core.parts import PartSettings as PartSettings
+    from surefoot.core.records import IterationReport as IterationReport
+    from surefoot.core.records import Knobs as Knobs
+    from surefoot.core.records import Learned as Learned
+    from surefoot.core.records import Progress as Progress
+    from surefoot.core.records import Rollout as Rollout
+    from surefoot.core.records import Targets as Targets
     from surefoot.evaluation.evaluation import Evaluation as Evaluation
     from surefoot.learning.attacks import Attack as Attack
     from surefoot.learning.estimators import Estimator as Estimator
     from surefoot.learning.schedules import Schedule as Schedule
+    from surefoot.learning.terms import Minibatch as Minibatch
     from surefoot.learning.terms import Term as Term
     from surefoot.learning.terms import TermLoss as TermLoss
     from surefoot.learning.transforms import GradientTransform as GradientTransform
     from surefoot.policies.critics import Critic as Critic
+    from surefoot.policies.critics import ValueTargets as ValueTargets
     from surefoot.policies.distributions import Distribution as Distribution
     from surefoot.policies.distributions import DistributionHead as DistributionHead
     from surefoot.policies.encoders import Encoder as Encoder
@@ -30,22 +39,32 @@ if TYPE_CHECKING:
     from surefoot.sb3_import import from_sb3 as from_sb3
     from surefoot.telemetry.sinks import FileSink as FileSink
     from surefoot.training.hooks import Hook as Hook
+    from surefoot.training.hooks import RunContext as RunContext
 
 __version__ = VERSION
 
 _HOMES = {
     "PPO": "surefoot.api",
+    "Config": "surefoot.core.config",
     "SurefootError": "surefoot.core.errors",
     "Knob": "surefoot.core.parts",
     "PartSettings": "surefoot.core.parts",
+    "IterationReport": "surefoot.core.records",
+    "Knobs": "surefoot.core.records",
+    "Learned": "surefoot.core.records",
+    "Progress": "surefoot.core.records",
+    "Rollout": "surefoot.core.records",
+    "Targets": "surefoot.core.records",
     "Evaluation": "surefoot.evaluation.evaluation",
     "Attack": "surefoot.learning.attacks",
     "Estimator": "surefoot.learning.estimators",
     "Schedule": "surefoot.learning.schedules",
+    "Minibatch": "surefoot.learning.terms",
     "Term": "surefoot.learning.terms",
     "TermLoss": "surefoot.learning.terms",
     "GradientTransform": "surefoot.learning.transforms",
     "Critic": "surefoot.policies.critics",
+    "ValueTargets": "surefoot.policies.critics",
     "Distribution": "surefoot.policies.distributions",
     "DistributionHead": "surefoot.policies.distributions",
     "Encoder": "surefoot.policies.encoders",
@@ -55,6 +74,7 @@ _HOMES = {
     "from_sb3": "surefoot.sb3_import",
     "FileSink": "surefoot.telemetry.sinks",
     "Hook": "surefoot.training.hooks",
+    "RunContext": "surefoot.training.hooks",
 }
 __all__ = ["__version__", *_HOMES]
 

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from surefoot.compose import (
+    EVALUATION_ROWS,
     Specs,
     build_env,
     build_policy,
     build_saved_policy,
+    build_stage,
     build_trainer,
     check_spaces,
     evaluation_rows,
@@ -46,15 +48,24 @@ from surefoot.export.onnx_file import Exported, export_onnx
 from surefoot.export.parity import TOLERANCE
 from surefoot.learning.attacks import Attack, attacker
 from surefoot.learning.terms import Objective
+from surefoot.models import find_model
 from surefoot.policies.acting import as_mask, as_starts, as_state
 from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
 from surefoot.presets import NO_PRESET, configured, load_preset, preset_names
 from surefoot.run import Run
+from surefoot.starting import starting_state
 from surefoot.telemetry.console import ConsoleMode, mode_in_python
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from surefoot.training.hooks import HookLike
+from surefoot.training.policy_only import is_policy_only, start_from
+from surefoot.training.policy_only import policy_only as only_policy
 from surefoot.training.run_directory import RunDirectory
 from surefoot.training.trainer import Trainer
+from surefoot.watching.playing import MOST_STEPS, Program
+from surefoot.watching.recording import Recording, Shown, Tell, record, show
+from surefoot.watching.stage import MOST_FPS, RenderMode, Stage
+from surefoot.watching.target import check_display, check_video_file
+from surefoot.watching.video_file import most_fps
 
 Pathlike = str | Path
 SB3_POLICIES = ("MlpPolicy", "CnnPolicy", "MultiInputPolicy", "MlpLstmPolicy", "CnnLstmPolicy")
@@ -100,7 +111,10 @@ class PPO:
         vec_env = build_env(config, source)
         specs = Specs(vec_env.obs_spec, vec_env.action_spec)
         own = policy or build_policy(config, specs, _factory(encoder))
-        self._begin(config, specs, own, source, vec_env, None)
+        start = starting_state(config, specs)
+        if start is not None:
+            load_states({"policy": ModuleState(own, "policy")}, start)
+        self._begin(config, specs, own, source, vec_env, start)
 
     def _begin(
         self,
@@ -114,7 +128,7 @@ class PPO:
         self.config, self.specs, self.policy = config, specs, policy
         self._source, self._env, self._saved = source, env, saved
         self._trainer: Trainer | None = None
-        self._hook_states: dict[str, Any] = {} if saved is None else dict(saved["hooks"])
+        self._hook_states: dict[str, Any] = {} if saved is None else dict(saved.get("hooks", {}))
         self._default_steps = config.train.steps  # learn() makes train.steps the total
         self._predictions = 0
         self._needs_mask = bool(env.mask_size) if env is not None else _saved_with_masks(saved)
@@ -210,18 +224,60 @@ class PPO:
             return evaluate(self.policy, vec_env, episodes, seed, deterministic, perturb)
 
     @torch_defaults()
+    def record(
+        self,
+        path: Pathlike,
+        episodes: int = 1,
+        *,
+        seed: int = 0,
+        deterministic: bool = True,
+        env: EnvSource | None = None,
+        max_steps: int = MOST_STEPS,
+        tell: Tell | None = None,
+    ) -> Recording:
+        """Write a video of the episodes that `evaluate` plays with the same seed: .mp4 (extra `video`) or .gif.
+
+        Longer episodes are cut off at `max_steps`. `tell` is called with every step, for a progress bar.
+        """
+        target, program = _path(path), _program("record", episodes, seed, deterministic, max_steps)
+        check_video_file(target)
+        with self._stage("record", env, "rgb_array", seed, most_fps(target, MOST_FPS)) as stage:
+            return record(self.policy, stage, program, EVALUATION_ROWS, target, tell)
+
+    @torch_defaults()
+    def watch(
+        self,
+        episodes: int = 1,
+        *,
+        seed: int = 0,
+        deterministic: bool = True,
+        env: EnvSource | None = None,
+        max_steps: int = MOST_STEPS,
+        tell: Tell | None = None,
+    ) -> Shown:
+        """Show the same episodes in a window, which needs a display."""
+        program = _program("watch", episodes, seed, deterministic, max_steps)
+        check_display()
+        with self._stage("watch", env, "human", seed) as stage:
+            return show(self.policy, stage, program, EVALUATION_ROWS, tell)
+
+    @torch_defaults()
     def export_onnx(self, path: Pathlike, *, env: EnvSource | None = None, tolerance: float = TOLERANCE) -> Exported:
         """Write an ONNX file and a script that runs it, after checking that both match the policy over an episode."""
         with self._envs_like_ours(env, self.config.train.seed, EXPORT_ROWS) as vec_env:
             return export_onnx(self.policy, vec_env, self.config, _path(path), tolerance)
 
     @torch_defaults()
-    def save(self, path: Pathlike) -> None:
-        """Write a checkpoint from which the agent can act and continue training."""
+    def save(self, path: Pathlike, *, policy_only: bool = False) -> None:
+        """Write a checkpoint from which the agent can act and continue training.
+
+        With `policy_only`, it has weights, normalizers and config, but nothing to resume from: `learn` after `load`
+        starts a new training with these weights.
+        """
         target = _writable(path)
         state = self._saved if self._trainer is None and self._saved is not None else self._run(None).state()
         try:
-            write_checkpoint(target, state)
+            write_checkpoint(target, only_policy(state) if policy_only else state)
         except (OSError, ValueError) as error:  # ValueError: a null byte in the name
             cause = error.strerror if isinstance(error, OSError) else error
             raise CheckpointError(f"cannot save {target}: {cause}; choose another file") from error
@@ -236,23 +292,30 @@ class PPO:
         policy: Policy | None = None,
         encoder: nn.Module | EncoderFactory | None = None,
         trust: Trust = False,
+        device: str | None = None,
     ) -> "PPO":
         """Load an agent from a checkpoint; pass custom modules, and custom envs for further training, again.
 
-        A checkpoint can name parts and envs outside Surefoot. They are imported only with `trust=True`, if `trust`
-        contains their names, or if their module is imported already.
+        `path` is a .safetensors file, a run directory (its best policy, or the newest if there is none), or a policy of
+        the zoo: `zoo:Hopper-v5`. `device` replaces `train.device`, for example if this machine has no GPU; agents act
+        on the CPU in any case. A checkpoint can name parts and envs outside Surefoot. They are imported only with
+        `trust=True`, if `trust` or the config.yaml of the run directory contains their names, or if their module is
+        imported already.
         """
-        path = _path(path)
+        model = find_model(_path(path))
+        path, trust = model.file, model.trusted(trust)
         _check_modules(policy, encoder)
         state = read_checkpoint(path)
         config, specs = saved_setup(state, path, trust)
         source, layer = (None, {}) if env is None else _source_settings(env)
-        now = build_config(config.model_dump(mode="json"), layer)
+        placed = {} if device is None else {"train.device": device}
+        now = build_config(config.model_dump(mode="json"), layer, placed)
         own = policy or build_saved_policy(config, specs, state, path, _factory(encoder))
         with reading(path):
-            Saved(state)["hooks"].entries()
-            if now.env.id != config.env.id and Saved(state)["collector"].entries():
-                state["collector"]["envs"] = None  # the state of the old envs does not apply to others
+            if not is_policy_only(state):
+                Saved(state)["hooks"].entries()
+                if now.env.id != config.env.id and Saved(state)["collector"].entries():
+                    state["collector"]["envs"] = None  # the state of the old envs does not apply to others
             load_states({"policy": ModuleState(own, "policy")}, state)
         agent = cls.__new__(cls)
         agent._begin(now, specs, own, source, None, state)
@@ -294,18 +357,41 @@ class PPO:
             self._env = self._env or self._build_env(self._source)
             check_spaces(self._env, self.specs)
             trainer = build_trainer(self.config, self._env, self.policy)
-            if self._saved is not None:
+            if self._saved is not None and is_policy_only(self._saved):
+                start_from(trainer, self._saved, self._file)
+            elif self._saved is not None:
                 Run(trainer, self.config, self.specs, self._source).load_state(self._saved, self._file)
             self._trainer = trainer
         return self._trainer
 
     def _build_env(self, source: EnvSource | None, seed: int | None = None, rows: int = 0) -> VecEnv:
+        self._check_trusted(source)
+        return build_env(self.config, source, seed, rows)
+
+    def _check_trusted(self, source: EnvSource | None) -> None:
         if source is None and self._untrusted:
             raise CheckpointError(
                 f"{self._file} wants to import '{self._untrusted}'; if you trust it, pass --env"
                 f" {self.config.env.id} or --trust (in Python: env=... or trust=True)"
             )
-        return build_env(self.config, source, seed, rows)
+
+    @contextmanager
+    def _stage(
+        self, caller: str, env: EnvSource | None, mode: RenderMode, seed: int, fps: float = MOST_FPS
+    ) -> Iterator[Stage]:
+        """One env like those used for training that is drawn, or the given one."""
+        source = self._source if env is None else env
+        if env is None and is_instance(source):
+            raise EnvError(
+                f"this agent was given an env instance, which cannot be created again; pass an env: {caller}(env=...)"
+            )
+        self._check_trusted(source)
+        stage = build_stage(self.config, source, mode, fps)
+        try:
+            check_spaces(stage.shard(0, seed), self.specs)
+            yield stage
+        finally:
+            stage.close()
 
     @contextmanager
     def _envs_like_ours(self, env: EnvSource | None, seed: int, rows: int) -> Iterator[VecEnv]:
@@ -441,6 +527,15 @@ def _whole(value: Any, what: str, at_least: int) -> int:
     if not is_number or not at_least <= value < 2**63 or value != int(value):
         raise ConfigError([f"{what}: pass a whole number of at least {at_least}, got {quoted(value)}"])
     return int(value)
+
+
+def _program(caller: str, episodes: int, seed: int, deterministic: bool, max_steps: int) -> Program:
+    return Program(
+        _whole(episodes, f"{caller}: episodes", at_least=1),
+        _whole(seed, f"{caller}: seed", at_least=0),
+        deterministic,
+        _whole(max_steps, f"{caller}: max_steps", at_least=1),
+    )
 
 
 def _path(path: Any) -> Path:

@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.best_metric import check_best_metric
 from surefoot.evaluation.evaluate import evaluate
 from surefoot.evaluation.evaluation import Evaluation
+from surefoot.learning.device_learner import DeviceLearner
+from surefoot.learning.devices import choose_device
 from surefoot.learning.execution import execution_of
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
@@ -46,6 +48,12 @@ from surefoot.rollout.ray import RayCollector
 from surefoot.rollout.shared_collector import SharedCollector
 from surefoot.telemetry.sinks import check_sinks
 from surefoot.training.trainer import Trainer
+from surefoot.watching.hook import Film, check_videos
+from surefoot.watching.playing import Program
+from surefoot.watching.preview import Preview
+from surefoot.watching.recording import record
+from surefoot.watching.stage import MOST_FPS, RenderMode, Stage
+from surefoot.watching.video_file import most_fps
 
 _log = logging.getLogger("surefoot")
 
@@ -53,7 +61,7 @@ MOST_TENSORS = 100_000
 """Maximum number of tensors of a policy."""
 EVALUATION_ROWS = 8
 """Number of parallel envs in an evaluation."""
-FIXED_ON_RESUME = ("env", "policy", "normalize", "train.seed")
+FIXED_ON_RESUME = ("env", "policy", "normalize", "train.seed", "train.start_from")
 """Settings that a resumed run cannot change: they determine what the saved state means."""
 
 
@@ -100,39 +108,49 @@ def build_saved_policy(
 def build_env(
     config: Config, source: EnvSource | None = None, seed: int | None = None, rows: int = 0, ranks: Ranks = ALONE
 ) -> VecEnv:
-    """The training envs of this process, or equal envs with another seed and number, always on this machine."""
-    count = rows or config.rollout.num_envs
+    """The training envs of this process; with a seed, envs for evaluation (`env.eval_kwargs`) on this machine."""
+    count, is_for_training = rows or config.rollout.num_envs, seed is None
     ranks.check_envs(count)
-    return make_vec_env(
+    env = make_vec_env(
         config.env.id if source is None else source,
-        config.env,
+        config.env if is_for_training else config.env.for_evaluation,
         count,
         config.train.seed if seed is None else seed,
-        config.rollout if seed is None else on_this_machine(config.rollout),
+        config.rollout if is_for_training else on_this_machine(config.rollout),
         ranks.part(count),
     )
+    if env.left_out and is_for_training and ranks.is_first:
+        _log.warning("a policy cannot learn from %s; left out of the observation", ", ".join(env.left_out))
+    return env
 
 
 def build_trainer(config: Config, env: VecEnv, policy: Policy, ranks: Ranks = ALONE) -> Trainer:
     """The trainer for an env and a policy; with other processes, every one of them must call this."""
+    device = choose_device(config, policy, ranks)
     check_sinks(config.log)
+    check_videos(config.train)
     check_best_metric(config.train.best_metric, env.metrics)
     ppo = config.ppo
     collector = build_collector(config, env, policy)
     if ranks.size > 1:
         collector = SharedCollector(collector, ranks)
     objective = Objective.of(ppo)
-    plan = learner_plan(config, policy, objective)
+    plan = learner_plan(config, policy, objective) if device.is_cpu else str(device)
     keeps_cores_busy = isinstance(env, Engine) and env.keeps_cores_busy
-    execution = execution_of(config, policy, keeps_cores_busy, isinstance(plan, LearnerPlan), ranks)
-    gradient = GradientStep(policy, config.optimizer, ppo.max_grad_norm, execution.reduce)
+    execution = execution_of(config, policy, keeps_cores_busy, isinstance(plan, LearnerPlan), ranks, device)
+    learner: Learner
+    if device.is_cpu:
+        gradient = GradientStep(policy, config.optimizer, ppo.max_grad_norm, execution.reduce)
+        learner = build_learner(config, policy, objective, gradient, plan)
+    else:
+        learner = DeviceLearner(policy, objective, config, device.device, execution.reduce)
     rows = sum(ranks.gather(env.num_rows))
     scaler = RewardScaler(rows, ppo.gamma, config.normalize.reward_clip) if config.normalize.reward else None
     return Trainer(
         policy=policy,
         collector=collector,
         scorer=Scorer(ppo, scaler),
-        learner=build_learner(config, policy, objective, gradient, plan),
+        learner=learner,
         schedules=Schedules(config),
         execution=execution,
         total=config.train.steps,
@@ -206,6 +224,31 @@ def evaluation_rows(source: EnvSource | None, episodes: int) -> int:
     return min(episodes, count or EVALUATION_ROWS)
 
 
+def build_stage(config: Config, source: EnvSource | None, mode: RenderMode, fps: float = MOST_FPS) -> Stage:
+    """An env like the training envs that is drawn, in this process."""
+    one = source[0] if isinstance(source, list | tuple) else source
+    return Stage(config.env.id if one is None else one, config.env, mode, fps)
+
+
+def filmer(config: Config, policy: Policy, source: EnvSource | None) -> Callable[[Path], Film] | None:
+    """Records the policy in a file; None if it is not wanted, or if the source cannot be created again."""
+    train = config.train
+    if train.video_every == 0 or is_instance(source):
+        return None
+    seed = derived_seed(train.seed, 0, Stream.EVALUATION)
+    program = Program(train.video_episodes, seed, most_steps=train.video_steps)
+
+    def run(path: Path) -> Film:
+        stage, preview = build_stage(config, source, "rgb_array", most_fps(path, MOST_FPS)), Preview()
+        try:
+            recording = record(policy, stage, program, EVALUATION_ROWS, path, preview=preview)
+        finally:
+            stage.close()
+        return Film(recording, preview)
+
+    return run
+
+
 def saved_setup(state: Mapping[str, Any], path: Path, trust: Trust = False) -> tuple[Config, Specs]:
     """The config and specs inside a checkpoint; kinds outside the package must be trusted."""
     missing = [part for part in ("config", "obs_spec", "action_spec", "policy") if part not in state]
@@ -237,7 +280,9 @@ def untrusted_env(config: Config, trust: Trust) -> str:
     env_id = config.env.id
     module = env_id.removeprefix(PETTINGZOO).partition(":")[0]
     is_known = not is_library(env_id) and (":" not in env_id or module in sys.modules)
-    paths = [text for text in names_in(config.env.kwargs) if any(mark in text for mark in "/\\:")]
+    paths = [
+        text for text in names_in([config.env.kwargs, config.env.eval_kwargs]) if any(mark in text for mark in "/\\:")
+    ]
     wanted = [*([] if is_known else [env_id]), *sorted(paths)]
     return next((name for name in wanted if trust is False or (trust is not True and name not in trust)), "")
 
@@ -245,16 +290,20 @@ def untrusted_env(config: Config, trust: Trust) -> str:
 def resumed_config(saved: Config, changes: Raw) -> Config:
     """The config of a resumed run: allowed changes are applied; all others are rejected in one error."""
     wanted = build_config(saved.model_dump(mode="json"), changes)
-    problems = []
-    for fixed in FIXED_ON_RESUME:
-        section, _, only = fixed.partition(".")
-        old, new = getattr(saved, section), getattr(wanted, section)
-        for key in [only] if only else list(type(old).model_fields):
-            if getattr(old, key) != getattr(new, key):
-                problems.append(
-                    f"{section}.{key}: cannot change on resume (the run has {getattr(old, key)!r}, requested"
-                    f" {getattr(new, key)!r}); start a new run to change it"
-                )
+    problems = [
+        f"{setting}: cannot change on resume (the run has {old!r}, requested {new!r}); start a new run to change it"
+        for setting, old, new in differing(saved, wanted, FIXED_ON_RESUME)
+    ]
     if problems:
         raise ConfigError(problems)
     return wanted
+
+
+def differing(saved: Config, wanted: Config, settings: Sequence[str]) -> Iterator[tuple[str, Any, Any]]:
+    """Those of some settings or sections that differ between two configs, with both values."""
+    for name in settings:
+        section, _, only = name.partition(".")
+        old, new = getattr(saved, section), getattr(wanted, section)
+        for key in [only] if only else list(type(old).model_fields):
+            if getattr(old, key) != getattr(new, key):
+                yield f"{section}.{key}", getattr(old, key), getattr(new, key)

@@ -8,14 +8,15 @@ from typing import Any
 
 import torch
 
-from surefoot.compose import Specs, describe_rollouts, evaluator
+from surefoot.compose import Specs, describe_rollouts, evaluator, filmer
 from surefoot.core.config import Config
+from surefoot.core.cores import available_cores
 from surefoot.core.errors import PartError, SurefootError
 from surefoot.core.failures import brief, origin
 from surefoot.core.ram import readable
 from surefoot.core.ranks import ALONE, Ranks
 from surefoot.core.records import Progress
-from surefoot.core.saved import reading
+from surefoot.core.saved import Saved, reading
 from surefoot.core.specs import spec_to_json
 from surefoot.core.state import load_states, states
 from surefoot.core.version import VERSION
@@ -23,6 +24,7 @@ from surefoot.envs.make import EnvSource
 from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.evaluation import Evaluation
 from surefoot.evaluation.hook import EvaluateAndKeepBest
+from surefoot.learning.execution import Execution
 from surefoot.policies.policy import Policy
 from surefoot.rollout.actors import Actors
 from surefoot.rollout.footprint import rollout_bytes
@@ -41,6 +43,7 @@ from surefoot.training.run_directory import RunDirectory
 from surefoot.training.saving import SaveCheckpoints
 from surefoot.training.signals import StopSignal
 from surefoot.training.trainer import Trainer
+from surefoot.watching.hook import RecordVideos
 
 _log = logging.getLogger("surefoot")
 
@@ -63,7 +66,9 @@ class Run:
         self.hooks = HookGroup(named_hooks(config, hooks))
         self._hook_states: dict[str, Any] = {}  # includes hooks that are not attached now
         self._saving: SaveCheckpoints | None = None
+        self.alerts = AlertWatch(config)
         evaluate = evaluator(config, trainer.policy, source) if ranks.is_first else None
+        self._film = filmer(config, trainer.policy, source) if ranks.is_first else None
         start = trainer.progress.step
         self.evaluation = evaluate and EvaluateAndKeepBest(evaluate, self.state, config.train, start, directory)
 
@@ -88,6 +93,11 @@ class Run:
         return self.trainer.progress
 
     @property
+    def learning(self) -> str:
+        """What computes updates, on which device, and why."""
+        return f"{self.trainer.learner.description}; device: {self.trainer.execution.device}"
+
+    @property
     def is_ending(self) -> bool:
         """Whether this iteration is the last one."""
         return self.progress.is_done or bool(self.stop_reason)
@@ -105,7 +115,9 @@ class Run:
         """Continue from a checkpoint, with a warning if that is not bit for bit; on an error nothing is changed."""
         with reading(source):
             state = own_rows(state, self.ranks)
+            execution = self._resumed_execution(Saved(state))
             load_states({"hooks": self.hooks, **self.trainer.parts()}, state)
+            self.trainer.execution = execution
         self._hook_states = dict(state["hooks"])
         if self.evaluation is not None:
             self.evaluation.go_on_from(self.trainer.progress.step, state.get("evaluation_due") is True)
@@ -126,6 +138,13 @@ class Run:
     def hook_states(self) -> dict[str, Any]:
         """States of hooks by name, including those that are not attached now."""
         return self._hook_states | self.hooks.state()
+
+    def _resumed_execution(self, saved: Saved) -> Execution:
+        """With the threads of the saved run, unless their setting was changed; older checkpoints do not say."""
+        before, execution = saved.get("execution"), self.trainer.execution
+        if before is None or saved["config"]["train"]["threads"].value != self.config.train.threads:
+            return execution
+        return execution.resumed(before)
 
     def train(self, console: ConsoleMode | None = None) -> tuple[Evaluation | None, int]:
         """Train until the end or a signal, then save; returns the last evaluation and the exit code.
@@ -165,6 +184,7 @@ class Run:
             "obs_spec": spec_to_json(self.specs.obs),
             "action_spec": spec_to_json(self.specs.action),
             **({"best_score": None} if self.evaluation is None else self.evaluation.evaluation_state),
+            "execution": self.trainer.execution.state(),
             "hooks": self.hook_states(),
             **states(self.trainer.parts()),
         }
@@ -195,9 +215,10 @@ class Run:
         if self.evaluation is not None:
             attached["surefoot.evaluation"] = self.evaluation
         if self.ranks.is_first:
-            watch = AlertWatch(self.config)
-            watch.recall(history.first)
-            attached["surefoot.report"] = Report(sinks, self.config.log.log_every, watch)
+            self.alerts.recall(history.first)
+            attached["surefoot.report"] = Report(sinks, self.config.log.log_every, self.alerts)
+        if self._film is not None and self.directory is not None:
+            attached["surefoot.videos"] = RecordVideos(self._film, self.directory, sinks, train, start)
         for hook in attached.values():
             hook.run = self
         return HookGroup(attached)
@@ -261,7 +282,7 @@ class Run:
         # A user who selected the native engine sees the warning even without a log handler.
         surprising = config.rollout.engine.kind == "native" and not is_native
         _log.log(logging.WARNING if surprising else logging.INFO, "rollouts: %s", line)
-        _log.info("learning: %s", self.trainer.learner.description)
+        _log.info("learning: %s", self.learning)
         rows, num_steps = self.trainer.collector.rows, config.rollout.num_steps
         needed = readable(rollout_bytes(num_steps, rows.env, self.policy, rows.buffer.chunks))
         _log.info("a rollout of %d steps with %d rows takes %s of memory", num_steps, rows.env.num_rows, needed)
@@ -270,6 +291,15 @@ class Run:
                 "PyTorch learns on %d threads; the last bits of the results depend on their number (train.threads)",
                 threads,
             )
+        if threads > (cores := available_cores()):
+            _log.warning(
+                "the run has %d PyTorch threads, but %d cores; consider --train.threads %d", threads, cores, cores
+            )
+        if config.train.video_every and self.ranks.is_first and (self._film is None or self.directory is None):
+            missing = (
+                "a run directory" if self.directory is None else "an env that can be created again: pass a function"
+            )
+            _log.warning("train.video_every has no effect without %s", missing)
         if self.directory is not None and not rows.can_save_envs():
             _log.info(
                 "these environments cannot save their state: a resumed run continues from the same weights, optimizer,"

@@ -135,7 +135,7 @@ def test_a_run_directory_that_cannot_exist(trained, tmp_path):
 
 
 def test_a_folder_is_not_a_checkpoint(tmp_path):
-    with pytest.raises(CheckpointError, match="is not a regular file"):
+    with pytest.raises(CheckpointError, match="is neither a run directory nor a model file"):
         PPO.load(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""What `benchmarks.time_to_score` times, and `benchmarks.published` beside it."""
+"""What `benchmarks.time_to_score` times."""
 
 import json
 import sys
@@ -6,10 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks import published, time_to_score
+from benchmarks import time_to_score
 from benchmarks.time_to_score import EVERY, Stopwatch, evaluate, run_surefoot, summary, table
-from surefoot.core.layers import build_config
-from surefoot.presets import load_preset
 
 
 def balance(obs):
@@ -93,17 +91,3 @@ def test_the_table_names_runs_that_failed() -> None:
     assert "| first | 2 of 2 | 2.00 (1.00 to 3.00) | 11,000 (10,000 to 12,000) | 1.00, 3.00 |" in text
     assert "| lasting | 1 of 2 | 4.00 (4.00 to 4.00) | 20,000 (20,000 to 20,000) | 4.00, not reached |" in text
     assert "| first | 0 of 1 | - | - | not reached |" in text
-
-
-@pytest.mark.parametrize("task", published.TASKS, ids=lambda task: task.name)
-def test_stable_baselines3_gets_the_values_of_the_preset(task) -> None:
-    config = build_config(load_preset(task.name))
-    assert config.normalize.obs  # as VecNormalize does
-    assert config.normalize.reward
-    assert [(name, part.kind) for name, part in config.schedules.items()] in ([], [("lr", "linear")])
-    settings = published.sb3_settings(config)
-    assert settings["n_steps"] == config.rollout.num_steps
-    assert settings["policy_kwargs"]["log_std_init"] == (-2.0 if task.name == "HalfCheetah-v5" else 0.0)
-    rate = settings["learning_rate"]
-    assert (rate(1.0), rate(0.5)) == (3e-4, 1.5e-4) if config.schedules else rate == config.optimizer.lr
-    assert task.steps == config.train.steps

@@ -58,3 +58,13 @@ class EndlessEnv(NoiseEnv):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         return self._obs(), 0.0, False, False, {}
+
+
+class BrokenEnv(NoiseEnv):
+    """One reward is NaN."""
+
+    steps, bad_step = 0, 0
+
+    def _reward(self, action: Any) -> float:
+        BrokenEnv.steps += 1
+        return np.nan if BrokenEnv.steps == self.bad_step else 0.0

@@ -45,6 +45,20 @@ class KilledWhenNew(SignallingCartPole):
         super().__init__(1 if Path(after).exists() else 0, [signal.SIGKILL], done)
 
 
+class FirstFails(CartPoleEnv):
+    """Fails in its first step if it is the first one of all processes that steps."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__()
+        self._file = file
+
+    def step(self, action: Any) -> Any:
+        with suppress(FileExistsError):
+            os.close(os.open(self._file, os.O_CREAT | os.O_EXCL))
+            raise RuntimeError("the cart is broken")
+        return super().step(action)
+
+
 class Unsavable(SignallingCartPole):
     """Gives a state that no file can hold."""
 
@@ -150,6 +164,7 @@ def _forgetful() -> Forgetful:
 gym.register("Forgetful-v0", _forgetful, max_episode_steps=500)
 gym.register("Signalling-v0", SignallingCartPole, max_episode_steps=500)
 gym.register("KilledWhenNew-v0", KilledWhenNew, max_episode_steps=500)
+gym.register("FirstFails-v0", FirstFails, max_episode_steps=500)
 gym.register("Unsavable-v0", Unsavable, max_episode_steps=500)
 gym.register("Exiting-v0", Exiting, max_episode_steps=500)
 gym.register("Forking-v0", Forking, max_episode_steps=500)

@@ -13,13 +13,14 @@ from torch import Tensor, nn
 
 from surefoot.api import PPO
 from surefoot.cli.main import main
+from surefoot.core.errors import NonFiniteError
 from surefoot.inspection.run_record import read_run
 from surefoot.policies.critics import ValueTargets
 from surefoot.policies.critics.scalar import ScalarCritic
 from surefoot.policies.critics.twin import TwinCritic
 from surefoot.telemetry import gauges
 from surefoot.telemetry.alerts import ALERTS
-from tests.cli.ailing_envs import EndlessEnv, NoiseEnv, StillEnv, TiringEnv
+from tests.cli.ailing_envs import BrokenEnv, EndlessEnv, NoiseEnv, StillEnv, TiringEnv
 from tests.cli.runs import column
 from tests.envs.unruly import UnrulyEnv
 
@@ -108,9 +109,9 @@ class FrozenCritic(ScalarCritic):
         self.requires_grad_(False)
 
 
-def with_critic(critic: type, run: Path, **settings: Any) -> None:
+def with_critic(critic: type, run: Path, iterations: int = 14, **settings: Any) -> None:
     agent = PPO("CartPole-v1", **SMALL, critic=f"{__name__}:{critic.__name__}", **settings)
-    agent.learn(14 * ITERATION, run_dir=run)
+    agent.learn(iterations * ITERATION, run_dir=run)
 
 
 def first_frozen(run: Path) -> None:
@@ -261,6 +262,47 @@ def test_an_env_that_never_ends_and_leaves_its_bounds(tmp_path, capsys):
     bounds = by_name["obs_out_of_bounds"]
     assert bounds["evidence"][0]["value"] == max(column(tmp_path, "rollout/obs_out_of_bounds"))
     assert bounds["severity"] == "low"
+
+
+class LateTwin(TwinCritic):
+    """The first critic learns only after 14 iterations."""
+
+    losses = 0
+
+    def loss(self, prediction: Tensor, targets: ValueTargets) -> Tensor:
+        LateTwin.losses += 1
+        weight = float(LateTwin.losses > 14 * 16)
+        losses = [self._critic(i).loss(prediction[:, i], self._own(targets, i)) for i in range(2)]
+        return weight * losses[0] + losses[1]
+
+
+def test_an_alert_rises_once_and_clears(tmp_path, capsys):
+    LateTwin.losses = 0
+    with_critic(LateTwin, tmp_path, iterations=26)
+    flags = column(tmp_path, "warn/critic1_vanishing_gradients")
+    assert flags == [1.0] * (len(flags) - 1) + [0.0], "raised without a gap, then cleared"
+    lines = [line for line in (tmp_path / "log.txt").read_text().splitlines() if "critic1_vanishing" in line]
+    assert ["cleared" in line for line in lines] == [False, True], lines
+    _, found = examined(tmp_path, capsys)
+    (finding,) = [one for one in found["findings"] if one["name"] == "critic1_vanishing_gradients"]
+    assert finding["severity"] == "low"
+    assert "cleared at step" in finding["when"]
+
+
+def test_a_reward_that_is_nan_ends_the_run_and_is_named(tmp_path, capsys):
+    BrokenEnv.steps, BrokenEnv.bad_step = 0, 3 * ITERATION - 5
+    agent = PPO(BrokenEnv, **SMALL)
+    with pytest.raises(NonFiniteError, match=r"env 2 .* returned nan in its reward"):
+        agent.learn(6 * ITERATION, run_dir=tmp_path)
+    code, found = examined(tmp_path, capsys)
+    assert code == 1
+    (finding,) = found["findings"]
+    assert (finding["name"], finding["severity"]) == ("ended_by_error", "high")
+    assert "returned nan in its reward" in finding["meaning"]
+    assert finding["remedies"][0].startswith("fix the env")
+    assert finding["when"] == f"at step {2 * ITERATION} of {6 * ITERATION}"
+    agent.learn(2 * ITERATION, run_dir=tmp_path)
+    assert examined(tmp_path, capsys)[1]["findings"] == []
 
 
 def test_what_is_no_run_is_refused(tmp_path, capsys):

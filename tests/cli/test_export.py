@@ -50,7 +50,7 @@ def test_a_run_becomes_a_file_and_a_script_that_act_alike(run, tmp_path):
 
 def test_what_cannot_be_exported(run, tmp_path):
     assert "ends with .onnx" in surefoot("export", run, "--onnx", tmp_path / "policy").refused()
-    assert "has no checkpoint yet" in surefoot("export", tmp_path, "--onnx", tmp_path / "a.onnx").refused()
+    assert "is neither a run directory nor" in surefoot("export", tmp_path, "--onnx", tmp_path / "a.onnx").refused()
     message = surefoot("export", run, "--onnx", tmp_path / "a.onnx", "--tolerance", "-1").refused()  # nothing is
     assert "more than -1; nothing was written" in message
     other = surefoot("export", run, "--onnx", tmp_path / "a.onnx", "--env", "Pendulum-v1").refused()

@@ -13,9 +13,10 @@ from surefoot.api import PPO
 from surefoot.cli.main import main
 from surefoot.core.errors import EnvError
 from surefoot.core.layers import build_config
+from surefoot.envs.adapters.atari import register_installed_games
 from surefoot.envs.native import native_ids
 from surefoot.envs.tasks.registration import register_envs
-from surefoot.presets import DEFAULT, describe_preset, load_preset, preset_names
+from surefoot.presets import DEFAULT, describe_preset, load_preset, preset_names, preset_of
 
 NEEDS_BOX2D = {"LunarLander-v3"}
 HAS_BOX2D = importlib.util.find_spec("Box2D") is not None
@@ -36,7 +37,9 @@ def test_envs_marks_those_with_a_preset_and_those_that_are_native(capsys):
     assert "   CartPole-v0" in lines
     assert len(lines) == len(gym.registry)
     assert {line[3:] for line in lines if line[1] == "n"} == set(native_ids())
-    assert {line[3:] for line in lines if line[0] == "*"} == set(preset_names()) & set(gym.registry)
+    assert {line[3:] for line in lines if line[0] == "*"} == {name for name in gym.registry if preset_of(name)}
+    assert "*  ALE/Breakout-v5" in lines, "a game of a family with a preset"
+    assert "*  ALE/Pong-v5" in lines
 
 
 def test_envs_lists_the_tasks_that_are_surefoots_own(capsys):
@@ -93,11 +96,12 @@ def test_the_default_is_a_preset():
 @pytest.mark.parametrize("name", preset_names())
 def test_every_preset_is_a_valid_config(name):
     register_envs()
+    register_installed_games()
     config = build_config(load_preset(name))
     assert config.train.steps >= 10_000
     assert config.env.id in gym.registry or config.env.id.startswith("pettingzoo:")
     # Named after its env, or after what it is about; never after another env.
-    assert name.partition("/")[0] == config.env.id or name not in gym.registry
+    assert config.env.id in (name, name.rpartition("/")[0]) or name not in gym.registry
 
 
 @pytest.mark.parametrize("name", preset_names())

@@ -1,4 +1,4 @@
-"""Extras that messages name exist, and the commands that install them work from a checkout."""
+"""Extras that messages name exist, and the commands that install them work from a checkout and with a wheel."""
 
 import ast
 import tomllib
@@ -27,16 +27,20 @@ def test_every_extra_that_a_message_names_exists() -> None:
     assert {"onnx", "wandb", "envpool", "pettingzoo", "peers"} <= named_extras() <= set(EXTRAS)
 
 
-def test_no_message_asks_a_package_index_for_surefoot() -> None:
-    assert [file for file in SOURCES if "surefoot[" in file.read_text()] == []
+def test_only_the_hint_names_the_command() -> None:
+    assert [file.name for file in SOURCES if "surefoot[" in file.read_text()] == ["extras.py"]
 
 
-def test_the_command_keeps_an_editable_install_editable(monkeypatch, tmp_path) -> None:
-    command = "run `pip install --constraint constraints.txt {}'.[onnx]'` in Surefoot's source directory"
+def test_the_command_keeps_an_editable_install_editable() -> None:
+    command = "run `pip install --constraint constraints.txt --editable '.[onnx]'` in Surefoot's source directory"
     assert Path(surefoot.__file__).is_relative_to(ROOT)
-    assert install_hint("onnx") == command.format("--editable ")
+    assert install_hint("onnx") == command
+
+
+def test_the_command_adds_packages_to_an_installed_wheel(monkeypatch, tmp_path) -> None:
+    """Where there is no source directory; `make wheel` tries it."""
     monkeypatch.setattr(extras, "_SOURCE", tmp_path)
-    assert install_hint("onnx") == command.format("")
+    assert install_hint("onnx") == "run `pip install 'surefoot[onnx]'`"
 
 
 def test_the_extra_of_pettingzoo_brings_what_its_preset_needs() -> None:

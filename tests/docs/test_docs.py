@@ -66,10 +66,11 @@ def test_the_tour_is_short() -> None:
     assert sum(len(source.read_text(encoding="utf-8").splitlines()) for source in sources) < 300
 
 
-def test_settings_page_is_current() -> None:
-    page = runpy.run_path(str(ROOT / "docs" / "settings_page.py"))
-    current = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    assert page["page"]() == current, "run: python docs/settings_page.py"
+@pytest.mark.parametrize("name", ["settings", "cli"])
+def test_written_page_is_current(name: str) -> None:
+    page = runpy.run_path(str(ROOT / "docs" / f"{name}_page.py"))
+    current = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    assert page["page"]() == current, f"run: python docs/{name}_page.py"
 
 
 def test_links_lead_somewhere() -> None:
@@ -89,3 +90,9 @@ def test_import_contracts() -> None:
 def test_the_speed_table_is_of_the_committed_results() -> None:
     written = runpy.run_path(str(ROOT / "docs" / "speed_table.py"))["written"]
     assert written() == (ROOT / "README.md").read_text(encoding="utf-8"), "run: python docs/speed_table.py"
+
+
+def test_the_tables_of_the_zoo_are_of_its_index() -> None:
+    pages = runpy.run_path(str(ROOT / "docs" / "zoo_page.py"))["pages"]
+    for page, text in pages().items():
+        assert text == page.read_text(encoding="utf-8"), "run: python docs/zoo_page.py"

@@ -64,11 +64,39 @@ def test_nested_spaces_become_one_flat_dict():
     assert list(obs_spec(FORMS["tuple"].space)) == ["0", "1", "2/luck"]
 
 
-@pytest.mark.parametrize(
-    "space", [spaces.Text(5), spaces.Sequence(spaces.Discrete(2)), spaces.Dict({"note": spaces.Text(5)})]
-)
+@pytest.mark.parametrize("space", [spaces.Text(5), spaces.Sequence(spaces.Discrete(2))])
 def test_other_observation_spaces_are_refused_with_what_is_supported(space):
-    with pytest.raises(EnvError, match=r"observation space .* is not supported; use Box, .* or Dict and Tuple of them"):
+    with pytest.raises(
+        EnvError, match=r"observation space .* is not supported; wrap the env in .* returns Box, .*Dict"
+    ):
+        obs_spec(space)
+
+
+MIXED = spaces.Dict({"camera": spaces.Dict({"caption": spaces.Text(5), "depth": spaces.Box(0, 1, (2,))})})
+"""With a key that a policy cannot learn from, below the top."""
+
+
+def test_keys_that_cannot_be_learned_from_are_left_out():
+    assert list(obs_spec(MIXED)) == ["camera/depth"]
+    writer = ObsWriter(MIXED)
+    assert writer.left_out == ("camera/caption (Text)",)
+    assert (
+        written(MIXED, MIXED.sample() | {"camera": {"caption": "abc", "depth": [0.5, 1]}})["camera/depth"][1, 0] == 0.5
+    )
+    batch = {"camera": {"caption": ("a", "b", "c"), "depth": np.ones((3, 2), np.float32)}}
+    rows = new_slot(3, writer.spec, 0).obs
+    assert writer.write_batch(batch, rows)
+    assert rows["camera/depth"].sum() == 6
+    everything = spaces.Tuple(
+        (spaces.Discrete(2), spaces.Sequence(spaces.Discrete(2)), spaces.Graph(MIXED["camera"]["depth"], None))
+    )
+    assert ObsWriter(everything).left_out == ("1 (Sequence)", "2 (Graph)")
+    assert ObsWriter(FORMS["nested"].space).left_out == ()
+
+
+@pytest.mark.parametrize("space", [spaces.Dict({"note": spaces.Text(5)}), spaces.Tuple((spaces.Text(5),))])
+def test_a_space_with_nothing_to_learn_from_is_refused(space):
+    with pytest.raises(EnvError, match=r"only keys that a policy cannot learn from \(Text\); wrap the env in"):
         obs_spec(space)
 
 

@@ -12,6 +12,7 @@ from surefoot.api import PPO
 from surefoot.core.config import RolloutConfig
 from surefoot.core.errors import EnvError
 from surefoot.core.records import Obs, State
+from surefoot.core.torch_threads import torch_threads
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.adapters.pettingzoo_parallel import PettingZooEnvs
 from surefoot.envs.blueprint import Blueprint
@@ -110,6 +111,21 @@ def test_what_a_policy_sees_can_be_perturbed():
     evaluate(Following(env.action_spec), env, episodes=2, seed=0, perturb=perturb)
     assert seen == [([0], [True], None), ([1], [False], None), ([2], [True], None), ([1], [False], None)]
     assert [int(action) for action in made.received] == [0 + 0, 1 + 1, 0 + 2, 1 + 1]
+
+
+def test_one_thread_computes_the_policy():
+    """Two threads took minutes instead of seconds where other processes kept the cores busy."""
+    seen = []
+
+    def perturb(obs: Obs, state: State, start: torch.Tensor, mask: torch.Tensor | None) -> Obs:
+        seen.append(torch.get_num_threads())
+        return obs
+
+    env = rows_of(2)
+    with torch_threads(2):
+        evaluate(KnownPolicy(env.action_spec), env, episodes=1, seed=0, perturb=perturb)
+        assert torch.get_num_threads() == 2
+    assert seen == [1, 1]
 
 
 def test_masks_are_respected():

@@ -27,19 +27,19 @@ def test_series_skip_records_without_the_metric(tmp_path: Path) -> None:
 
 def test_the_engine_is_the_one_that_the_log_names_last(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path / "run", ['{"step": 1}']))
-    assert run.engine is None
+    assert run.log.engine is None
     log = tmp_path / "run" / "log.txt"
     log.write_text("x INFO rollouts: step by step, vector env\n")
-    assert run.engine is None
+    assert run.log.engine is None
     log.write_text("x INFO rollouts: native on 2 threads\nx WARNING rollouts: step by step, local (why (not))\nx\n")
-    assert run.engine == "local"
+    assert run.log.engine == "local"
 
 
 @pytest.mark.parametrize("engine", ["native", "local"])
 def test_the_log_of_a_real_run_names_its_engine(tmp_path: Path, engine: str) -> None:
     agent = PPO("CartPole-v1", engine=engine, num_envs=2, num_steps=8, batch_size=16, hidden=4, eval_episodes=0)
     agent.learn(16, run_dir=tmp_path / "run")
-    assert read_run(tmp_path / "run").engine == engine
+    assert read_run(tmp_path / "run").log.engine == engine
 
 
 def test_half_a_line_is_skipped(tmp_path: Path) -> None:

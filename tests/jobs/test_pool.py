@@ -90,6 +90,20 @@ def test_jobs_that_run_or_wait_can_be_stopped(tmp_path):
     assert results == [("add", 5)]
 
 
+def test_all_jobs_can_be_asked_to_stop(tmp_path):
+    """Those that run save themselves and are not started again; those that wait are forgotten."""
+    events = []
+    with Pool(LocalBackend(), 1, 60.0) as pool:
+        pool.submit(job("save_on_signal", file=tmp_path / "saved"))
+        pool.submit(job("add waiting", a=1, b=1))
+        events += pool.events(lambda: bool(events))
+    assert (tmp_path / "saved").read_text() == "saved"
+    assert [(event.job.name, bool(event.death)) for event in events] == [
+        ("save_on_signal", False),
+        ("save_on_signal", True),
+    ]
+
+
 def test_a_job_whose_parent_is_killed_is_asked_to_stop(tmp_path):
     code = (
         "import tests.jobs.test_pool as here, pathlib\n"

@@ -1,16 +1,20 @@
 """How many threads learn, and that weights do not depend on it."""
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from surefoot import PPO
+from surefoot.cli.main import main
 from surefoot.compose import Specs, build_env, build_policy
 from surefoot.core.config import Config
 from surefoot.core.layers import build_config
-from surefoot.learning.execution import execution_of, learning_threads
+from surefoot.learning import execution
+from surefoot.learning.execution import execution_of
+from surefoot.learning.learner import Learner
 from surefoot.native.kernels import kernel_threads
 from surefoot.policies.policy import Policy
 
@@ -25,7 +29,8 @@ def made(batch_size: int, policy: dict[str, Any], **ppo: Any) -> tuple[Policy, C
 
 def threads_of(*arguments: Any, **ppo: Any) -> int:
     policy, config = made(*arguments, **ppo)
-    return learning_threads(policy, config.ppo, 8)
+    asked = config.model_copy(update={"train": config.train.model_copy(update={"threads": 8})})
+    return execution_of(asked, policy, False).torch_threads
 
 
 def test_torch_has_threads_where_it_has_work() -> None:
@@ -88,6 +93,31 @@ def test_trained_weights_do_not_depend_on_threads_or_workers(case: str) -> None:
         trained.append(agent.policy.state_dict())
     for other in trained[1:]:
         assert all(torch.equal(one, other[name]) for name, one in trained[0].items())
+
+
+def test_a_resumed_run_keeps_its_threads_on_a_machine_with_more_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = {"rollout.num_envs": 4, "rollout.num_steps": 16, "ppo.batch_size": 64, "ppo.epochs": 1}
+    sizes |= {"policy.hidden": "512,512", "train.learner": "torch", "train.eval_episodes": 0, "train.steps": 64}
+    run = str(tmp_path / "run")
+    monkeypatch.setattr(execution, "available_cores", lambda: 2)
+    assert (
+        main(["train", "CartPole-v1", *(f"--{name}={value}" for name, value in sizes.items()), "--run-dir", run]) == 0
+    )
+    monkeypatch.setattr(execution, "available_cores", lambda: 3)
+    used: list[int] = []
+    learn = Learner.learn
+
+    def watched(self: Learner, *arguments: Any) -> Any:
+        used.append(torch.get_num_threads())
+        return learn(self, *arguments)
+
+    monkeypatch.setattr(Learner, "learn", watched)
+    assert main(["resume", run, "--train.steps=128"]) == 0
+    assert main(["resume", run, "--train.steps=192", "--train.threads=3"]) == 0
+    assert main(["resume", run, "--train.steps=256"]) == 0, "the changed number is kept, too"
+    assert used == [2, 3, 3]
 
 
 @pytest.mark.parametrize(("learner", "is_said"), [("torch", True), ("native", False)])

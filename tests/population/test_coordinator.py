@@ -1,6 +1,7 @@
 """Whole populations: the same bits twice, interrupted anywhere, with members that fail, and what is refused."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -191,6 +192,16 @@ def test_the_page_shows_lineage_scores_and_values(whole):
     assert list(titles.values()) == [3, 7, 3, 3, 3]  # one per member; the tree also has the winner and its lines
     for entry in (one for found in read_rounds(whole / "population.jsonl") for one in found):
         assert entry.score in data["charts"]["chart-0"]["traces"][entry.member]["y"]
+
+
+def test_the_page_leads_to_the_replay(whole, tmp_path):
+    population = shutil.copytree(whole, tmp_path / "population")
+    assert "replayed" not in population_page(population)
+    (population / "replay").mkdir()
+    (population / "replay" / "config.yaml").touch()
+    assert f"surefoot report {population / 'replay'}</code> writes its report" in population_page(population)
+    (population / "replay" / "report.html").touch()
+    assert '<a href="replay/report.html">its report</a>' in population_page(population)
 
 
 def test_the_log_has_no_times(whole):

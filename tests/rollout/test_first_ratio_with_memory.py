@@ -164,12 +164,12 @@ def planted_no_reset_inside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def planted_zero_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    packed = sequences.SequenceSamples._packed
+    entries = sequences._entries
 
-    def zeroed(self: Any, runs: Any, state: Any) -> Any:
-        return packed(self, runs, tuple(torch.zeros_like(part) for part in state))
+    def zeroed(state: Any, *index: torch.Tensor) -> Any:
+        return tuple(torch.zeros_like(part) for part in entries(state, *index))
 
-    monkeypatch.setattr(sequences.SequenceSamples, "_packed", zeroed)
+    monkeypatch.setattr(sequences, "_entries", zeroed)
 
 
 def planted_state_after_the_step(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,7 @@ pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.filterwarnings("ignore
 RAY = {"kind": "ray", "actors": 2}
 ROWS, STEPS = 18, 32
 NORMALIZE = {"obs": True, "reward": True, "returns": True}
+TEAM = "pettingzoo:tests.training.rank_cases"
 LSTM = {"memory": {"kind": "lstm", "hidden_size": 8}, "hidden": [8]}
 
 
@@ -188,6 +189,19 @@ def test_python_envs_with_metrics_and_parameters_and_other_policies(cluster):
     assert actual[0]["extras"].keys() == {"env/score", "env/pace", "env/effort"}
     assert not actual[3]["valid"][:, 15:25].any()
     assert_same(actual, expected)
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("inner", ["local", "processes"])
+def test_teams_with_masks_in_any_engine_of_the_actors(cluster, inner):
+    """Agents that join late and die early, with action masks: the rows of an env stay together."""
+    settings = {"rollout.num_envs": 12, "normalize.obs": True, "ppo.batch_size": 64}
+    expected = trained(started(configured(TEAM, "local", **settings)), 3)
+    assert 0.0 < float(expected[0]["valid"].float().mean()) < 1.0
+    trainer = started(configured(TEAM, {**RAY, "engine": inner}, **settings))
+    with trainer.collector.rows.env as env:
+        assert f"{inner} in each" in describe_rollouts(env, trainer.policy)[0]
+        assert_same(trained(trainer, 3), expected)
 
 
 @pytest.mark.cluster

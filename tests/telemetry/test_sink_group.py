@@ -7,7 +7,7 @@ import pytest
 
 from surefoot.core.config import Config
 from surefoot.telemetry.sink_group import SinkGroup
-from surefoot.telemetry.sinks import Metrics
+from surefoot.telemetry.sinks import Metrics, Video
 from surefoot.telemetry.sinks.jsonl import JsonlSink
 
 
@@ -72,3 +72,25 @@ def test_group_closes_the_rest_if_one_fails_to_close(caplog: pytest.LogCaptureFi
     SinkGroup([Unclosable(), after]).close()
     assert after.is_closed
     assert [record.getMessage() for record in caplog.records] == ["Unclosable failed to close: gone"]
+
+
+class Cinema(Memory):
+    def __init__(self) -> None:
+        super().__init__()
+        self.videos: list[int] = []
+
+    def write_video(self, step: int, video: Video) -> None:
+        self.videos.append(step)
+        if step > 1:
+            raise OSError("no seats left")
+
+
+def test_videos_go_to_the_sinks_that_take_them(caplog: pytest.LogCaptureFixture) -> None:
+    cinema, plain = Cinema(), Memory()
+    group = SinkGroup([plain, cinema])
+    for step in (1, 2, 3):
+        group.write_video(step, Video(Path("policy.mp4"), b"", (1, 1)))
+        group.write(step, {"x": 1.0})
+    assert cinema.videos == [1, 2], "disabled after it failed"
+    assert len(plain.records) == 3
+    assert [record.getMessage() for record in caplog.records] == ["Cinema failed and was disabled: no seats left"]

@@ -31,7 +31,7 @@ def update(crowd: Crowd, scheduler: Scheduler, most: int = 4) -> int:
 
 def test_one_thread_while_the_machine_is_busy() -> None:
     scheduler = Scheduler()
-    crowd = Crowd(scheduler)
+    crowd = Crowd(waited=scheduler)
     assert [update(crowd, scheduler) for _ in range(3)] == [4] * 3
     scheduler.share = 0.9
     assert update(crowd, scheduler) == 4
@@ -47,7 +47,7 @@ def test_one_thread_while_the_machine_is_busy() -> None:
 
 
 def test_a_system_that_does_not_say() -> None:
-    crowd = Crowd(lambda: None)
+    crowd = Crowd(waited=lambda: None)
     for _ in range(3):
         with crowd.threads(2) as count:
             assert count == 2
@@ -76,3 +76,16 @@ def test_a_real_run_on_a_busy_machine(busy_machine: None, caplog: pytest.LogCapt
     agent = PPO("CartPole-v1", num_envs=8, num_steps=64, batch_size=64, epochs=4, threads=2, eval_episodes=0)
     agent.learn(512 * 12)
     assert "learning on one thread until they are done" in caplog.text
+
+
+@pytest.mark.skipif(available_cores() < 2, reason="a single core has a single thread")
+def test_pytorch_keeps_its_threads_on_a_busy_machine(busy_machine: None, caplog: pytest.LogCaptureFixture) -> None:
+    """The last bits of its results depend on their number: the run gives advice instead."""
+    caplog.set_level("INFO", logger="surefoot")
+    sizes = {"num_envs": 4, "num_steps": 16, "batch_size": 64, "epochs": 1, "threads": 2, "eval_episodes": 0}
+    agent = PPO("CartPole-v1", policy={"hidden": [512, 512]}, learner="torch", **sizes)
+    agent.learn(64 * 5)
+    assert agent._started().execution.torch_threads == 2
+    advice = [line for line in caplog.messages if "resume it with --train.threads 1" in line]
+    assert len(advice) == 1
+    assert "PyTorch keeps its 2 threads" in advice[0]

@@ -156,19 +156,20 @@ class Faulty(CartPoleEnv):
 
     def step(self, action):
         Faulty.steps += 1
-        if os.environ["RANK"] == "1" and Faulty.steps == 100:
-            if os.environ["FAULT"] != "raise":
-                os.kill(os.getpid() if os.environ["FAULT"] == "kill" else os.getppid(), signal.SIGKILL)
-                return super().step(action)
-            raise ValueError("the floor is wet")
+        fault, _, rank = os.environ["FAULT"].partition(" ")
+        if os.environ["RANK"] == (rank or "1") and Faulty.steps == 100:
+            if fault == "raise":
+                raise ValueError("the floor is wet")
+            number = signal.SIGINT if fault == "interrupt" else signal.SIGKILL
+            os.kill(os.getpid() if fault == "kill" else os.getppid(), number)
         return super().step(action)
 
 gym.register("Faulty-v0", Faulty, max_episode_steps=50)
 """
 
 
-def faulty_run(tmp_path: Path, fault: str) -> subprocess.CompletedProcess[str]:
-    """A run with the installed program, in which process 1 has a fault in the fourth iteration."""
+def faulty_run(tmp_path: Path, fault: str, *more: str) -> subprocess.CompletedProcess[str]:
+    """A run with the installed program, in which process 1, or the one named, has a fault in the fourth iteration."""
     (tmp_path / "faulty.py").write_text(FAULTY)
     script = "import sys; from surefoot.cli.main import main; sys.exit(main())"
     program = tmp_path / "surefoot"  # as pip installs it
@@ -193,8 +194,7 @@ def faulty_run(tmp_path: Path, fault: str) -> subprocess.CompletedProcess[str]:
         "--run-dir",
         "run",
         *settings,
-        "--train.eval-episodes",
-        "0",
+        *more,
     ]
     environment = os.environ | {"PYTHONPATH": str(tmp_path), "FAULT": fault}
     return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=environment)
@@ -212,6 +212,36 @@ def test_a_fault_in_one_process_ends_all_and_saves(tmp_path: Path, fault: str, m
     assert message in lines[0]
     assert "saved at step 192; 'surefoot resume run' continues the run" in lines[0]
     assert (tmp_path / "run" / "checkpoints" / "step_000000000192.safetensors").exists()
+
+
+@pytest.mark.cluster
+def test_a_fault_in_the_first_process_ends_all_and_saves(tmp_path: Path) -> None:
+    done = faulty_run(tmp_path, "raise 0")
+    assert done.returncode != 0
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: env 0")]
+    assert "the floor is wet" in line
+    assert "saved at step 192; 'surefoot resume run' continues the run" in line
+
+
+@pytest.mark.cluster
+def test_the_first_process_leaves_its_last_checkpoint_when_it_is_killed(tmp_path: Path) -> None:
+    done = faulty_run(tmp_path, "kill 0", "--train.checkpoint-every", "64")
+    assert done.returncode != 0
+    assert "it does not answer" in done.stderr
+    saved = sorted((tmp_path / "run" / "checkpoints").iterdir())
+    assert int(saved[-1].stem.removeprefix("step_")) == 192
+    read_checkpoint(saved[-1])
+
+
+@pytest.mark.cluster
+def test_ctrl_c_on_torchrun_saves_the_same_iteration_everywhere(tmp_path: Path) -> None:
+    done = faulty_run(tmp_path, "interrupt")
+    assert done.returncode != 0
+    newest = sorted((tmp_path / "run" / "checkpoints").iterdir())[-1]
+    step = int(newest.stem.removeprefix("step_"))
+    assert 256 <= step < 100_000
+    assert f"stopped at step {step}" in done.stdout
+    assert len(read_checkpoint(newest)["other_rows"]) == 1
 
 
 def test_a_killed_torchrun_ends_and_saves_the_run(tmp_path: Path) -> None:

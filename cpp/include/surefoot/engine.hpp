@@ -21,9 +21,12 @@ struct StepSlot {
   std::vector<double*> obs, final_obs;  // one per part, [N, size]
   double* reward;
   bool *terminated, *truncated;
-  bool* mask;                // [N, mask_size] or null
-  bool* valid = nullptr;     // [N] or null
-  float* metrics = nullptr;  // [N, M] or null
+  bool* mask;                     // [N, mask_size] or null
+  bool* valid = nullptr;          // [N] or null
+  float* metrics = nullptr;       // [N, M] or null
+  const bool* resting = nullptr;  // [N] or null: an env whose first row is marked is left alone, and so are its rows
+
+  bool rests(std::size_t row) const { return resting != nullptr && resting[row]; }
 };
 
 /// Actions of all rows, [N, action_size]; only the env's own kind is read.

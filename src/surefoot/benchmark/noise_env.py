@@ -15,6 +15,7 @@ class NoiseEnv:
     """A `VecEnv` with boxes as spaces and one endless episode per row."""
 
     first_row = restarts = mask_size = 0
+    left_out: tuple[str, ...] = ()
 
     def __init__(self, num_rows: int, obs_size: int, action_size: int) -> None:
         self.num_rows = num_rows

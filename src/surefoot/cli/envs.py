@@ -24,8 +24,9 @@ def list_envs(library: Annotated[Path | None, tyro.conf.Positional] = None, /, f
     """
     import gymnasium as gym
 
+    from surefoot.envs.adapters.atari import register_installed_games
     from surefoot.envs.tasks.registration import register_envs
-    from surefoot.presets import preset_names
+    from surefoot.presets import preset_of
 
     if library is not None:
         print("\n".join(_library_ids(library)))
@@ -34,10 +35,11 @@ def list_envs(library: Annotated[Path | None, tyro.conf.Positional] = None, /, f
         if filter.lower() in line.lower():
             print(line)
     register_envs()
-    presets, native = set(preset_names()), _native_ids()
+    register_installed_games()
+    native = _native_ids()
     for name in sorted(gym.registry):
         if filter.lower() in name.lower():
-            print(f"{'*' if name in presets else ' '}{'n' if name in native else ' '} {name}")
+            print(f"{'*' if preset_of(name) else ' '}{'n' if name in native else ' '} {name}")
     return 0
 
 

@@ -3,7 +3,6 @@
 import json as json_text
 import math
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
@@ -24,7 +23,7 @@ def main(arguments: list[str]) -> int:
 
 
 def evaluate_model(
-    model: Annotated[Path, tyro.conf.Positional],
+    model: Annotated[str, tyro.conf.Positional],
     /,
     episodes: int = 20,
     seed: int = 0,
@@ -40,7 +39,7 @@ def evaluate_model(
     """Evaluate a run (its best policy, or the newest if there is none) or a model file over complete episodes.
 
     Args:
-        model: a run directory or a .safetensors file
+        model: a run directory, a .safetensors file, or zoo:NAME ('surefoot zoo')
         episodes: number of episodes
         seed: seed of the episodes; the same seed gives the same episodes
         alpha: share of the worst episodes that the CVaR is the mean of

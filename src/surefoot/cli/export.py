@@ -16,7 +16,7 @@ def main(arguments: list[str]) -> int:
 
 
 def export_model(
-    model: Annotated[Path, tyro.conf.Positional],
+    model: Annotated[str, tyro.conf.Positional],
     /,
     onnx: Path,
     env: str | None = None,
@@ -28,7 +28,7 @@ def export_model(
     The files are written only if the model matches the policy over a complete episode in onnxruntime.
 
     Args:
-        model: a run directory (its best policy, or the newest if there is none) or a .safetensors file
+        model: a run directory (its best policy, or the newest if there is none), a .safetensors file, or zoo:NAME
         onnx: the file to write; the script is written to the same directory
         env: a Gymnasium id to check the model on instead of the one the policy was trained on
         tolerance: largest difference from the policy that is accepted as rounding

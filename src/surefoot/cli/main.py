@@ -18,17 +18,20 @@ COMMANDS = {
     "resume": "continue a run exactly where it stopped",
     "population": "train a population whose worst members continue from its best",
     "sweep": "search for good settings with many runs",
-    "evaluate": "evaluate a run or a model file",
+    "evaluate": "evaluate a run, a model file or a policy of the zoo",
+    "watch": "show a policy in a window, or record a video",
     "export": "write a policy as an ONNX file that runs without Surefoot",
     "doctor": "diagnose a run and suggest remedies",
     "report": "write an HTML report about one or more runs",
+    "compare": "compare groups of runs, with intervals over their seeds",
     "verify": "prove the native code equal to the readable reference",
     "native": "create or build an environment of your own in C++",
     "bench": "measure speed and memory: train, rollout, scaling, peers",
     "envs": "list environments",
     "presets": "list the presets, or show one",
+    "zoo": "list the trained policies that come with Surefoot, or show one",
 }
-_RESULT_IN_FILES = ("train", "resume", "population", "sweep", "export", "report", "native")
+_RESULT_IN_FILES = ("train", "resume", "population", "sweep", "watch", "export", "report", "native")
 """Commands that succeed whatever happens to their output."""
 
 

@@ -55,10 +55,10 @@ def replay(directory: Annotated[Path, tyro.conf.Positional], /, run_dir: Path | 
         directory: the directory of the population
         run_dir: directory of the new run; default: <directory>/replay
     """
-    from surefoot.population.replay import replay_winner
+    from surefoot.population.replay import REPLAY, replay_winner
     from surefoot.population.settings import build_plan
 
-    return replay_winner(directory, build_plan(_read_directory(directory)), run_dir or directory / "replay")
+    return replay_winner(directory, build_plan(_read_directory(directory)), run_dir or directory / REPLAY)
 
 
 def train(raw: Raw, directory: Path) -> int:

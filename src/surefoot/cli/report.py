@@ -25,8 +25,8 @@ def write_report(runs: Annotated[tuple[Path, ...], tyro.conf.Positional] = (), /
     """Write an HTML report about one or more runs, a sweep or a population; it opens in any browser, offline.
 
     Args:
-        runs: run directories; runs that differ only in their seed are shown as one curve; or the directory of
-            one sweep or population
+        runs: run directories, or folders with several seeds; runs that differ only in their seed are shown as one
+            curve; or the directory of one sweep or population
         output: the file to write; default: report.html in the run directory, or in the current directory for
             several runs
     """
@@ -34,14 +34,19 @@ def write_report(runs: Annotated[tuple[Path, ...], tyro.conf.Positional] = (), /
         raise ConfigError(["no run directory given; pass at least one, such as runs/CartPole-v1"])
     is_one = len({run.resolve() for run in runs}) == 1
     target = output or (runs[0] / FILE_NAME if is_one else Path(FILE_NAME))
-    _refuse_other_file(target)
-    text = _page(runs)
-    _write(target, text)
-    print(f"report    {target}  ({len(text.encode()) / 1e6:.1f} MB; open it in a browser)")
+    refuse_other_file(target)
+    print_written(target, runs)
     return 0
 
 
-def _page(runs: Sequence[Path]) -> str:
+def print_written(target: Path, runs: Sequence[Path]) -> None:
+    """Write the page and say where it is."""
+    text = _page(runs, target.parent)
+    write_page(target, text)
+    print(f"report    {target}  ({len(text.encode()) / 1e6:.1f} MB; open it in a browser)")
+
+
+def _page(runs: Sequence[Path], folder: Path) -> str:
     for run in runs:
         what = next((what for file, what in _OTHERS.items() if (run / file).is_file()), None)
         if what is not None and len(runs) > 1:
@@ -56,11 +61,12 @@ def _page(runs: Sequence[Path]) -> str:
             return population_page(run)
     from surefoot.inspection.report.page import report_page
     from surefoot.inspection.run_record import read_run
+    from surefoot.inspection.seeds_folder import runs_of
 
-    return report_page([read_run(run) for run in runs])
+    return report_page([read_run(run) for run in runs_of(runs)], folder=folder)
 
 
-def _refuse_other_file(target: Path) -> None:
+def refuse_other_file(target: Path) -> None:
     """Only an earlier report may be overwritten."""
     from surefoot.inspection.report.document import GENERATOR
 
@@ -74,7 +80,7 @@ def _refuse_other_file(target: Path) -> None:
         raise ConfigError([f"--output: {target} exists and is not a report; remove it or choose another file"])
 
 
-def _write(target: Path, text: str) -> None:
+def write_page(target: Path, text: str) -> None:
     """Write to a temporary file first: a full disk leaves an earlier report intact."""
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:

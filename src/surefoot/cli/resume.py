@@ -14,6 +14,8 @@ from surefoot.core.errors import RunDirectoryError
 from surefoot.core.layers import Raw, build_config, merge, read_yaml
 from surefoot.core.run_folder import check_run
 from surefoot.core.trust import names_in
+from surefoot.inspection.seeds_folder import is_seeds_folder
+from surefoot.zoo import PREFIX
 
 if TYPE_CHECKING:
     from surefoot.training.run_directory import RunDirectory
@@ -32,13 +34,20 @@ def main(arguments: list[str]) -> int:
         """Continue a run from its newest valid checkpoint, and apply allowed changes of settings.
 
         Args:
-            run: the run directory
+            run: the run directory, or a folder with several seeds, of which all that are not finished continue
             steps: new total number of environment steps, to extend the run
             trust: import modules and load libraries that the checkpoint names, but not config.yaml
         """
-        if os.environ.get("RANK", "0") == "0":  # of several processes, the first one has the directory
+        if str(run).startswith(PREFIX):
+            name = str(run).removeprefix(PREFIX)
+            raise RunDirectoryError(
+                f"{run} has no run to resume; start one from it: surefoot train {name} --from {run}"
+            )
+        # Of several processes, the first one has the directory.
+        if os.environ.get("RANK", "0") == "0" and not is_seeds_folder(run):
             check_run(run)
-        return go_on(run, merge(settings, {} if steps is None else {"train.steps": steps}), trust)
+        changes = merge(settings, {} if steps is None else {"train.steps": steps})
+        return go_on(run, changes, trust, ("resume", *arguments))
 
     try:
         return parse(resume, "resume", rest)
@@ -47,20 +56,17 @@ def main(arguments: list[str]) -> int:
             print_settings()
 
 
-def go_on(path: Path, changes: Raw, trust: bool = False) -> int:
-    """Rebuild the run from its config and its newest valid checkpoint."""
-    from surefoot.cli.running import finish, train_from_start
-    from surefoot.compose import (
-        build_env,
-        build_saved_policy,
-        build_trainer,
-        check_spaces,
-        resumed_config,
-        saved_setup,
-    )
+def go_on(path: Path, changes: Raw, trust: bool = False, command: tuple[str, ...] = ()) -> int:
+    """Rebuild the run from its config and its newest valid checkpoint, or the runs in a folder of seeds."""
+    if is_seeds_folder(path):
+        from surefoot.cli.seeds import train_missing
+
+        return train_missing(path, changes, command)
+    from surefoot.cli.running import finish, log_command, train_from_start
+    from surefoot.compose import build_env, resumed_config
+    from surefoot.continued import SavedRun, continued_run
     from surefoot.core.ranks import together
     from surefoot.core.saved import Saved, reading
-    from surefoot.run import Run
     from surefoot.training.run_directory import RunDirectory
 
     with together() as ranks:
@@ -71,27 +77,24 @@ def go_on(path: Path, changes: Raw, trust: bool = False) -> int:
         if written.is_new:
             if ranks.is_first:
                 print(f"{path} has not begun yet: starting it", flush=True)
-            return train_from_start(build_config(written.config, changes), directory, ranks)
+            return train_from_start(build_config(written.config, changes), directory, ranks, "", command)
         with directory or nullcontext():
             found = ranks.gather(None if directory is None else directory.newest())[0]
             assert found is not None
-            checkpoint, state = found
-            saved, specs = saved_setup(state, checkpoint, trust or names_in([written.config, changes]))
-            config = resumed_config(saved, merge(written.config, changes))
-            with reading(checkpoint):
-                step = Saved(state)["progress"]["step"].integer()
-            if step >= config.train.steps and not state.get("evaluation_due"):
+            saved = SavedRun.of(found, trust or names_in([written.config, changes]))
+            config = resumed_config(saved.config, merge(written.config, changes))
+            with reading(saved.path):
+                step = Saved(saved.state)["progress"]["step"].integer()
+            if step >= config.train.steps and not saved.state.get("evaluation_due"):
                 raise RunDirectoryError(
                     f"{path} has already finished its {config.train.steps} steps; pass a larger total with --steps"
                 )
             with closing(build_env(config, ranks=ranks)) as env:
-                check_spaces(env, specs)
-                trainer = build_trainer(config, env, build_saved_policy(config, specs, state, checkpoint), ranks)
-                run = Run(trainer, config, specs, None, directory, ranks=ranks)
-                run.load_state(state, checkpoint)
+                run = continued_run(config, env, saved, directory, ranks=ranks)
                 if directory is not None:
                     directory.write_config(config)
-                    _announce(directory, checkpoint)
+                    log_command(command)
+                    _announce(directory, saved.path)
                 return finish(run)
 
 

@@ -1,28 +1,48 @@
 """Shared by `train` and `resume`: run to the end, then print the results and where the files are."""
 
+import logging
+import shlex
+from collections.abc import Sequence
 from contextlib import closing, nullcontext
 
 from surefoot.cli.lines import LABEL, tell, wrapped
-from surefoot.compose import Specs, build_env, build_policy, build_trainer, describe_rollouts
+from surefoot.compose import build_env, describe_rollouts
+from surefoot.continued import trainer_of
 from surefoot.core.config import Config
 from surefoot.core.ranks import ALONE, Ranks
 from surefoot.run import Run
 from surefoot.telemetry.console import warnings_on_stderr
 from surefoot.training.run_directory import RunDirectory
 
+_log = logging.getLogger("surefoot")
 
-def train_from_start(config: Config, directory: RunDirectory | None, ranks: Ranks = ALONE, preset: str = "") -> int:
+
+def train_from_start(
+    config: Config,
+    directory: RunDirectory | None,
+    ranks: Ranks = ALONE,
+    preset: str = "",
+    command: Sequence[str] = (),
+) -> int:
     """Start a run in a directory, which the first of several processes has; returns the exit code."""
     with closing(build_env(config, ranks=ranks)) as env:
         # Built before the directory, so that invalid combinations leave no empty run behind.
-        specs = Specs(env.obs_spec, env.action_spec)
-        trainer = build_trainer(config, env, build_policy(config, specs), ranks)
+        trainer, specs = trainer_of(config, env, None, ranks)
         with directory or nullcontext():
             if directory is not None:
                 directory.write_config(config)
+                log_command(command)
                 if preset:
                     tell("preset", preset)
+                if config.train.start_from:
+                    tell("from", config.train.start_from)
             return finish(Run(trainer, config, specs, None, directory, ranks=ranks))
+
+
+def log_command(command: Sequence[str]) -> None:
+    """Write to log.txt what the user typed, from which the report says how to repeat the run."""
+    if command:
+        _log.info("command: %s", shlex.join(["surefoot", *command]))
 
 
 def finish(run: Run) -> int:
@@ -31,7 +51,7 @@ def finish(run: Run) -> int:
         if run.ranks.size > 1:
             tell("processes", str(run.ranks.size))
         tell("rollouts", describe_rollouts(run.trainer.collector.rows.env, run.trainer.policy)[0])
-        tell("learning", run.trainer.learner.description)
+        tell("learning", run.learning)
     try:
         evaluation, code = run.train()
     finally:

@@ -24,8 +24,10 @@ def main(arguments: list[str]) -> int:
         config: Path | None = None,
         steps: str | None = None,
         seed: str | None = None,
+        seeds: str | None = None,
         run_dir: Path | None = None,
         preset: str | None = None,
+        start_from: Annotated[str | None, tyro.conf.arg(name="from")] = None,
     ) -> int:
         """Train on a preset or any Gymnasium environment; without a target, on the default preset.
 
@@ -35,14 +37,25 @@ def main(arguments: list[str]) -> int:
             config: a YAML file with settings that override the preset
             steps: total number of environment steps (train.steps), such as 200000 or 2e5
             seed: random seed (train.seed)
-            run_dir: directory of the run; default: runs/<name>
+            seeds: several seeds, such as 1,2,3 or 1-5: one run each, side by side (docs/runs.md)
+            run_dir: directory of the run; default: runs/<name>, with several seeds runs/<name>-seeds
             preset: a preset other than that of the environment, or none
+            start_from: start from the weights and normalizers of a model (train.start_from): a run directory, a
+                .safetensors file or zoo:NAME
         """
         if os.environ.get("RANK", "0") == "0":  # of several processes, the first one has the directory
             check_new(run_dir or Path("runs") / "new")
-        shorthand = {"train.steps": steps, "train.seed": seed, "preset": preset}
+        shorthand = {"train.steps": steps, "train.seed": seed, "preset": preset, "train.start_from": start_from}
         named = {key: value for key, value in shorthand.items() if value is not None}
-        return run_new(chosen(target, config, settings, named), target, run_dir)
+        run = chosen(target, config, settings, named)
+        command = ("train", *arguments)
+        if seeds is None:
+            return run_new(run, target, run_dir, command)
+        from surefoot.cli.seeds import train_new
+
+        if seed is not None or "train.seed" in settings:
+            raise ConfigError(["--seeds: cannot be combined with --seed; list all seeds in --seeds"])
+        return train_new(run, seeds, target, run_dir, command)
 
     try:
         return parse(train, "train", rest)
@@ -57,6 +70,8 @@ def chosen(target: str | None, file: Path | None, *layers: Raw) -> Configured:
     if target is not None:
         check_target(target)
     elif file is None and not any({"env", "env.id", "preset"} & layer.keys() for layer in layers):
+        if any("train.start_from" in layer for layer in layers):
+            raise ConfigError(["--from: also name what to train on: surefoot train Hopper-v5 --from zoo:Hopper-v5"])
         target = DEFAULT
     return configured(target, *settings)
 
@@ -67,16 +82,18 @@ def check_target(target: str) -> None:
         return
     import gymnasium as gym
 
+    from surefoot.envs.adapters.atari import is_atari
     from surefoot.envs.library import is_library
+    from surefoot.envs.packages import package_hint
     from surefoot.envs.tasks.registration import register_envs
 
     register_envs()
-    if not is_library(target) and ":" not in target and target not in gym.registry:
-        known = [*preset_names(), *gym.registry]
-        raise ConfigError([f"'{target}' is neither a preset nor a registered Gymnasium id{nearest(target, known)}"])
+    if not is_library(target) and ":" not in target and not is_atari(target) and target not in gym.registry:
+        hint = package_hint(target) or nearest(target, [*preset_names(), *gym.registry])
+        raise ConfigError([f"'{target}' is neither a preset nor a registered Gymnasium id{hint}"])
 
 
-def run_new(run: Configured, name: str | None, run_dir: Path | None) -> int:
+def run_new(run: Configured, name: str | None, run_dir: Path | None, command: tuple[str, ...] = ()) -> int:
     """Start a run in a new directory."""
     from surefoot.cli.running import train_from_start
     from surefoot.core.ranks import together
@@ -86,4 +103,4 @@ def run_new(run: Configured, name: str | None, run_dir: Path | None) -> int:
         if not ranks.is_first:
             return train_from_start(run.config, None, ranks)
         directory = RunDirectory(run_dir) if run_dir else RunDirectory.unused(Path("runs"), name or run.config.env.id)
-        return train_from_start(run.config, directory, ranks, run.line)
+        return train_from_start(run.config, directory, ranks, run.line, command)

@@ -1,6 +1,7 @@
 """The typed config: frozen sections, each key with its type, range, default and meaning in one place."""
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -55,6 +56,12 @@ def _off_is_a_word(value: Any) -> Any:
     return "off" if value is False else value
 
 
+def _device(name: str) -> str:
+    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d{1,4})?", name):
+        raise ValueError("must be auto, cpu, cuda, mps or one of several GPUs such as cuda:1")
+    return name
+
+
 Sizes = Annotated[tuple[Count, ...], BeforeValidator(_from_commas)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_from_commas)]
 Decays = Annotated[tuple[Decay, Decay], BeforeValidator(_from_commas)]
@@ -85,6 +92,9 @@ class EnvConfig(Section):
     kwargs: Annotated[dict[str, Any], AfterValidator(_plain)] = Field(
         {}, description="arguments of the environment's constructor"
     )
+    eval_kwargs: Annotated[dict[str, Any], AfterValidator(_plain)] = Field(
+        {}, description="arguments that differ in evaluation, such as {reward_clip: false}; the others are kwargs"
+    )
     max_episode_steps: Count | None = Field(
         None, description="time limit in steps; replaces the environment's own limit"
     )
@@ -96,6 +106,11 @@ class EnvConfig(Section):
     metrics: dict[str, Literal["last", "mean", "sum"]] = Field(
         {}, description="info keys to report as metrics, each with its summary over an episode: last, mean or sum"
     )
+
+    @property
+    def for_evaluation(self) -> "EnvConfig":
+        """As in training, but with `eval_kwargs` over `kwargs`: unclipped rewards, whole games."""
+        return self.model_copy(update={"kwargs": self.kwargs | self.eval_kwargs}) if self.eval_kwargs else self
 
 
 class PolicyConfig(Section):
@@ -214,6 +229,12 @@ class TrainConfig(Section):
 
     steps: Count = Field(100_000, description="total environment steps")
     seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(0, description="random seed")
+    start_from: str | None = Field(
+        None,
+        min_length=1,
+        description="model whose weights and normalizers a new run starts from: a .safetensors file, a run directory"
+        " or zoo:NAME",
+    )
     checkpoint_every: Count = Field(100_000, description="steps between checkpoints")
     keep_checkpoints: Count = Field(3, description="number of periodic checkpoints to keep")
     eval_every: Number = Field(0, description="steps between evaluations; 0 means only at the end")
@@ -224,6 +245,12 @@ class TrainConfig(Section):
         " eval/ metric, a metric of the environment, or -metric where lower is better",
     )
     cvar_alpha: Share = Field(DEFAULT_ALPHA, description="share of the worst episodes that eval/cvar is the mean of")
+    video_every: Number = Field(
+        0, description="steps between videos of the policy in the run directory, and one at the end; 0 means never"
+    )
+    video_episodes: Count = Field(1, description="episodes per video")
+    video_steps: Count = Field(1000, description="steps after which an episode in a video is cut off")
+    video_format: Literal["mp4", "gif"] = Field("mp4", description="format of videos; mp4 needs the extra video")
     max_skipped_steps: Count = Field(
         10, description="consecutive gradient steps with NaN or infinity before rolling back to the last good weights"
     )
@@ -232,6 +259,11 @@ class TrainConfig(Section):
     )
     learner: Literal["auto", "torch", "native"] = Field(
         "auto", description="where minibatches are learned: in the core where it knows the policy, or in PyTorch"
+    )
+    device: Annotated[str, AfterValidator(_device)] = Field(
+        "auto",
+        description="where PyTorch learns: cpu, cuda, cuda:1 or mps; auto is cuda if there is one and minibatches"
+        " are large, else cpu; rollouts and the native learner always use the CPU",
     )
     threads: Number = Field(
         0,
@@ -281,6 +313,11 @@ class Config(Section):
         micro = self.ppo.micro_batch_size
         if micro is not None and micro > batch:
             problems.append(f"ppo.micro_batch_size: {micro} is larger than ppo.batch_size {batch}")
+        if self.train.learner == "native" and self.train.device not in ("auto", "cpu"):
+            problems.append(
+                f"train.device: {self.train.device} needs PyTorch's learner, and train.learner is native; set"
+                " train.learner to auto, or train.device to cpu"
+            )
         for name in {*BUILT_IN_TERMS, *self.optimizer.transforms} & set(self.ppo.terms):
             problems.append(f"ppo.terms.{name}: the name is used by another part; choose a different name")
         knobs = self.knobs()

@@ -75,8 +75,16 @@ class InstructionsError(NativeError):
     """SUREFOOT_INSTRUCTIONS names none that this machine supports; never a reason to run without the core."""
 
 
+class ZooError(SurefootError):
+    """The zoo has no policy of this name."""
+
+
 class ExportError(SurefootError):
     """A policy cannot be exported: a package is missing, or its graph computes different outputs."""
+
+
+class VideoError(SurefootError):
+    """An agent cannot be shown or recorded: its env cannot be drawn, or the file cannot be written."""
 
 
 class ClusterError(SurefootError):

@@ -19,9 +19,9 @@ class Moments:
     def of(samples: Tensor) -> "Moments":
         """Moments over the first axis."""
         samples = samples.double()
-        count = torch.tensor(float(samples.shape[0]), dtype=torch.float64)
+        count = samples.new_full((), float(samples.shape[0]))
         if samples.shape[0] == 0:
-            zero = torch.zeros(samples.shape[1:], dtype=torch.float64)
+            zero = samples.new_zeros(samples.shape[1:])
             return Moments(count, zero, zero)
         return Moments(count, samples.mean(0), samples.var(0, unbiased=False))
 
@@ -58,10 +58,15 @@ def normalized(values: Tensor, valid: Tensor | None = None, whole: Tensor | None
     """
     if valid is None:  # nothing to leave out, and a few small operations less
         whole = values if whole is None else whole
-        mean = whole.mean(dtype=torch.float64).to(values.dtype)
+        mean = whole.mean(dtype=_widest(whole)).to(values.dtype)
         return (values - mean) / (whole.std() + 1e-8) if whole.numel() > 1 else values
     scaled = (values - masked_mean(values, valid)) / (masked_std(values, valid) + 1e-8)
     return torch.where(valid.sum() > 1, scaled, values)
+
+
+def _widest(values: Tensor) -> torch.dtype:
+    """float64, except on Apple GPUs, which do not have it."""
+    return torch.float32 if values.device.type == "mps" else torch.float64
 
 
 def explained_variance(predicted: Tensor, target: Tensor) -> Tensor:

@@ -22,6 +22,8 @@ Value = TypeVar("Value")
 
 WAIT_S = 1800.0
 """Seconds that a process waits for the others: longer than any evaluation or rollout."""
+_REDUCED = ("cpu", "cuda")
+"""Devices on which torch.distributed can sum; tensors of others travel through the CPU."""
 _FAILURE = "surefoot/failure"
 _PROTOCOL = 4
 """Of pickles, which only processes of one run exchange: with this one, arrays that are read can be written to."""
@@ -80,6 +82,8 @@ class Ranks:
             return
         first, *others = tensors
         joined = torch.cat([first.flatten(), *(other.flatten().to(first.dtype) for other in others)])
+        if joined.device.type not in _REDUCED:
+            joined = joined.cpu()
         with self._together():
             distributed.all_reduce(joined)
         self.bytes_sent += joined.nbytes

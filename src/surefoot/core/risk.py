@@ -6,6 +6,7 @@ The bootstrap draws by counters (philox), so the same returns always have the sa
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,9 @@ from surefoot.core.quoted import quoted
 
 DEFAULT_ALPHA = 0.05
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-_RESAMPLES = 1000
+RESAMPLES = 1000
+MOST_KEPT = 1_000_000
+"""Numbers of a bootstrap above which they are drawn again each time."""
 
 Floats = NDArray[np.float64]
 
@@ -135,7 +138,7 @@ class Risk:
 
 def risk_of(returns: Sequence[float], alpha: float = DEFAULT_ALPHA, wins: Sequence[float] | None = None) -> Risk:
     """All figures of the returns; `wins` has a number from 0 to 1 per episode, or NaN for no value."""
-    sample, drawn = np.asarray(returns, dtype=np.float64), _resampled(returns)
+    sample, drawn = np.asarray(returns, dtype=np.float64), resampled(returns)
     won = [] if wins is None else [win for win in wins if not math.isnan(win)]
     quantiles = np.quantile(sample, QUANTILES)
     bounds = np.percentile(np.quantile(drawn, QUANTILES, axis=-1), [2.5, 97.5], axis=-1).T
@@ -156,7 +159,7 @@ def risk_of(returns: Sequence[float], alpha: float = DEFAULT_ALPHA, wins: Sequen
 
 def estimated_mean(values: Sequence[float]) -> Estimate:
     """The mean with its interval."""
-    return _estimate(np.asarray(values, dtype=np.float64), _resampled(values), lambda sample: sample.mean(axis=-1))
+    return _estimate(np.asarray(values, dtype=np.float64), resampled(values), lambda sample: sample.mean(axis=-1))
 
 
 def _estimate(sample: Floats, drawn: Floats, figure: Callable[[Floats], Any]) -> Estimate:
@@ -165,9 +168,15 @@ def _estimate(sample: Floats, drawn: Floats, figure: Callable[[Floats], Any]) ->
     return Estimate(float(figure(sample)), float(low), float(high))
 
 
-def _resampled(values: Sequence[float]) -> Floats:
-    """Bootstrap samples `[_RESAMPLES, N]`."""
+def resampled(values: Sequence[float], resamples: int = RESAMPLES, stratum: int = 0) -> Floats:
+    """Bootstrap samples `[resamples, N]`; those of different strata are independent of each other."""
     count = len(values)
-    drawn = words(0, np.arange(_RESAMPLES), [0], count, Stream.BOOTSTRAP)[:, 0] % np.uint64(count)
-    sample: Floats = np.asarray(values, dtype=np.float64)[drawn.astype(np.int64)]
+    draw = _drawn if resamples * count <= MOST_KEPT else _drawn.__wrapped__
+    sample: Floats = np.asarray(values, dtype=np.float64)[draw(count, resamples, stratum)]
     return sample
+
+
+@lru_cache(maxsize=32)
+def _drawn(count: int, resamples: int, stratum: int) -> NDArray[np.int64]:
+    drawn = words(0, np.arange(resamples), [stratum], count, Stream.BOOTSTRAP)[:, 0] % np.uint64(count)
+    return drawn.astype(np.int64)

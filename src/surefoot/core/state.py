@@ -4,11 +4,14 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Protocol, runtime_checkable
 
+import torch
 from torch import Tensor, nn
 
 from surefoot.core.errors import CheckpointError, CheckpointMismatchError
 from surefoot.core.failures import brief, let_interrupts_through
 from surefoot.core.saved import Saved
+
+_CPU = torch.device("cpu")
 
 
 class Stateful(Protocol):
@@ -56,8 +59,17 @@ class ModuleState:
 
 
 def states(parts: Mapping[str, Stateful]) -> dict[str, Any]:
-    """The state of each part, by name."""
-    return {name: part.state() for name, part in parts.items()}
+    """The state of each part, by name; its tensors are on the CPU, so that any machine can load them."""
+    return {name: on_device(part.state(), _CPU) for name, part in parts.items()}
+
+
+def on_device(value: Any, device: torch.device) -> Any:
+    """A state with its tensors on a device; those that are there already are not copied."""
+    if isinstance(value, dict):
+        return {key: on_device(part, device) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(on_device(part, device) for part in value)
+    return value.to(device) if isinstance(value, Tensor) else value
 
 
 def load_states(parts: Mapping[str, Stateful], saved: Mapping[str, Any]) -> None:

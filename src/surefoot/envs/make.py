@@ -12,6 +12,7 @@ from surefoot.core.errors import ConfigError, EnvError, InstructionsError, Nativ
 from surefoot.core.quoted import quoted
 from surefoot.core.ram import free_ram, readable
 from surefoot.core.registry import AUTO, search_current_folder
+from surefoot.envs.adapters.atari import RAW, AtariFactory, is_atari, register_games
 from surefoot.envs.adapters.envpool_batch import EnvPoolEnvs
 from surefoot.envs.adapters.gymnasium_envs import GymEnv
 from surefoot.envs.adapters.gymnasium_factory import GymnasiumFactory
@@ -21,6 +22,7 @@ from surefoot.envs.adapters.pettingzoo_factory import pettingzoo_factory
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import Engine, engines
 from surefoot.envs.library import LibraryFactory, is_library, library_factory
+from surefoot.envs.packages import package_hint, refuse_missing_module
 from surefoot.envs.protocol import VecEnv
 from surefoot.envs.tasks.registration import register_envs
 
@@ -151,17 +153,29 @@ def env_factory(source: Any, config: EnvConfig) -> Factory:
         return library_factory(source, config.kwargs, config.max_episode_steps)
     if ":" in source:
         search_current_folder()
+    if is_atari(source) and RAW not in config.kwargs:
+        _known_id(register_games(source), source)
+        return AtariFactory(source, config.kwargs, config.max_episode_steps)
     if source.startswith(PETTINGZOO):
         return pettingzoo_factory(source.removeprefix(PETTINGZOO), config)
     return gymnasium_factory(source, config)
 
 
 def gymnasium_factory(env_id: str, config: EnvConfig) -> GymnasiumFactory:
-    """A factory for an id; an unknown id is rejected with the nearest known one."""
+    """A factory for an id; an unknown id is rejected with the package that has it, or the nearest known one."""
     register_envs()
-    if ":" not in env_id and env_id not in gym.registry:
-        raise EnvError(f"unknown environment '{env_id}'{_suggestion(env_id)} ('surefoot envs' lists the known ones)")
+    if is_atari(env_id):
+        env_id = register_games(env_id)
+    refuse_missing_module(env_id)
+    if ":" not in env_id:
+        _known_id(env_id, env_id)
     return GymnasiumFactory(env_id, config.kwargs, config.max_episode_steps, gym.registry.get(env_id))
+
+
+def _known_id(env_id: str, asked: str) -> None:
+    if env_id not in gym.registry:
+        hint = package_hint(env_id) or f"{_suggestion(env_id)} ('surefoot envs' lists the known ones)"
+        raise EnvError(f"unknown environment '{asked}'{hint}")
 
 
 def _suggestion(env_id: str) -> str:

@@ -1,28 +1,16 @@
-"""Native environments: what the core knows, and Gymnasium's vector interface to it for any other library."""
+"""Native environments: what the core knows, and `make`."""
 
-from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium as gym
-import numpy as np
-from gymnasium import spaces
-from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
-from numpy.typing import NDArray
+from gymnasium.vector import AutoresetMode
 
-from surefoot.core.errors import NativeError
-from surefoot.core.quoted import quoted
-from surefoot.core.specs import ArraySpec
-from surefoot.envs.adapters.gymnasium_factory import GymnasiumFactory, bare_id
-from surefoot.envs.library import LibraryFactory, is_library, library_factory
-from surefoot.envs.native_specs import core_action_spec, core_obs_spec
-from surefoot.envs.native_task import NO_LIMIT, PETTINGZOO, native_task, open_engine, seed_words
+from surefoot.envs.adapters.gymnasium_factory import bare_id
+from surefoot.envs.native_task import PETTINGZOO
+from surefoot.envs.native_vector import NativeVectorEnv
 from surefoot.envs.tasks.registration import register_envs
 from surefoot.native import core
-
-if TYPE_CHECKING:
-    from surefoot.native import Engine
 
 _FAMILIES = ("gymnasium.envs.classic_control", "gymnasium.envs.mujoco", "surefoot.envs.")
 
@@ -40,179 +28,17 @@ def may_be_native(env_id: str) -> bool:
     return spec is not None and str(spec.entry_point).startswith(_FAMILIES)
 
 
-def make(env_id: str, num_envs: int = 1, *, threads: int = 0, **kwargs: Any) -> "NativeVectorEnv":
+def make(
+    env_id: str,
+    num_envs: int = 1,
+    *,
+    threads: int = 0,
+    autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
+    **kwargs: Any,
+) -> NativeVectorEnv:
     """A Gymnasium vector env, stepped by the core on `threads` threads (0: one per core).
 
-    The id is Gymnasium's or the path of a library; other arguments are as for gym.make.
+    The id is Gymnasium's or the path of a library; other arguments are as for gym.make. The autoreset mode is one of
+    Gymnasium's; its vector wrappers require `AutoresetMode.NEXT_STEP`.
     """
-    return NativeVectorEnv(env_id, num_envs, threads, kwargs)
-
-
-class NativeVectorEnv(VectorEnv[Any, Any, Any]):
-    """Resets in the same step; the last observation of an episode is `infos["final_obs"]`."""
-
-    def __init__(self, env_id: str, num_envs: int, threads: int, kwargs: Mapping[str, Any]) -> None:
-        limit = kwargs.get("max_episode_steps")
-        _require("num_envs", num_envs, 1)
-        _require("threads", threads, 0)
-        if limit not in (None, NO_LIMIT):
-            _require("max_episode_steps", limit, 1)
-        arguments = {name: value for name, value in kwargs.items() if name != "max_episode_steps"}
-        factory = _factory(env_id, arguments, limit)
-        engine = open_engine(native_task(factory), num_envs, threads)
-        if engine.num_agents > 1:
-            raise NativeError(f"'{env_id}' has several agents, and a vector env of Gymnasium has one per env")
-        self._engine: Engine | None = engine
-        self.num_envs = num_envs
-        self._read_spaces(factory, engine)
-        self.metadata = {**self.metadata, "autoreset_mode": AutoresetMode.SAME_STEP}
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self._keys = [part[0] for part in engine.obs_parts]
-        self._obs, self._final_obs = ([np.zeros((num_envs, size)) for size in engine.obs_sizes] for _ in range(2))
-        mask_size = engine.mask_size
-        self._mask = np.ones((num_envs, mask_size), dtype=bool) if mask_size else None
-        self._is_seeded = False
-
-    def _read_spaces(self, factory: GymnasiumFactory | LibraryFactory, engine: "Engine") -> None:
-        """As the Gymnasium env says, which knows in what precision it observes; else as the core does."""
-        if isinstance(factory, LibraryFactory) and not factory.has_twin:
-            self.single_observation_space, self.single_action_space = _core_spaces(engine)
-            return
-        one = factory()
-        self.spec, self.metadata = one.spec, one.metadata
-        self.single_observation_space, self.single_action_space = one.observation_space, one.action_space
-        one.close()
-
-    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Start all envs; env i is seeded with `seed + i` or `seed[i]`, or continues with its own generator."""
-        if options:
-            names = ", ".join(map(repr, options)) if isinstance(options, Mapping) else repr(options)
-            raise NativeError(f"native envs take no options of a reset, such as {names}")
-        words = None
-        if seed is not None or not self._is_seeded:
-            words = np.array([seed_words(one) for one in self._seeds(seed)], dtype=np.uint64)
-            self._is_seeded = True
-        self._open().reset(words, self._obs, self._mask)
-        return self._observation(self._obs), self._info()
-
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Step all envs; those that end are reset at once."""
-        if not self._is_seeded:
-            raise NativeError("reset the envs before the first step")
-        outcome = {
-            "reward": np.zeros(self.num_envs),
-            "terminated": np.zeros(self.num_envs, dtype=bool),
-            "truncated": np.zeros(self.num_envs, dtype=bool),
-        }
-        chosen = self._actions(actions)
-        try:
-            self._open().step(chosen, self._obs, self._final_obs, outcome, self._mask)
-        except ValueError as error:
-            raise NativeError(f"actions must be in {self.action_space}: {error}") from error
-        info, ended = self._info(), outcome["terminated"] | outcome["truncated"]
-        if ended.any():
-            info |= {"final_obs": self._observation(self._final_obs), "_final_obs": ended}
-        return self._observation(self._obs), *outcome.values(), info
-
-    def save_state(self) -> NDArray[np.float64]:
-        """All that is needed to continue from here bit for bit, `[num_envs, numbers]`."""
-        return self._open().save()
-
-    def load_state(self, state: NDArray[np.float64]) -> None:
-        """Continue from a saved state; if these envs cannot have saved it, nothing changes."""
-        if not isinstance(state, np.ndarray) or state.dtype != np.float64:
-            raise NativeError(f"the state must be the float64 array that save_state returned, not {_brief(state)}")
-        try:
-            self._open().load(np.ascontiguousarray(state))
-        except ValueError as error:
-            raise NativeError(f"these envs cannot continue from the state: {error}") from error
-        self._is_seeded = True
-
-    def close_extras(self, **kwargs: Any) -> None:
-        """End the threads."""
-        self._engine = None
-
-    def _open(self) -> "Engine":
-        if self._engine is None:
-            raise NativeError("the envs are closed; make new ones")
-        return self._engine
-
-    def _seeds(self, seed: Any) -> list[int]:
-        if seed is None:
-            seed = int(np.random.SeedSequence().generate_state(1)[0])
-        given = [int(seed) + env for env in range(self.num_envs)] if _is_whole(seed) else seed
-        is_list = isinstance(given, Sequence | np.ndarray) and len(given) == self.num_envs
-        if not is_list or not all(_is_whole(one) and one >= 0 for one in given):
-            raise NativeError(f"seed must be a whole number of at least 0, or one for each of the {self.num_envs} envs")
-        return [int(one) for one in given]
-
-    def _actions(self, actions: Any) -> NDArray[Any]:
-        space, is_box = self.action_space, isinstance(self.single_action_space, spaces.Box)
-        given = _numbers(actions)
-        with np.errstate(all="ignore"):  # what is not in the type becomes some number, which is not what was given
-            chosen = np.ascontiguousarray(given, dtype=np.float32 if is_box else np.int64)
-        is_valid = np.isfinite(chosen).all() if is_box else (chosen == given).all()
-        if given.shape != space.shape or not is_valid:
-            raise NativeError(f"actions must be in {space}, not {_brief(actions)}")
-        return chosen.reshape(self.num_envs, -1)
-
-    def _observation(self, parts: list[NDArray[np.float64]]) -> Any:
-        """Copies in the spaces' own types and shapes."""
-        space = self.observation_space
-        if isinstance(space, spaces.Dict):
-            return {
-                key: part.astype(space[key].dtype).reshape(space[key].shape)
-                for key, part in zip(self._keys, parts, strict=True)
-            }
-        return parts[0].astype(space.dtype).reshape(space.shape)
-
-    def _info(self) -> dict[str, Any]:
-        return {} if self._mask is None else {"action_mask": self._mask.copy()}
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _require(name: str, value: Any, least: int) -> None:
-    if not _is_whole(value) or value < least:
-        raise NativeError(f"{name} must be a whole number of at least {least}, not {value!r:.60}")
-
-
-def _numbers(values: Any) -> NDArray[Any]:
-    """An array of numbers, or an empty one that fits no space."""
-    try:
-        array = np.asarray(values)
-    except (TypeError, ValueError, RuntimeError):  # lists of uneven length, tensors with a gradient
-        return np.empty(0)
-    return array if array.dtype.kind in "biuf" else np.empty(0)
-
-
-def _brief(value: Any) -> str:
-    return f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else quoted(value)
-
-
-def _factory(env_id: str, kwargs: Mapping[str, Any], limit: int | None) -> GymnasiumFactory | LibraryFactory:
-    if is_library(env_id):
-        return library_factory(env_id, kwargs, 0 if limit == NO_LIMIT else limit)
-    return GymnasiumFactory(env_id, kwargs, limit, None)
-
-
-def _core_spaces(engine: "Engine") -> tuple[spaces.Space[Any], spaces.Space[Any]]:
-    """In float64, as the core observes."""
-    obs = core_obs_spec(engine)
-    if isinstance(obs, ArraySpec):
-        return _space(obs, np.float64), _space(core_action_spec(engine))
-    return spaces.Dict({key: _space(part, np.float64) for key, part in obs.items()}), _space(core_action_spec(engine))
-
-
-def _space(spec: ArraySpec, dtype: Any = np.float32) -> spaces.Space[Any]:
-    if spec.kind == "discrete":
-        return spaces.Discrete(spec.sizes[0], start=spec.start[0])
-    if spec.kind == "multi_discrete":
-        return spaces.MultiDiscrete(list(spec.sizes), start=list(spec.start))
-    if spec.kind == "multi_binary":
-        return spaces.MultiBinary(spec.shape)
-    low, high = (bound.astype(dtype) for bound in spec.bounds())
-    return spaces.Box(low, high, dtype=dtype)
+    return NativeVectorEnv(env_id, num_envs, threads, kwargs, autoreset_mode)

@@ -1,34 +1,23 @@
 """Evaluation: complete episodes from fixed seeds, deterministic or sampled."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from surefoot.core.errors import EnvError
-from surefoot.core.philox import Stream, uniforms
-from surefoot.core.records import Obs, State
-from surefoot.core.tree import tree_map
+from surefoot.core.torch_threads import torch_threads
 from surefoot.envs.protocol import Slot, VecEnv, slot_for, step_all
 from surefoot.envs.protocol.steps import check_step
 from surefoot.evaluation.evaluation import Evaluation
+from surefoot.evaluation.player import Perturb, Player
 from surefoot.policies.policy import Policy
 from surefoot.rollout.episode_metrics import EpisodeMetrics
 
 PATIENCE = 100_000
 """Evaluation fails after this many steps without a finished episode."""
 
-Perturb = Callable[[Obs, State, Tensor, Tensor | None], Obs]
-"""Changes what the policy observes: from (obs, state, start, action mask), exactly what it is about to be given.
-
-It runs without gradients; one that needs them enables them itself (`torch.enable_grad`).
-"""
-
 
 @torch.no_grad()
+@torch_threads(1)
 def evaluate(
     policy: Policy,
     env: VecEnv,
@@ -40,12 +29,13 @@ def evaluate(
     """Run `episodes` episodes. Each row plays an equal share, so that short episodes are not overrepresented.
 
     A row that stays inactive while all others finish, such as an agent that never joins, is skipped. `perturb` changes
-    the observations that the policy sees, and so its recurrent state; not the envs.
+    the observations that the policy sees, and so its recurrent state; not the envs. One thread computes the policy: for
+    a few rows, several are not faster, and much slower where other processes keep the cores busy.
     """
     slot = slot_for(env)
     env.reset(slot)
     check_step(env, slot, 0)
-    player, played = _Player(policy, env.num_rows, None if deterministic else seed, perturb), _Played(env, episodes)
+    player, played = Player(policy, env.num_rows, None if deterministic else seed, perturb), _Played(env, episodes)
     start = torch.ones(env.num_rows, dtype=torch.bool)
     while not played.are_enough:
         step_all(env, player.act(slot, start), slot)
@@ -55,31 +45,9 @@ def evaluate(
     return played.evaluation()
 
 
-class _Player:
-    """The policy with its recurrent state; samples with counted randomness if it has a seed."""
-
-    def __init__(self, policy: Policy, rows: int, seed: int | None, perturb: Perturb | None) -> None:
-        self._policy, self._rows, self._seed, self._perturb = policy, rows, seed, perturb
-        self._state = policy.initial_state(rows)
-        self.step = 0
-
-    def act(self, slot: Slot, start: Tensor) -> NDArray[Any]:
-        """Env actions for the observations in the slot; `start` marks rows at the beginning of an episode."""
-        obs, mask = _tensors(slot.obs), _mask(slot.action_mask)
-        if self._perturb is not None:
-            obs = self._perturb(obs, self._state, start, mask)
-        output = self._policy(obs, self._state, start, mask)
-        action = output.distribution.mode() if self._seed is None else output.distribution.sample(self._noise())
-        self._state = output.state
-        self.step += 1
-        env_action: NDArray[Any] = self._policy.head.to_env(action).numpy()
-        return env_action
-
-    def _noise(self) -> Tensor:
-        assert self._seed is not None
-        head = self._policy.head
-        drawn = uniforms(self._seed, [self.step], np.arange(self._rows), head.noise_size, Stream.EVALUATION)
-        return head.noise(torch.from_numpy(drawn))[0]
+def shares_of(episodes: int, players: int) -> list[int]:
+    """How many of the episodes each player plays."""
+    return [episodes // players + (player < episodes % players) for player in range(players)]
 
 
 class _Played:
@@ -87,7 +55,7 @@ class _Played:
 
     def __init__(self, env: VecEnv, episodes: int) -> None:
         rows = env.num_rows
-        self._shares = np.array([episodes // rows + (row < episodes % rows) for row in range(rows)])
+        self._shares = np.array(shares_of(episodes, rows))
         self._reward, self._length = np.zeros(rows), np.zeros(rows, dtype=np.int64)
         self._has_played = np.zeros(rows, dtype=bool)
         self._metrics = EpisodeMetrics(env.metrics, rows)
@@ -128,13 +96,3 @@ class _Played:
             tuple(length for _, _, length, _ in finished),
             {name: tuple(item[3][place] for item in finished) for place, name in enumerate(self._metrics.names)},
         )
-
-
-def _tensors(obs: Any) -> Obs:
-    # A copy: the env writes the next observation into the same memory, and a policy may keep a reference.
-    tensors: Obs = tree_map(torch.tensor, obs)
-    return tensors
-
-
-def _mask(mask: NDArray[np.bool_] | None) -> Tensor | None:
-    return None if mask is None else torch.from_numpy(mask)

@@ -37,24 +37,26 @@ class EvaluateAndKeepBest(Hook):
         self._every = Every(train.eval_every, start)
         self.best = None if directory is None else directory.best_score(criterion(train))
         self.last: Evaluation | None = None
-        self._evaluated_step, self._is_overdue, self._late = start, False, dict[str, float]()
+        self.is_overdue = False
+        """Whether the process was killed before it could evaluate."""
+        self._evaluated_step, self._late = start, dict[str, float]()
 
     @property
     def evaluation_state(self) -> dict[str, Any]:
         """For checkpoints: the best score, its metric, and whether the evaluation of this step is still to come."""
-        is_due = self._is_overdue or (hasattr(self, "run") and self._is_due(self.run.progress.step, self.run.is_ending))
+        is_due = self.is_overdue or (hasattr(self, "run") and self._is_due(self.run.progress.step, self.run.is_ending))
         return {"best_score": self.best, "best_metric": criterion(self._train), "evaluation_due": is_due}
 
     def go_on_from(self, step: int, is_overdue: bool) -> None:
         """Count the intervals from this step, like the run that is resumed, whose last evaluation may be missing."""
         self._every, self._evaluated_step = Every(self._train.eval_every, step), step
-        self._is_overdue = is_overdue
+        self.is_overdue = is_overdue
 
     def begin(self) -> None:
         """Warn about a choice that is mostly chance; evaluate if the process was killed before it could."""
         if problem := unreliable(self._train):
             _log.warning("%s", problem)
-        if self._is_overdue:
+        if self.is_overdue:
             self._late = self._score(self.run.progress.step)
 
     def after_iteration(self, report: IterationReport) -> None:
@@ -71,7 +73,7 @@ class EvaluateAndKeepBest(Hook):
 
     def _score(self, step: int) -> dict[str, float]:
         """The metrics of an evaluation; an env error during it causes a warning and does not end the run."""
-        self._evaluated_step, self._is_overdue = step, False
+        self._evaluated_step, self.is_overdue = step, False
         try:
             self.last = evaluation = self._evaluate()
         except EnvError as error:

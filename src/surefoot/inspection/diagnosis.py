@@ -21,8 +21,12 @@ _FEW = max(alert.window for alert in ALERTS)
 
 def diagnose(path: Path) -> Diagnosis:
     """Examine a run directory; the run may still be in progress."""
-    run = read_run(path)
-    config = build_config(run.config)
+    return diagnosis_of(read_run(path))
+
+
+def diagnosis_of(run: RunRecord) -> Diagnosis:
+    """Examine the records of a run."""
+    path, config = run.path, build_config(run.config)
     found = [finding for symptom in SYMPTOMS.values() if (finding := symptom(run, config))]
     step, process = int(run.records[-1]["step"]), lock_holder(path)
     return Diagnosis(

@@ -2,18 +2,17 @@
 
 import fcntl
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from surefoot.core.errors import RunDirectoryError
 from surefoot.core.strict_yaml import parse_yaml
+from surefoot.inspection.run_log import RunLog
+from surefoot.inspection.seeds_folder import refuse_seeds_folder
 from surefoot.telemetry.records import Record, numbers_of, records_by_step
 
 Series = list[tuple[int, float]]
-
-_ROLLOUTS = re.compile(r" rollouts: (?:step by step, )?(\w+)(?: on \d+ threads| \(.*\))?$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -30,16 +29,15 @@ class RunRecord:
         return self.path.resolve().name
 
     @property
-    def engine(self) -> str | None:
-        """The last engine in the log, because the config may say `auto`; None if the log does not name one."""
-        log = self.path / "log.txt"
-        if not os.path.isfile(log):  # a named pipe would block forever
-            return None
+    def log(self) -> RunLog:
+        """The log of all processes of the run; empty if there is none."""
+        file = self.path / "log.txt"
+        if not os.path.isfile(file):  # a named pipe would block forever
+            return RunLog("")
         try:
-            found = _ROLLOUTS.findall(log.read_text(encoding="utf-8", errors="replace"))
+            return RunLog(file.read_text(encoding="utf-8", errors="replace"))
         except OSError:
-            return None
-        return found[-1] if found else None
+            return RunLog("")
 
     def series(self, metric: str) -> Series:
         """(step, value) of each record that has the metric."""
@@ -53,6 +51,7 @@ def read_run(path: Path) -> RunRecord:
         raise RunDirectoryError(
             f"the directory {path} does not exist; pass the run directory that 'surefoot train' printed"
         )
+    refuse_seeds_folder(path)
     if not os.path.isfile(config_file):  # pathlib's raises if the directory is not accessible
         raise RunDirectoryError(
             f"{path} is not a run directory (it has no config.yaml); pass the one that 'surefoot train' printed"

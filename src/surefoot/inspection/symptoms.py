@@ -7,7 +7,7 @@ from collections.abc import Callable
 from surefoot.core.config import Config
 from surefoot.inspection.findings import Evidence, Finding
 from surefoot.inspection.preset_advice import advised, preset_of
-from surefoot.inspection.run_record import RunRecord, Series
+from surefoot.inspection.run_record import RunRecord, Series, lock_holder
 from surefoot.telemetry import names
 from surefoot.telemetry.remedies import changed, gentler_updates, switched
 
@@ -46,6 +46,26 @@ def ended_in_nan(run: RunRecord, config: Config) -> Finding | None:
         evidence,
         f"ended at step {step:,}",
         tuple(tips),
+    )
+
+
+def ended_by_error(run: RunRecord, config: Config) -> Finding | None:
+    """The last process ended with an error, such as NaN from an environment; NaN in updates is a finding of its own."""
+    error = run.log.error
+    if error is None or lock_holder(run.path) is not None or any(run.path.glob("nonfinite_step_*.json")):
+        return None
+    step, (cause, _, remedy) = int(run.records[-1]["step"]), error.partition("; ")
+    return Finding(
+        "ended_by_error",
+        "high",
+        "ended with an error",
+        cause,
+        (),
+        f"at step {step:,} of {config.train.steps:,}",
+        (
+            remedy or "see log.txt for the traceback, and fix its cause",
+            f"'surefoot resume {run.path}' continues the run from its last checkpoint",
+        ),
     )
 
 
@@ -163,7 +183,7 @@ def too_slow(run: RunRecord, config: Config) -> Finding | None:
         return None
     rollout_share = learn / (rollout + learn)  # of the time, which is the inverse of the rate
     if rollout_share >= 0.7 and rollout < _SLOW_ROLLOUT:
-        tips = _faster_rollout(run.engine or config.rollout.engine.kind, config.rollout.num_envs)
+        tips = _faster_rollout(run.log.engine or config.rollout.engine.kind, config.rollout.num_envs)
         slow = (names.ROLLOUT_STEPS_PER_SECOND, rollout, "stepping the environments", rollout_share)
     elif rollout_share <= 0.3 and learn < _SLOW_LEARNING:
         tips = _faster_learning(config)
@@ -184,6 +204,7 @@ def too_slow(run: RunRecord, config: Config) -> Finding | None:
 
 SYMPTOMS: dict[str, Symptom] = {
     "ended_in_nan": ended_in_nan,
+    "ended_by_error": ended_by_error,
     "return_collapsed": return_collapsed,
     "no_episode_ends": no_episode_ends,
     "out_of_memory": memory_short,

@@ -22,6 +22,9 @@ class InlineStream:
             if "progress" not in message:
                 return
 
+    def ask_to_stop(self) -> None:
+        """The signal reached this process, and with it the job."""
+
     def kill(self) -> None:
         """A thread cannot be ended; it works until the process ends."""
 

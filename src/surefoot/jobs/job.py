@@ -60,6 +60,9 @@ class Stream(Protocol):
     def __iter__(self) -> Iterator[Message]:
         """All messages; the last one is a result or an error."""
 
+    def ask_to_stop(self) -> None:
+        """Ask the job to stop, as by Ctrl-C: a run saves itself, then the iteration ends."""
+
     def kill(self) -> None:
         """End the process at once; the iteration then ends too."""
 

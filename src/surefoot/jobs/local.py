@@ -56,6 +56,12 @@ class LocalStream:
         finally:
             self.close()
 
+    def ask_to_stop(self) -> None:
+        """Its process sees that nobody writes to it any more, and sends itself a signal."""
+        with suppress(OSError, ValueError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+
     def kill(self) -> None:
         """End the process at once, with the processes that it started: they could keep the pipe open."""
         with suppress(OSError):
@@ -64,10 +70,10 @@ class LocalStream:
 
     def close(self) -> None:
         """Ask the job to stop, and wait until it has: a run saves itself before it ends."""
-        for pipe in (self._process.stdin, self._process.stdout):
-            with suppress(OSError, ValueError):
-                assert pipe is not None
-                pipe.close()
+        self.ask_to_stop()
+        with suppress(OSError, ValueError):
+            assert self._process.stdout is not None
+            self._process.stdout.close()
         self._process.wait()
         self._stderr.close()
 

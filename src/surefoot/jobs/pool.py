@@ -5,7 +5,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,7 @@ class Event:
     result: Any = None
     error: JobError | None = None
     death: str = ""
-    """Why its process died or was killed; it is started again."""
+    """Why its process died or was killed; it is started again, unless all jobs were asked to stop."""
 
     @property
     def is_last(self) -> bool:
@@ -51,6 +51,7 @@ class Pool:
         self._backend, self._slots, self._patience_s = backend, slots, patience_s
         self._waiting: deque[Job] = deque()
         self._running: dict[str, _Running] = {}
+        self._is_stopping = False
         self._heard: queue.SimpleQueue[tuple[_Running, Message | Exception]] = queue.SimpleQueue()
 
     def __enter__(self) -> "Pool":
@@ -74,9 +75,14 @@ class Pool:
             running.stopped = True
             running.stream.kill()
 
-    def events(self) -> Iterator[Event]:
-        """Everything that happens until all jobs are done; meanwhile others can be submitted and stopped."""
+    def events(self, is_stopped: Callable[[], bool] = lambda: False) -> Iterator[Event]:
+        """Everything that happens until all jobs are done; meanwhile others can be submitted and stopped.
+
+        Once `is_stopped` is true, jobs that run are asked to stop, and those that wait are forgotten.
+        """
         while self._waiting or self._running:
+            if not self._is_stopping and is_stopped():
+                self._ask_to_stop()
             while self._waiting and len(self._running) < self._slots:
                 self._start(self._waiting.popleft())
             self._kill_the_silent()
@@ -86,6 +92,12 @@ class Pool:
                 continue
             if not running.stopped:
                 yield self._event(running, said)
+
+    def _ask_to_stop(self) -> None:
+        self._is_stopping = True
+        self._waiting.clear()
+        for running in self._running.values():
+            running.stream.ask_to_stop()
 
     def _event(self, running: _Running, said: Message | Exception) -> Event:
         running.heard, job = time.monotonic(), running.job
@@ -110,6 +122,9 @@ class Pool:
     def _after_death(self, running: _Running, death: JobDiedError) -> Event:
         job, deaths = running.job, running.deaths + 1
         why = f"it said nothing for {self._patience_s:g} s and was killed" if running.hung else str(death)
+        if self._is_stopping:
+            del self._running[job.name]
+            return Event(job, death=why)
         if deaths == MOST_DEATHS:
             del self._running[job.name]
             return Event(job, error=JobError(f"{job.name}: died {deaths} times in a row: {why}"))

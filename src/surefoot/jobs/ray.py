@@ -39,6 +39,10 @@ class RayStream:
             raise JobDiedError(f"its Ray task was lost: {brief(error)}") from error
         raise JobDiedError("its Ray task ended without a result")
 
+    def ask_to_stop(self) -> None:
+        """Its process sees that the task is gone, and stops as it does on one machine."""
+        self.kill()
+
     def kill(self) -> None:
         """End the task at once; its process sees that nobody waits for it."""
         with suppress(self._ray.exceptions.RayError):

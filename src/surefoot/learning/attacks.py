@@ -104,7 +104,7 @@ class Neighborhood:
         """A random point of the ball for each sample, which depends only on the seed, a counter and its row."""
         leaf = next(leaf for key, leaf in tree_items(self._obs) if key in self._units)
         drawn = uniforms(seed, [count], np.arange(len(leaf)), sum(self._sizes), Stream.ATTACK)[0]
-        return epsilon * (2 * torch.from_numpy(drawn).to(leaf.dtype) - 1)
+        return epsilon * (2 * torch.from_numpy(drawn).to(leaf.dtype).to(leaf.device) - 1)
 
     @torch.enable_grad()
     def worst(self, start: Tensor, attack: Attack) -> Tensor:

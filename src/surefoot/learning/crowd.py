@@ -17,12 +17,17 @@ _IN_A_ROW = 3
 _FEWEST, _MOST = 20, 640
 """Updates on one thread before all are tried again; twice as many each time that the machine is still crowded."""
 
+ONE_THREAD = "learning on one thread until they are done"
+
 
 class Crowd:
-    """Decides on how many threads the next update runs. The core gives the same bits with any number."""
+    """Decides on how many threads of the core the next update runs. The core gives the same bits with any number.
 
-    def __init__(self, waited: Callable[[], float | None] = waited_s) -> None:
-        self._waited = waited
+    When it first notices a crowd, it logs the remedy: PyTorch's threads are not changed during a run.
+    """
+
+    def __init__(self, remedy: str = ONE_THREAD, waited: Callable[[], float | None] = waited_s) -> None:
+        self._remedy, self._waited = remedy, waited
         self._updates_left, self._pause, self._is_known = 0, _FEWEST, False
         self._in_a_row = 0
 
@@ -50,7 +55,7 @@ class Crowd:
         if not self._is_known:
             self._is_known = True
             _log.info(
-                "other processes keep the cores busy (%.0f %% of an update was spent waiting for one): learning on one"
-                " thread until they are done",
+                "other processes keep the cores busy (%.0f %% of an update was spent waiting for one): %s",
                 100 * waited_s / took_s,
+                self._remedy,
             )

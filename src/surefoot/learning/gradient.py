@@ -11,7 +11,7 @@ from surefoot.core.config import OptimizerConfig
 from surefoot.core.errors import CheckpointError, CheckpointMismatchError
 from surefoot.core.records import Knobs
 from surefoot.core.saved import Saved
-from surefoot.core.state import check_present, load_present
+from surefoot.core.state import check_present, load_present, on_device
 from surefoot.learning.adam import MOMENTS, Adam
 from surefoot.learning.part_norms import PartNorms
 from surefoot.learning.transforms import GradientTransform, Layout, transforms
@@ -25,7 +25,7 @@ def unchanged(*tensors: Tensor) -> None:
 
 
 class GradientStep:
-    """Owns the optimizer and the gradient transforms.
+    """Owns the optimizer and the gradient transforms; all of it is on the device of the module.
 
     The module's parameters become views of one flat tensor: with small networks, handling a dozen tensors one by one
     costs more than the arithmetic.
@@ -48,11 +48,12 @@ class GradientStep:
         self._parameters = list(self._named.values())
         self.part_norms = PartNorms(module, self._layout)
         self._adam = Adam(self._flat, config)
-        self.transforms: dict[str, GradientTransform] = {
-            name: transforms[settings.kind](settings, name, self._layout)
-            for name, settings in config.transforms.items()
-        }
-        self._clip = ClipNorm(ClipNorm.Settings(max_norm=max_norm), "clip", self._layout)
+        with self._flat.device:  # what they remember is where the gradient is
+            self.transforms: dict[str, GradientTransform] = {
+                name: transforms[settings.kind](settings, name, self._layout)
+                for name, settings in config.transforms.items()
+            }
+            self._clip = ClipNorm(ClipNorm.Settings(max_norm=max_norm), "clip", self._layout)
 
     def add(self, loss: Tensor, share: float = 1.0) -> None:
         """Add a loss's gradient, weighted by its share of the samples, to the next step."""
@@ -172,7 +173,7 @@ class GradientStep:
         self._adam.count.copy_(saved["step"] if saved else torch.zeros(()))
         for kind, moment in self._adam.moments.items():
             moment.copy_(torch.cat([saved[kind][name].flatten() for name in self._named]) if saved else torch.zeros(()))
-        load_present(self.transforms, state["transforms"])
+        load_present(self.transforms, on_device(state["transforms"], self._flat.device))
 
 
 def _layout(named: dict[str, nn.Parameter]) -> Layout:

@@ -18,7 +18,7 @@ class Scorer:
     """Owns the estimator and the reward statistics, if rewards are scaled."""
 
     def __init__(self, ppo: PPOConfig, reward_scaler: RewardScaler | None = None) -> None:
-        self._norm, self._scaler = ppo.advantage_norm, reward_scaler
+        self._norm, self.reward_scaler = ppo.advantage_norm, reward_scaler
         self.estimator: Estimator = estimators[ppo.estimator.kind](ppo.estimator, ppo)
         if self.estimator.takes_raw_rewards and reward_scaler is not None:
             raise ConfigError(
@@ -28,8 +28,8 @@ class Scorer:
     def score(self, rollout: Rollout, critic: Critic) -> Targets:
         """The targets of all processes' rows; advantages are normalized if `ppo.advantage_norm` is `rollout`."""
         rollout = rollout.everyone
-        if self._scaler is not None:
-            rollout = replace(rollout, reward=self._scaler.scale(rollout))
+        if self.reward_scaler is not None:
+            rollout = replace(rollout, reward=self.reward_scaler.scale(rollout))
         targets = self.estimator.estimate(rollout, critic)
         if self._norm != "rollout":
             return targets
@@ -37,25 +37,25 @@ class Scorer:
 
     def forget_running(self) -> None:
         """The episodes of the rows were cut off: only statistics of finished ones stay."""
-        if self._scaler is not None:
-            self._scaler.forget_running()
+        if self.reward_scaler is not None:
+            self.reward_scaler.forget_running()
         self.estimator.forget_running()
 
     def state(self) -> dict[str, Any]:
         """For checkpoints."""
-        scaler = None if self._scaler is None else self._scaler.state()
+        scaler = None if self.reward_scaler is None else self.reward_scaler.state()
         return {"reward_scaler": scaler, "estimator": self.estimator.state()}
 
     def check_state(self, saved: Saved) -> None:
         """Check the statistics and the state of the estimator."""
         scaler = saved["reward_scaler"]
-        if self._scaler is not None and scaler.value is not None:
-            self._scaler.check_state(scaler)
+        if self.reward_scaler is not None and scaler.value is not None:
+            self.reward_scaler.check_state(scaler)
         check_present({"estimator": self.estimator}, saved)
         saved["estimator"].entries()
 
     def load_state(self, state: dict[str, Any]) -> None:
         """From a checkpoint."""
-        if self._scaler is not None and state["reward_scaler"] is not None:
-            self._scaler.load_state(state["reward_scaler"])
+        if self.reward_scaler is not None and state["reward_scaler"] is not None:
+            self.reward_scaler.load_state(state["reward_scaler"])
         self.estimator.load_state(state["estimator"])

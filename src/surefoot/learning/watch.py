@@ -26,10 +26,9 @@ def combined(parts: Sequence[tuple[float, Watched]]) -> Watched:
     if len(parts) == 1 and parts[0][0] == 1:
         return parts[0][1]
     # What has no weight may be NaN.
-    zero = torch.zeros(())
     return {
-        name: torch.stack([share * watched[name] if share else zero for share, watched in parts]).sum()
-        for name in parts[0][1]
+        name: torch.stack([share * watched[name] if share else one.new_zeros(()) for share, watched in parts]).sum()
+        for name, one in parts[0][1].items()
     }
 
 
@@ -57,6 +56,10 @@ class Watch:
         """Finish an epoch."""
         self._epochs.append(torch.stack(self._rows))
         self._rows = []
+
+    def on_cpu(self) -> "Watch":
+        """The same measurements in the CPU's memory."""
+        return Watch.of(self._names, torch.cat(self._epochs).cpu(), [len(rows) for rows in self._epochs])
 
     def kl(self) -> Tensor:
         """The KL divergence over all samples of the last epoch."""

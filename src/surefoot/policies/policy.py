@@ -1,13 +1,13 @@
 """The policy protocol, and the actor-critic that the config describes."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from surefoot.core.autocast import autocast
 from surefoot.core.config import Activation, NormalizeConfig, PolicyConfig
 from surefoot.core.errors import ConfigError, PolicyError
 from surefoot.core.moments import ObsMoments
@@ -210,7 +210,8 @@ class ActorCritic(Policy):
     ) -> PolicyOutput:
         state = _forgotten(state, episode_start)
         prepared = self.preprocess(obs)
-        with self._autocast():
+        # In the policy, not in the learner, so that acting and learning compute the same numbers (S7).
+        with autocast(episode_start.device, self._config.precision == "bfloat16"):
             actor: Latents = self.actor_body(prepared, state[: self._actor_parts], batch_sizes)
             value_latent, critic_state = actor.latent, state[:0]
             if isinstance(self.critic_body, Branch):
@@ -290,12 +291,6 @@ class ActorCritic(Policy):
         if config.orthogonal_init and own_encoder is None:
             orthogonal_(encoder)
         return encoder, _feature_size(encoder, spec)
-
-    def _autocast(self) -> AbstractContextManager[object]:
-        # In the policy, not in the learner, so that acting and learning compute the same numbers (S7).
-        if self._config.precision == "float32":
-            return nullcontext()
-        return torch.autocast("cpu", dtype=torch.bfloat16)
 
 
 def _seen(parts: Any, keys: Sequence[str] | None) -> Any:

@@ -1,18 +1,18 @@
 """What a population shows while it trains: a live table on a terminal, plain lines elsewhere."""
 
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 
 from surefoot.population.coordinator import Outcome, Watcher
 from surefoot.population.decisions import Choice
 from surefoot.population.log import Entry
 from surefoot.population.settings import Plan
+from surefoot.telemetry.console import is_live
+from surefoot.telemetry.live import started_live
 
 _REFRESH_S = 0.25
 
@@ -57,10 +57,7 @@ class LiveDisplay(PlainDisplay):
         self._title, self._drawn = title, 0.0
         self._rows = [dict[str, Any]() for _ in range(plan.population.members)]
         self._console = console or Console()
-        # Without rich's refresh thread, like the display of a run.
-        self._live = Live(console=self._console, auto_refresh=False, get_renderable=self._table)
-        self._live.start(refresh=True)
-        self._console.show_cursor(True)  # a killed process could not restore a hidden cursor
+        self._live = started_live(self._console, self._table)
 
     def begin_round(self, number: int, choices: Sequence[Choice]) -> None:
         super().begin_round(number, choices)
@@ -111,8 +108,7 @@ class LiveDisplay(PlainDisplay):
 def build_display(plan: Plan, title: str) -> PlainDisplay:
     """The display for `log.console`; auto is live on a terminal that supports it."""
     mode, console = plan.config.log.console, Console()
-    can_live = sys.stdout is not None and sys.stdout.isatty() and console.encoding.startswith("utf")
-    if mode == "live" or (mode == "auto" and can_live and console.is_interactive):
+    if is_live(mode, console):
         return LiveDisplay(plan, title, console)
     return SilentDisplay(plan) if mode == "off" else PlainDisplay(plan)
 

@@ -8,30 +8,20 @@ import hashlib
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from torch import Tensor
 
-from surefoot.compose import (
-    EVALUATION_ROWS,
-    Specs,
-    build_env,
-    build_policy,
-    build_saved_policy,
-    build_trainer,
-    check_spaces,
-    saved_setup,
-)
-from surefoot.core.config import Config
-from surefoot.core.errors import CheckpointError, DirectoryInUseError
+from surefoot.compose import EVALUATION_ROWS, build_env, build_saved_policy, saved_setup
+from surefoot.continued import SavedRun, entered, trainer_of
+from surefoot.core.errors import CheckpointError
 from surefoot.core.layers import Raw, build_config
 from surefoot.core.records import IterationReport
 from surefoot.core.state import ModuleState
 from surefoot.core.trust import names_in
-from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.evaluate import evaluate
 from surefoot.jobs.job import Say
 from surefoot.population.files import MemberFiles
@@ -44,8 +34,6 @@ from surefoot.training.hooks import Hook
 from surefoot.training.run_directory import RunDirectory
 from surefoot.training.trainer import Trainer
 
-LOCK_PATIENCE_S = 60.0
-"""How long to wait for a process that is about to end and still holds the directory."""
 _SAY_EVERY_S = 1.0
 
 
@@ -79,25 +67,12 @@ def train_round(arguments: dict[str, Any], say: Say) -> dict[str, Any]:
     """The job; returns the fields of an outcome."""
     task = Task(**arguments)
     files = MemberFiles(Path(task.folder), task.member)
-    with ExitStack() as stack:
-        directory = RunDirectory(files.path)
-        _enter(stack, directory)
+    directory = RunDirectory(files.path)
+    with entered(directory):
         if not files.checkpoint(task.round).exists():
             _train(task, files, directory, say)
         say({"is_evaluated": True})
         return _evaluated(task, files.checkpoint(task.round))
-
-
-def _enter(stack: ExitStack, directory: RunDirectory) -> None:
-    deadline = time.monotonic() + LOCK_PATIENCE_S
-    while True:
-        try:
-            stack.enter_context(directory)
-            return
-        except DirectoryInUseError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
 
 
 def _train(task: Task, files: MemberFiles, directory: RunDirectory, say: Say) -> None:
@@ -105,17 +80,17 @@ def _train(task: Task, files: MemberFiles, directory: RunDirectory, say: Say) ->
     begun = _begun(directory, task.round)
     population = Path(task.folder)
     source = None if task.parent is None else MemberFiles(population, task.parent).checkpoint(task.round - 1)
-    path, state = begun or (source, None if source is None else read_checkpoint(source))
-    saved = None if path is None or state is None else (path, state)
+    found = begun or (None if source is None else (source, read_checkpoint(source)))
+    saved = None if found is None else SavedRun.of(found, names_in(task.config))
     with closing(build_env(config)) as env:
-        trainer, specs = build_trainer_of(config, env, saved)
+        trainer, specs = trainer_of(config, env, saved)
         run = Run(trainer, config, specs, None, directory, [PopulationRound(task, trainer, say)])
-        if state is not None and (begun or task.parent == task.member):
-            run.load_state(state, path or "")
-        elif state is not None:
+        if saved is not None and (begun or task.parent == task.member):
+            run.load_state(saved.state, saved.path)
+        elif saved is not None:
             own = read_checkpoint(files.checkpoint(task.round - 1)) if task.has_own else None
-            take_over(trainer, state, own, task.optimizer)
-            run.load_hooks(state["hooks"])
+            take_over(trainer, saved.state, own, task.optimizer)
+            run.load_hooks(saved.state["hooks"])
         if begun is None:  # what is left are checkpoints of the last round, which is kept elsewhere
             directory.forget_checkpoints()
         directory.write_config(config)
@@ -123,19 +98,6 @@ def _train(task: Task, files: MemberFiles, directory: RunDirectory, say: Say) ->
     if code:  # a signal: without a result, the job is started again
         sys.exit(code)
     files.keep(directory.saved()[0], task.round)
-
-
-def build_trainer_of(
-    config: Config, env: VecEnv, saved: tuple[Path, Mapping[str, Any]] | None
-) -> tuple[Trainer, Specs]:
-    """The trainer of a new run, or of one that continues from a checkpoint, which is not loaded yet."""
-    if saved is None:
-        specs = Specs(env.obs_spec, env.action_spec)
-        return build_trainer(config, env, build_policy(config, specs)), specs
-    path, state = saved
-    _, specs = saved_setup(state, path, names_in(config.model_dump(mode="json")))
-    check_spaces(env, specs)
-    return build_trainer(config, env, build_saved_policy(config, specs, state, path)), specs
 
 
 def _begun(directory: RunDirectory, number: int) -> tuple[Path, dict[str, Any]] | None:

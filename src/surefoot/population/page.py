@@ -16,7 +16,7 @@ from surefoot.population.decisions import ranked
 from surefoot.population.display import shown, shown_score
 from surefoot.population.files import PopulationFiles
 from surefoot.population.log import Entry, PopulationLog
-from surefoot.population.replay import lineage
+from surefoot.population.replay import REPLAY, lineage
 from surefoot.population.settings import Plan, build_plan
 
 Rounds = Sequence[Sequence[Entry]]
@@ -34,7 +34,7 @@ def population_page(path: Path, now: datetime | None = None) -> str:
     if not rounds:
         raise PopulationError(f"{path} has no finished round yet; there is nothing to report")
     page = Document()
-    page.add("Summary", _table(rounds, plan), "Members after the last round, best first.")
+    page.add("Summary", _table(rounds, plan) + _replay(path), "Members after the last round, best first.")
     objective = (
         f"Score by <code>{escape(plan.population.objective)}</code>, higher is better; error bars: 95% interval."
     )
@@ -54,6 +54,17 @@ def population_page(path: Path, now: datetime | None = None) -> str:
     lead = " · ".join(escape(fact) for fact in facts)
     heading = f"Population on {plan.config.env.id}"
     return page.html(heading, lead, _chips(plan), {"steps": "", "time": ""})
+
+
+def _replay(path: Path) -> str:
+    """Where the replay of the winner is, if there is one."""
+    run = path / REPLAY
+    if not (run / "config.yaml").is_file():
+        return ""
+    page = run / "report.html"
+    text = f"<code>surefoot report {escape(str(run))}</code>"
+    link = f'<a href="{REPLAY}/{page.name}">its report</a>' if page.is_file() else f"{text} writes its report"
+    return f"<p class='note'>The winner was replayed as one run in <code>{escape(str(run))}</code>: {link}.</p>"
 
 
 def _chips(plan: Plan) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from surefoot.compose import build_env, resumed_config, saved_setup
-from surefoot.core.config import Config
+from surefoot.compose import build_env, resumed_config
+from surefoot.continued import SavedRun, continued_run
 from surefoot.core.errors import PopulationError
 from surefoot.core.layers import build_config
 from surefoot.core.records import IterationReport
@@ -13,11 +13,12 @@ from surefoot.core.trust import names_in
 from surefoot.population.decisions import Values, ranked
 from surefoot.population.files import PopulationFiles
 from surefoot.population.log import Entry, PopulationLog
-from surefoot.population.member import build_trainer_of
 from surefoot.population.settings import Plan
-from surefoot.run import Run
 from surefoot.training.hooks import Hook
 from surefoot.training.run_directory import RunDirectory
+
+REPLAY = "replay"
+"""The directory of the run in that of its population, unless it is told another one."""
 
 
 def lineage(rounds: Sequence[Sequence[Entry]]) -> list[Entry]:
@@ -63,19 +64,15 @@ def _train(plan: Plan, values: Values, until: int | None, directory: RunDirector
     """Train to an iteration, or to the end; what is done already is not repeated."""
     with directory:
         config = build_config(plan.config.model_dump(mode="json"), values)
-        saved = directory.newest() if directory.saved() else None
+        wanted = config.model_dump(mode="json")
+        saved = SavedRun.of(directory.newest(), names_in(wanted)) if directory.saved() else None
         if saved is not None:
-            path, state = saved
-            before: Config = saved_setup(state, path, names_in(config.model_dump(mode="json")))[0]
-            config = resumed_config(before, config.model_dump(mode="json"))
-            progress = state["progress"]
+            config = resumed_config(saved.config, wanted)
+            progress = saved.state["progress"]
             if progress["step"] >= config.train.steps or (until is not None and progress["iteration"] >= until):
                 return 0
         with closing(build_env(config)) as env:
-            trainer, specs = build_trainer_of(config, env, saved)
-            run = Run(trainer, config, specs, None, directory, [] if until is None else [_StopAt(until)])
-            if saved is not None:
-                run.load_state(saved[1], saved[0])
+            run = continued_run(config, env, saved, directory, [] if until is None else [_StopAt(until)])
             directory.write_config(config)
             _, code = run.train()
             return code

@@ -1,6 +1,7 @@
 """Presets: one YAML file each; its first comment line names the source of the settings.
 
 A preset is named after its env, `Hopper-v5`; further ones of the same env stand in a folder, `Hopper-v5/fast`.
+Envs of a family share presets: every Atari game without one of its own has `Atari` (families.py).
 """
 
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from surefoot.core.config import Config
 from surefoot.core.errors import ConfigError
 from surefoot.core.layers import Raw, build_config, merge
 from surefoot.core.registry import nearest
+from surefoot.presets.families import family_presets
 
 DEFAULT = "cheetah-minute"
 NO_PRESET = "none"
@@ -41,7 +43,7 @@ def configured(target: str | None, *layers: Mapping[str, Any]) -> Configured:
     """The config of a preset or env id with further layers, of which the last one wins.
 
     The preset is the one that the key `preset` of a layer names (`none`: none), else the one that the target names,
-    else the one that is named like the env.
+    else the one that is named like the env, else the one of its family.
     """
     named, rest = "", []
     for layer in layers:
@@ -49,10 +51,15 @@ def configured(target: str | None, *layers: Mapping[str, Any]) -> Configured:
         rest.append({key: value for key, value in layer.items() if key != "preset"})
     if target is not None:
         rest.insert(0, {"env": load_preset(target)["env"] if target in preset_names() else {"id": target}})
-    preset = named or (target if target in preset_names() else _env_id(merge(*rest)))
-    if preset == NO_PRESET or (not named and preset not in preset_names()):
+    preset = named or (target if target in preset_names() else preset_of(_env_id(merge(*rest))))
+    if preset in ("", NO_PRESET):
         return Configured(build_config(*rest), "")
     return Configured(build_config(load_preset(preset), *rest), preset)
+
+
+def preset_of(env_id: str) -> str:
+    """The preset of an env, or an empty name."""
+    return next((name for name in (env_id, *family_presets(env_id)) if name in preset_names()), "")
 
 
 def _env_id(settings: Raw) -> str:

@@ -1,4 +1,7 @@
-"""Splits a rollout into shuffled minibatches of valid samples, for policies without memory."""
+"""Splits a rollout into shuffled minibatches of valid samples, for policies without memory.
+
+Samples may be on any device. Indices are computed on the CPU, where finding out their number costs no wait.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields
@@ -26,6 +29,10 @@ class FlatSamples:
     def begin_epoch(self, policy: Policy) -> None:
         """Nothing to do without memory."""
 
+    def moved(self, move: Callable[[Tensor], Tensor]) -> "FlatSamples":
+        """The same samples in other memory."""
+        return FlatSamples(map_batch(move, self.batch))
+
     def minibatches(self, size: int, order: Tensor | None = None) -> Iterator[Batch]:
         """Minibatches of `size` samples; every sample occurs once."""
         return minibatches(self.batch, size, order)
@@ -36,11 +43,11 @@ class FlatSamples:
 
     def take(self, units: Tensor) -> Batch:
         """Some samples."""
-        return map_batch(itemgetter(units), self.batch)
+        return pick(self.batch, units)
 
     def advantages(self, units: Tensor) -> Tensor:
         """The advantages of some samples."""
-        return self.batch.advantage[units]
+        return self.batch.advantage[units.to(self.batch.advantage.device)]
 
 
 def flatten(rollout: Rollout, targets: Targets) -> Batch:
@@ -71,9 +78,14 @@ def minibatches(batch: Batch, size: int, order: Tensor | None = None) -> Iterato
     if order is None and len(batch) <= size:
         yield batch
         return
-    shuffled = batch if order is None else map_batch(itemgetter(order), batch)
+    shuffled = batch if order is None else pick(batch, order)
     for begin in range(0, len(batch), size):
         yield map_batch(itemgetter(slice(begin, begin + size)), shuffled)
+
+
+def pick(batch: Batch, index: Tensor) -> Batch:
+    """The samples with these indices."""
+    return map_batch(itemgetter(index.to(batch.action.device)), batch)
 
 
 def map_batch(function: Callable[[Tensor], Tensor], batch: Batch) -> Batch:

@@ -1,9 +1,8 @@
 """Source of minibatches: single samples, or complete sequences for recurrent policies."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from operator import itemgetter
-from typing import Protocol
+from typing import Protocol, Self
 
 from torch import Tensor
 
@@ -11,7 +10,7 @@ from surefoot.core.config import PPOConfig
 from surefoot.core.errors import EnvError
 from surefoot.core.records import Batch, Rollout, Targets
 from surefoot.policies.policy import Policy
-from surefoot.rollout.minibatches import FlatSamples, flatten, map_batch, minibatches
+from surefoot.rollout.minibatches import FlatSamples, flatten, minibatches, pick
 from surefoot.rollout.sequences import SequenceSamples, sequence_pieces, some_sequences
 from surefoot.rollout.shared import SharedSamples, with_a_sample
 
@@ -27,6 +26,9 @@ class Samples(Protocol):
     @property
     def padding(self) -> float:
         """Fraction of padding if the units were padded to equal length."""
+
+    def moved(self, move: Callable[[Tensor], Tensor]) -> Self:
+        """The same samples in the memory that `move` copies a tensor to, such as that of a GPU."""
 
     def begin_epoch(self, policy: Policy) -> None:
         """Before the first minibatch of an epoch."""
@@ -67,5 +69,5 @@ def num_units(minibatch: Batch) -> int:
 def some_units(minibatch: Batch, chosen: Tensor) -> Batch:
     """The chosen samples or sequences of a minibatch."""
     if minibatch.batch_sizes is None:
-        return map_batch(itemgetter(chosen), minibatch)
+        return pick(minibatch, chosen)
     return some_sequences(minibatch, chosen)

@@ -2,11 +2,13 @@
 
 A sequence consists of consecutive valid steps of one row, within one chunk of the rollout and one episode: so no
 sequence contains a reset (S6) and nothing is padded (S5). Minibatches have the layout of torch's PackedSequence: step
-by step, the longest sequence first; `batch_sizes` is the number of active sequences per step.
+by step, the longest sequence first; `batch_sizes` is the number of active sequences per step. Like indices, they are on
+the CPU, wherever the samples are.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter
@@ -16,7 +18,7 @@ from torch import Tensor
 
 from surefoot.core.records import Batch, Chunks, Rollout, State, Targets
 from surefoot.policies.policy import Policy
-from surefoot.rollout.minibatches import map_batch, map_rollout
+from surefoot.rollout.minibatches import map_batch, map_rollout, pick
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class SequenceSamples:
         self._chunks, self._recomputes = rollout.chunks, recomputes
         self._num_steps = len(rollout.reward)
         self.steps = map_rollout(lambda leaf: leaf.transpose(0, 1).flatten(0, 1), rollout, targets)
-        self._valid = rollout.valid.T.flatten()
+        self._valid, self._episode_start = rollout.valid.T.flatten(), self.steps.episode_start
         self.batch = map_batch(itemgetter(self._valid), self.steps)
         self.runs = split(rollout.episode_start, rollout.valid, rollout.chunks)
         self.num_units = len(self.runs.first)
@@ -73,6 +75,13 @@ class SequenceSamples:
             return 0.0
         return 1 - float(self.runs.length.sum()) / (self.num_units * int(self.runs.length.max()))
 
+    def moved(self, move: Callable[[Tensor], Tensor]) -> "SequenceSamples":
+        """The same sequences in other memory."""
+        there = copy(self)
+        there.steps = map_batch(move, self.steps)
+        there._kept = there.state = tuple(map(move, self._kept))
+        return there
+
     def minibatches(self, size: int, order: Tensor | None = None) -> Iterator[Batch]:
         """Minibatches of about `size` samples; every sequence occurs once."""
         order = torch.arange(self.num_units) if order is None else order
@@ -84,13 +93,14 @@ class SequenceSamples:
 
     def take(self, units: Tensor) -> Batch:
         """Some sequences."""
-        return self._packed(self.runs[units], tuple(part[self.place][units] for part in self.state))
+        return self._packed(self.runs[units], *(place[units] for place in self.place))
 
     def advantages(self, units: Tensor) -> Tensor:
         """The advantages of all samples of some sequences, one sequence after the other."""
         first, length = self.runs.first[units], self.runs.length[units]
         begins = length.cumsum(0) - length
-        return self.steps.advantage[torch.arange(int(length.sum())) + (first - begins).repeat_interleave(length)]
+        index = torch.arange(int(length.sum())) + (first - begins).repeat_interleave(length)
+        return self.steps.advantage[index.to(self.steps.advantage.device)]
 
     @torch.no_grad()
     def begin_epoch(self, policy: Policy) -> None:
@@ -98,9 +108,9 @@ class SequenceSamples:
         if self.carries:
             self.state = tuple(part.clone() for part in self._kept)
         for carry in self.carries:
-            minibatch = self._packed(carry.runs, tuple(part[carry.source, carry.rows] for part in self.state))
+            minibatch = self._packed(carry.runs, torch.full_like(carry.rows, carry.source), carry.rows)
             for part, carried in zip(self.state, policy(*minibatch.inputs).state, strict=True):
-                part[carry.chunk, carry.rows] = carried
+                part[carry.chunk, carry.rows.to(part.device)] = carried
 
     @cached_property
     def carries(self) -> list[Carry]:
@@ -116,7 +126,7 @@ class SequenceSamples:
         """Every row from an earlier step to the first step of a chunk."""
         until = self._chunks.first_steps[chunk]
         table = slice(since, until)
-        begins = self.steps.episode_start.view(-1, self._num_steps)[:, table]
+        begins = self._episode_start.view(-1, self._num_steps)[:, table]
         lost = ~self._valid.view(-1, self._num_steps)[:, table]
         steps = torch.arange(until - since)
         # The state is zero at the last reset, so only later steps are recomputed.
@@ -128,14 +138,15 @@ class SequenceSamples:
         runs = Runs(rows * self._num_steps + since + first[rows], until - since - first[rows])
         return Carry(runs, rows, chunk - 1 if self._recomputes else chunk, chunk)
 
-    def _packed(self, runs: Runs, state: State) -> Batch:
-        """The packed samples of runs; runs that are sorted by length keep their order."""
+    def _packed(self, runs: Runs, chunk: Tensor, row: Tensor) -> Batch:
+        """The packed samples of runs with the state of their chunk and row; runs sorted by length keep their order."""
         order = runs.length.argsort(descending=True, stable=True)
-        runs, state = runs[order], tuple(part[order] for part in state)
+        runs = runs[order]
+        state = _entries(self.state, chunk[order], row[order])
         runs_on = torch.arange(int(runs.length[0]))[:, None] < runs.length
         step, run = runs_on.nonzero(as_tuple=True)
         index = runs.first[run] + step
-        return replace(map_batch(itemgetter(index), self.steps), state=state, batch_sizes=runs_on.sum(1))
+        return replace(pick(self.steps, index), state=state, batch_sizes=runs_on.sum(1))
 
 
 def sequence_pieces(batch: Batch, size: int) -> Iterator[Batch]:
@@ -155,10 +166,15 @@ def some_sequences(batch: Batch, chosen: Tensor) -> Batch:
     running, (chosen, _) = _running(batch.batch_sizes), chosen.sort()
     sequence, sizes = running.nonzero(as_tuple=True)[1], running[:, chosen].sum(1)
     return replace(
-        map_batch(itemgetter(torch.isin(sequence, chosen)), batch),
-        state=tuple(part[chosen] for part in batch.state),
+        pick(batch, torch.isin(sequence, chosen).nonzero().squeeze(1)),
+        state=_entries(batch.state, chosen),
         batch_sizes=sizes[sizes > 0],
     )
+
+
+def _entries(state: State, *index: Tensor) -> State:
+    """The states with these indices."""
+    return tuple(part[tuple(axis.to(part.device) for axis in index)] for part in state)
 
 
 def _running(batch_sizes: Tensor) -> Tensor:

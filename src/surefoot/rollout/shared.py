@@ -4,7 +4,8 @@ All processes shuffle the samples of all rows alike and split them into the same
 samples of a minibatch, weighted by their share, so that the gradients add up to that of the whole minibatch.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +29,12 @@ class SharedSamples:
         row = whole.place[1] if isinstance(whole, SequenceSamples) else shared.whole.valid.nonzero()[:, 1]
         is_own = (row >= shared.own.start) & (row < shared.own.stop)
         self._own_unit = torch.where(is_own, is_own.cumsum(0) - 1, -1)
+
+    def moved(self, move: Callable[[Tensor], Tensor]) -> "SharedSamples":
+        """The same samples in other memory."""
+        there = copy(self)
+        there.own, there._whole = self.own.moved(move), self._whole.moved(move)
+        return there
 
     def begin_epoch(self, policy: Policy) -> None:
         """Before the first minibatch of an epoch."""

@@ -4,35 +4,18 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from surefoot.compose import (
-    Specs,
-    build_env,
-    build_policy,
-    build_saved_policy,
-    build_trainer,
-    check_spaces,
-    evaluator,
-    resumed_config,
-    saved_setup,
-)
-from surefoot.core.config import Config
+from surefoot.compose import evaluator
+from surefoot.continued import run_of_job
 from surefoot.core.errors import SweepError
 from surefoot.core.layers import build_config
 from surefoot.core.records import IterationReport
-from surefoot.core.trust import names_in
-from surefoot.envs.protocol import VecEnv
 from surefoot.evaluation.best_metric import score
 from surefoot.evaluation.evaluation import Evaluation
-from surefoot.inspection.run_record import lock_holder
-from surefoot.jobs.child import GRACE_S
 from surefoot.jobs.job import Say
-from surefoot.run import Run
 from surefoot.training.hooks import Every, Hook
-from surefoot.training.run_directory import RunDirectory
 
 HEARTBEAT_S = 5.0
 """Seconds between signs of life while there is nothing else to report."""
@@ -43,18 +26,14 @@ def train_trial(arguments: dict[str, Any], say: Say) -> dict[str, Any]:
 
     Arguments: `directory`, `config`, `episodes` per evaluation, and `target`, a score that ends the run early, or None.
     """
-    directory = RunDirectory(Path(arguments["directory"]))
     # The run's own evaluation comes after its checkpoint, so a kill between the two would lose it.
     config = build_config(arguments["config"], {"train.eval_episodes": 0, "log.console": "off"})
-    _wait_for_predecessor(directory.path)
-    with closing(build_env(config)) as env:
-        judge = Judge(arguments["config"], arguments["episodes"], arguments["target"], say)
-        with directory:
-            run = _resumed(config, env, directory, judge) if directory.saved() else _new(config, env, directory, judge)
-            if not (judge.is_done or run.progress.is_done):
-                _, code = run.train()
-                if code:  # somebody stopped this process: no result, so the job is started again
-                    sys.exit(code)
+    judge = Judge(arguments["config"], arguments["episodes"], arguments["target"], say)
+    with run_of_job(Path(arguments["directory"]), config, [judge]) as run:
+        if not (judge.is_done or run.progress.is_done):
+            _, code = run.train()
+            if code:  # somebody stopped this process: no result, so the job is started again
+                sys.exit(code)
     if not judge.evaluations:
         raise SweepError(f"no evaluated episode has a value for '{config.train.best_metric}' (sweep.objective)")
     return {"evaluations": judge.evaluations, "steps": run.progress.step, "seconds": judge.seconds}
@@ -121,31 +100,3 @@ class Judge(Hook):
     def _count(self) -> None:
         now = time.monotonic()
         self.seconds, self._since = self.seconds + now - self._since, now
-
-
-def _new(config: Config, env: VecEnv, directory: RunDirectory, judge: Judge) -> Run:
-    specs = Specs(env.obs_spec, env.action_spec)
-    trainer = build_trainer(config, env, build_policy(config, specs))
-    directory.write_config(config)
-    return Run(trainer, config, specs, None, directory, [judge])
-
-
-def _resumed(config: Config, env: VecEnv, directory: RunDirectory, judge: Judge) -> Run:
-    checkpoint, state = directory.newest()
-    wanted = config.model_dump(mode="json")
-    saved, specs = saved_setup(state, checkpoint, names_in(wanted))
-    check_spaces(env, specs)
-    config = resumed_config(saved, wanted)
-    run = Run(
-        build_trainer(config, env, build_saved_policy(config, specs, state, checkpoint)),
-        *(config, specs, None, directory, [judge]),
-    )
-    run.load_state(state, checkpoint)
-    return run
-
-
-def _wait_for_predecessor(path: Path) -> None:
-    """The process of an earlier attempt may still be saving the run."""
-    deadline = time.monotonic() + GRACE_S
-    while lock_holder(path) is not None and time.monotonic() < deadline:
-        time.sleep(0.1)

@@ -88,11 +88,16 @@ def build_console(
     if mode == "off":
         return None
     console = Console()
-    if mode == "live" or (mode == "auto" and _is_terminal(console)):
+    if is_live(mode, console):
         return LiveConsole(title, total_steps, start_step, console, history=history)
     if mode == "line" and (_is_terminal(console) or console.is_jupyter):
         return ProgressLine(title, total_steps, start_step, console, history=history)
     return PlainConsole(total_steps, start_step)
+
+
+def is_live(mode: ConsoleMode, console: Console) -> bool:
+    """Whether a display is redrawn in place: if it is asked for, or if `auto` finds a terminal that supports it."""
+    return mode == "live" or (mode == "auto" and _is_terminal(console))
 
 
 def mode_in_python(setting: ConsoleMode, progress: bool | None) -> ConsoleMode:

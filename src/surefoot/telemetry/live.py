@@ -24,6 +24,25 @@ _REFRESH_S = 0.25
 MAX_WIDTH, _WIDE = 100, 70
 
 
+def started_live(console: Console, render: Callable[[], RenderableType]) -> Live | NotebookCell:
+    """A display that is redrawn in place by `refresh`, until `stop`."""
+    # Without rich's refresh thread: it would compete with training for the interpreter, and threads do not mix with
+    # forked workers.
+    is_cell = console.is_jupyter
+    live = NotebookCell(render) if is_cell else Live(console=console, auto_refresh=False, get_renderable=render)
+    live.start(refresh=True)
+    console.show_cursor(True)  # a killed process could not restore a hidden cursor
+    return live
+
+
+def warnings_above(console: Console) -> logging.Handler:
+    """Print warnings of the log above a live display, until the handler is removed."""
+    handler = RichHandler(console=console, show_path=False, log_time_format="%X")
+    handler.setLevel(logging.WARNING)
+    _log.addHandler(handler)
+    return handler
+
+
 class LiveConsole:
     """A panel that is redrawn in place until `close`; warnings are printed above it."""
 
@@ -41,18 +60,7 @@ class LiveConsole:
         self._step, self._shown, self._returns = start_step, dict[str, float](), list(history.returns)
         self._elapsed_before_s, self._is_over = history.elapsed_s, False
         self._console = console or Console()
-        # Without rich's refresh thread: it would compete with training for the interpreter, and threads do not
-        # mix with forked workers.
-        self._live: Live | NotebookCell = (
-            NotebookCell(self._picture)
-            if self._console.is_jupyter
-            else Live(console=self._console, auto_refresh=False, get_renderable=self._picture)
-        )
-        self._live.start(refresh=True)
-        self._console.show_cursor(True)  # a killed run could not restore a hidden cursor
-        self._handler = RichHandler(console=self._console, show_path=False, log_time_format="%X")
-        self._handler.setLevel(logging.WARNING)
-        _log.addHandler(self._handler)
+        self._live, self._handler = started_live(self._console, self._picture), warnings_above(self._console)
 
     def write(self, step: int, metrics: Metrics) -> None:
         """Add a record; redraw unless the panel was redrawn a moment ago."""

@@ -58,6 +58,8 @@ EVAL_WORST = "eval/worst_reward"
 EVAL_SHARPE = "eval/sharpe"
 EVAL_WIN_RATE = "eval/win_rate"
 
+VIDEO = "video/policy"
+
 ALERT_PREFIX = "warn/"
 
 COUNTS = frozenset({WORKER_RESTARTS, SKIPPED_STEPS})

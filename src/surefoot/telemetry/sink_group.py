@@ -2,10 +2,11 @@
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from surefoot.core.failures import brief, let_interrupts_through
-from surefoot.telemetry.sinks import Metrics, Sink, close_quietly
+from surefoot.telemetry.sinks import Metrics, Sink, Video, close_quietly
 
 _log = logging.getLogger("surefoot")
 
@@ -20,13 +21,22 @@ class SinkGroup:
         """Write one record to every sink, without the values that are not finite."""
         finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
         for sink in list(self._sinks):
-            try:
-                sink.write(step, finite)
-            except BaseException as error:  # a sink may even call sys.exit
-                let_interrupts_through(error)
-                self._sinks.remove(sink)
-                _log.warning("%s failed and was disabled: %s", type(sink).__name__, _text(error))
-                close_quietly(sink)
+            self._call(sink, sink.write, step, finite)
+
+    def write_video(self, step: int, video: Video) -> None:
+        """Give a video to every sink that takes videos."""
+        for sink in list(self._sinks):
+            if takes := getattr(sink, "write_video", None):
+                self._call(sink, takes, step, video)
+
+    def _call(self, sink: Sink, method: Callable[..., None], *arguments: Any) -> None:
+        try:
+            method(*arguments)
+        except BaseException as error:  # a sink may even call sys.exit
+            let_interrupts_through(error)
+            self._sinks.remove(sink)
+            _log.warning("%s failed and was disabled: %s", type(sink).__name__, _text(error))
+            close_quietly(sink)
 
     def close(self) -> None:
         """Close every sink."""

@@ -20,7 +20,7 @@ class Agreement(Hook):
 
     def after_iteration(self, report: IterationReport) -> None:
         """Exchange the wishes of hooks, and a checksum of the weights."""
-        checksum = zlib.crc32(self._trainer.learner.gradient.values.numpy().data)
+        checksum = zlib.crc32(self._trainer.learner.gradient.values.cpu().numpy().data)
         told = self._ranks.gather((self.run.stop_reason, self._saving.is_asked, checksum))
         if len({checksum for *_, checksum in told}) > 1:
             raise RankError(

@@ -181,7 +181,7 @@ def _pack_array(value: Any, name: str, tensors: dict[str, Tensor]) -> dict[str, 
     while place in tensors:  # {"a": {"b": ...}, "a.b": ...}
         place += "'"
     if isinstance(value, Tensor) and value.layout is torch.strided and value.device.type != "meta":
-        tensors[place] = value.detach().contiguous().clone()
+        tensors[place] = value.detach().contiguous().to("cpu", copy=True)
         return {_TENSOR: place}
     if isinstance(value, bytes):
         tensors[place] = torch.from_numpy(np.frombuffer(value, np.uint8).copy())

@@ -17,7 +17,7 @@ from surefoot.training.checkpoint import TEMPORARY_SUFFIX, read_checkpoint, writ
 
 _log = logging.getLogger("surefoot")
 _PATTERN = re.compile(r"step_(\d+)\.safetensors")
-_WRITTEN = r"config\.yaml|best\.safetensors|step_\d+\.safetensors|nonfinite_step_\d+\.json"
+_WRITTEN = r"config\.yaml|best\.safetensors|step_\d+\.(?:safetensors|mp4|gif)|nonfinite_step_\d+\.json"
 _LEFTOVER = re.compile(rf"\.(?:{_WRITTEN})\.(\d+){re.escape(TEMPORARY_SUFFIX)}")
 """Temporary files of a process that was killed while it wrote; all other files belong to the user."""
 
@@ -33,6 +33,7 @@ class RunDirectory:
         self.log_file = path / "log.txt"
         self.best = path / "best.safetensors"
         self.checkpoints = path / "checkpoints"
+        self.videos = path / "videos"
         self._lock: IO[str] | None = None
         self._owner = os.getpid()
         self._config: bytes | None = None
@@ -41,7 +42,7 @@ class RunDirectory:
     @staticmethod
     def unused(parent: Path, name: str) -> "RunDirectory":
         """The first of name, name-2, name-3, ... that does not exist yet."""
-        stem = re.sub(r"[^\w.+-]+", "_", name).lstrip("._").removesuffix(".so") or "run"
+        stem = folder_name(name)
         candidate, number = parent / stem, 1
         while candidate.exists():
             number += 1
@@ -209,12 +210,17 @@ class RunDirectory:
         )
 
     def _remove_leftovers(self) -> None:
-        for folder in (self.path, self.checkpoints):
+        for folder in (self.path, self.checkpoints, self.videos):
             for file in folder.glob(f".*{TEMPORARY_SUFFIX}"):
                 named = _LEFTOVER.fullmatch(file.name)
                 if named is not None and _is_gone(int(named[1])):
                     with suppress(OSError):
                         file.unlink()
+
+
+def folder_name(name: str) -> str:
+    """The name of a run as that of a folder: `ALE/Pong-v5` and `./my_env.so` have characters that it cannot have."""
+    return re.sub(r"[^\w.+-]+", "_", name).lstrip("._").removesuffix(".so") or "run"
 
 
 def take_lock(folder: Path) -> IO[str]:

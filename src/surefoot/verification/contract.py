@@ -14,6 +14,7 @@ from surefoot.core.tree import tree_items
 from surefoot.envs import native
 from surefoot.envs.adapters.pettingzoo_env import is_parallel_env
 from surefoot.envs.make import env_factory
+from surefoot.envs.native_vector import NativeVectorEnv
 from surefoot.envs.protocol import Slot, VecEnv, new_slot, step_all
 from surefoot.verification.differences import magnitude
 from surefoot.verification.numpy_rounding import float64_tolerance
@@ -113,7 +114,7 @@ def random_actions(generator: np.random.Generator, spec: ArraySpec, slot: Slot) 
     return np.stack(chosen, 1).reshape(rows, *spec.shape)
 
 
-def _single_actions(generator: np.random.Generator, env: native.NativeVectorEnv) -> Any:
+def _single_actions(generator: np.random.Generator, env: NativeVectorEnv) -> Any:
     actions = env.action_space.sample()
     space = env.single_action_space
     if isinstance(space, gym.spaces.Box) and not space.is_bounded():

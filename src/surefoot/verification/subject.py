@@ -41,6 +41,7 @@ class Subject:
         rows = fixed_envs(self.source) if self.source is not None else None
         size: dict[str, Any] = {"rollout.num_envs": rows or ROWS, "rollout.num_steps": STEPS, "ppo.epochs": 2}
         size |= {"ppo.target_kl": None, "rollout.workers": 0, "rollout.groups": 1, "train.threads": 1}
+        size |= {"train.device": "cpu"}
         size |= {name.replace("__", "."): value for name, value in changes.items()}
         whole = size["rollout.num_envs"] * size["rollout.num_steps"]
         size["ppo.batch_size"] = nearest_divisor(whole, max(1, whole // 4))

@@ -129,9 +129,13 @@ def test_what_is_wrong_is_refused_before_any_env_hears_of_it(name, workers, grou
             env.set_parameters({"wind": [1, 2, 13, 4]})
         assert env.restarts == 0
         assert env.parameter_values == {}
-        env.set_parameters({"wind": [1, 2, 3, 4]})
         (_, _, metrics, _), *_ = run(env, slot, 1)
-        assert metrics[:, 2].tolist() == [13, 14, 15, 16]
+        assert metrics[:, 2].tolist() == [12.5] * 4, "no env keeps a value of the refused set"
+        env.set_parameters({"wind": [1, 2, 3, 4]})
+        with pytest.raises(EnvError, match="no wind of 13"):
+            env.set_parameters({"wind": [5, 6, 7, 13], "slope": [1, 1]})
+        (_, _, metrics, _), *_ = run(env, slot, 1)
+        assert metrics[:, 2].tolist() == [14, 15, 16, 17]
 
 
 class Odd(MeasuredEnv):

@@ -12,15 +12,17 @@ from surefoot.inspection.report.charts import (
     MOST_POINTS_SMALL,
     diagnostic_charts,
     env_metric_charts,
+    evaluation_band_chart,
     evaluation_chart,
     learning_chart,
     metric_chart,
 )
+from surefoot.inspection.report.returns import shown_evaluations
 from surefoot.inspection.report.run_groups import group_runs
 from surefoot.inspection.report.timings import phase_totals, timing_charts, totals_chart
 from surefoot.inspection.report.traces import TimeUnit, color_of, dash_of, rounded, time_unit
 from surefoot.telemetry import names
-from tests.inspection.report.written_runs import record, records, write_run
+from tests.inspection.report.written_runs import record, records, write_evaluations, write_run
 
 SECONDS = TimeUnit("seconds", 1)
 
@@ -70,12 +72,74 @@ def test_learning_shows_evaluations_with_their_spread(seeds):
     assert (single["y"], single["error_y"]["array"]) == ([118, 128], [5, 5])
 
 
-def test_evaluation_draws_every_run(seeds):
+def test_evaluation_draws_every_run_of_a_group(seeds):
+    """A run that is alone in its group has its evaluations in the learning chart, and they are not shown twice."""
     traces = evaluation_chart(seeds, SECONDS).traces
-    assert [trace["name"] for trace in traces] == [
-        f"{name} (evaluation)" for name in ("seed1", "seed2", "seed3", "fast")
-    ]
+    assert [trace["name"] for trace in traces] == [f"{name} (evaluation)" for name in ("seed1", "seed2", "seed3")]
     assert traces[0]["views"]["steps"]["x"] == [2560, 5120]
+    assert evaluation_chart(seeds[1:], SECONDS) is None
+
+
+def test_bands_of_evaluations_are_not_smoothed(seeds):
+    """Three raw lines, and the mean of 100 + index + seed over seeds 1, 2, 3 in its band; one line for a single run."""
+    *_, low, high, mean, one = (
+        evaluation_band_chart(seeds, SECONDS).traces[:6] + evaluation_band_chart(seeds[1:], SECONDS).traces[-1:]
+    )
+    for level in ("off", "light", "strong"):
+        found = [trace["levels"][level]["y"] for trace in (low, high, mean, one)]
+        assert found == [[110, 120], [112, 122], [111, 121], [118, 128]]
+
+
+def test_an_evaluation_that_was_made_up_for_is_drawn_once(tmp_path):
+    """Its returns have the step of the policy, its metrics those of the next record, or of none."""
+    lines = records(6)
+    lines[3] |= {"eval/mean_reward": 7.0, "eval/std_reward": 2.0, "eval/cvar": 5.0}
+    run = write_run(tmp_path / "run", lines)
+    write_evaluations(run.path, {768: [5.0, 9.0], 1536: [3.0, 5.0]})
+    (trace,) = [trace for trace in learning_chart(group_runs([run]), SECONDS).traces if "error_y" in trace]
+    assert trace["views"]["steps"]["x"] == [768, 1536]
+    assert trace["views"]["time"]["x"] == [1.5, 3]
+    assert (trace["y"], trace["error_y"]["array"]) == ([7, 4], [2, 1])
+    assert sorted(run.evaluated[0].figures) == ["eval/cvar", "eval/mean_reward", "eval/std_reward"]
+    assert [one.title for one in shown_evaluations(group_runs([run]))] == [
+        "Last evaluation, step 1,536",
+        "Best evaluation, step 768",
+    ]
+
+
+def test_evaluations_of_the_same_score_are_different_ones(tmp_path):
+    lines = records(4)
+    for line in lines[1::2]:
+        line |= {"eval/mean_reward": 500.0}
+    run = write_run(tmp_path / "run", lines)
+    write_evaluations(run.path, {512: [500.0], 1024: [500.0]})
+    assert [one.step for one in run.evaluated] == [512, 1024]
+
+
+@pytest.mark.parametrize(
+    ("values", "is_log"),
+    [
+        ([1e-6, 1e-4, 1e-2], True),
+        ([0.001, 0.05], False),
+        ([-1e-6, 1e-4, 1e-2], False),
+        ([0.0, 1e-4, 1e-2], False),
+        ([0.0, *[1e-4, 1e-2] * 10], True),
+        ([0.0, 0.0], False),
+    ],
+)
+def test_positive_values_that_span_decades_have_a_logarithmic_axis(tmp_path, values, is_log):
+    lines = [{**record(index), names.APPROX_KL: value} for index, value in enumerate(values)]
+    (chart, *_) = diagnostic_charts(group_runs([write_run(tmp_path / "run", lines)]), SECONDS)
+    assert chart.title == "KL divergence (nats)"
+    assert (chart.layout.get("yaxis", {}).get("type") == "log") is is_log
+    assert chart.note.endswith("logarithmic axis") is is_log
+
+
+@pytest.mark.parametrize(("most", "title", "last"), [(900.0, "Memory (MiB)", 900), (3072.0, "Memory (GiB)", 3)])
+def test_memory_begins_at_zero_in_its_unit(tmp_path, most, title, last):
+    lines = [{**record(index), names.RAM: most - 100 * (3 - index)} for index in range(4)]
+    chart = timing_charts(group_runs([write_run(tmp_path / "run", lines)]), SECONDS)[-1]
+    assert (chart.title, chart.layout["yaxis"]["rangemode"], chart.traces[0]["y"][-1]) == (title, "tozero", last)
 
 
 def test_entropy_is_shown_as_entropy(seeds):

@@ -28,7 +28,7 @@ LOOK_AROUND = """
     text: document.body.innerText,
   };
 """
-LATER_HEADINGS = ["Returns", "Diagnostics", "Timing", "Settings"]
+LATER_HEADINGS = ["Returns", "Diagnostics", "Timing", "Reproduce", "Settings"]
 LOOK = LOOK_AROUND + "return look;"
 SWITCH = """
   const learning = document.getElementById("chart-0");

@@ -122,5 +122,5 @@ def test_only_the_first_runs_have_histograms(tmp_path):
 
 def test_runs_of_earlier_versions_have_no_returns(tmp_path):
     page = report_page([write_run(tmp_path / "run", records(20))])
-    assert "<h2>Evaluation</h2>" in page
+    assert "<h2>Learning</h2>" in page
     assert "<h2>Returns</h2>" not in page

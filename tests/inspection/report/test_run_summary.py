@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from surefoot.inspection.report.run_summary import summarize, versions_of
+from surefoot.inspection.report.run_summary import summarize
 from surefoot.inspection.run_record import lock_holder
 from surefoot.training.run_directory import RunDirectory
-from tests.inspection.report.written_runs import records, write_run
+from tests.inspection.report.written_runs import START, append_log, records, write_run
 
 
 def test_a_finished_run(tmp_path):
@@ -20,7 +20,7 @@ def test_a_finished_run(tmp_path):
     assert found.best == (120.0, 5.0, 5120)
     assert found.seconds == 10.0
     assert found.steps_per_second == 512.0
-    assert versions_of(run) == "surefoot 0.1.0, torch 2.9.0+cpu"
+    assert run.log.versions == "surefoot 0.1.0, torch 2.9.0+cpu"
     assert found.alerts == []
 
 
@@ -62,7 +62,7 @@ def test_a_run_that_recorded_next_to_nothing(tmp_path):
     run = write_run(tmp_path / "run", [{"step": 7}], {"train.steps": 10})
     found = summarize(run)
     assert found.steps == 7
-    missing = (found.final_return, found.best, found.seconds, found.steps_per_second, versions_of(run))
+    missing = (found.final_return, found.best, found.seconds, found.steps_per_second, run.log.versions)
     assert missing == (None,) * 5
 
 
@@ -71,3 +71,25 @@ def test_a_config_that_was_edited(tmp_path, config):
     run = write_run(tmp_path / "run", records(3))
     found = summarize(replace(run, config=yaml.safe_load(config)))
     assert (found.planned, found.status) == (None, "stopped")
+
+
+def test_a_run_that_ended_with_an_error_has_failed(tmp_path):
+    run = write_run(tmp_path / "run", records(20))
+    append_log(run, START, "ended by an error: env 0 raised", "Traceback", "  ended by an error")
+    found = summarize(run)
+    assert (found.status, found.why) == ("failed", "env 0 raised")
+    append_log(run, START)  # resumed since then
+    assert (summarize(run).status, summarize(run).why) == ("finished", "")
+
+
+def test_a_run_that_a_hook_stopped_has_finished(tmp_path):
+    run = write_run(tmp_path / "run", records(5), {"train.steps": 100_000})
+    append_log(run, START, "stopped at step 1280: mean return 475 reached")
+    assert (summarize(run).status, summarize(run).why) == ("finished", "mean return 475 reached")
+
+
+def test_alerts_that_are_active_at_the_end(tmp_path):
+    lines = records(20)
+    lines[3]["warn/kl_high"] = lines[19]["warn/entropy_low"] = 1.0
+    assert len(summarize(write_run(tmp_path / "run", lines)).alerts) == 2
+    assert len(summarize(write_run(tmp_path / "again", lines)).active_alerts) == 1

@@ -10,6 +10,8 @@ from surefoot.inspection.report.reported_run import ReportedRun
 from surefoot.inspection.run_record import read_run
 
 Record = dict[str, Any]
+START = "surefoot 0.1.0, torch 2.9.0+cpu: CartPole-v1, seed 1, from step 0 to 100"
+"""The first line of a process in the log."""
 
 
 def record(index: int, seed: int = 1, every: int = 256) -> Record:
@@ -49,6 +51,12 @@ def write_evaluations(folder: Path, by_step: dict[int, list[float]], wins: list[
     won = {} if wins is None else {"wins": wins}
     lines = [json.dumps({"step": step, "rewards": rewards, **won}) + "\n" for step, rewards in by_step.items()]
     (folder / "evaluations.jsonl").write_text("".join(lines), encoding="utf-8")
+
+
+def append_log(run: ReportedRun, *lines: str) -> None:
+    """Lines as a process of the run writes them."""
+    with (run.path / "log.txt").open("a", encoding="utf-8") as file:
+        file.writelines(f"2026-01-01 12:00:00,000 INFO {line}\n" for line in lines)
 
 
 def write_run(folder: Path, found: list[Record], settings: dict[str, Any] | None = None) -> ReportedRun:

@@ -3,6 +3,7 @@ from pathlib import Path
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from surefoot.core.config import Config
+from surefoot.telemetry.sinks import Video
 from surefoot.telemetry.sinks.tensorboard import TensorBoardSink
 
 
@@ -27,3 +28,11 @@ def test_a_resumed_run_is_one_curve(tmp_path: Path) -> None:
         sink.close()
     assert len(list(tmp_path.glob("events.out.tfevents.*"))) == 2
     assert scalars(tmp_path, "x") == [(100, 1.0), (200, 1.0)]
+
+
+def test_a_video_is_an_image_that_moves(tmp_path: Path) -> None:
+    sink = TensorBoardSink(tmp_path, Config())
+    sink.write_video(300, Video(tmp_path / "step_300.mp4", b"GIF89a...", (24, 16)))
+    sink.close()
+    (image,) = EventAccumulator(str(tmp_path)).Reload().Images("video/policy")
+    assert (image.step, image.width, image.height, image.encoded_image_string) == (300, 24, 16, b"GIF89a...")

@@ -60,7 +60,7 @@ def print_records(run: Path) -> None:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
     run = tmp_path_factory.mktemp("wandb") / "run"
-    finished = Process(train_offline, run).wait().succeeded()
+    finished = Process(train_offline, run, "--train.video_every", "64", "--train.video_steps", "3").wait().succeeded()
     assert finished.err == ""
     assert "wandb" not in finished.out.replace(str(run), "")
     return run
@@ -76,6 +76,15 @@ def test_metrics_arrive_with_their_steps(run: Path) -> None:
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     for name in ("train/approx_kl", "time/fps", "train/value_loss"):
         assert [float(row[name]) for row in rows] == pytest.approx([line[name] for line in lines])
+
+
+def test_videos_arrive_with_their_steps(run: Path) -> None:
+    rows = [record["history"]["item"] for record in parsed(run) if "history" in record]
+    keyed = [{"/".join(item.get("nested_key", [])) or item["key"]: item["value_json"] for item in row} for row in rows]
+    assert [int(row["_step"]) for row in keyed if any(key.startswith("video/policy") for key in row)] == [64, 96]
+    (media,) = (run / "wandb").glob("offline-run-*/files/media/videos/video")
+    sizes = sorted(file.stat().st_size for file in (run / "videos").iterdir())
+    assert sorted(file.stat().st_size for file in media.iterdir()) == sizes
 
 
 def test_it_has_the_name_the_project_and_the_whole_config(run: Path) -> None:

@@ -111,7 +111,8 @@ def _typed_errors(task: str, config: EnvConfig) -> Iterator[None]:
     except EnvError:
         raise
     except TypeError as error:
-        raise EnvError(f"environment 'envpool:{task}' does not accept env.kwargs {config.kwargs}: {error}") from error
+        cause = str(error).partition("\n")[0]  # the others list types of the constructor in C++
+        raise EnvError(f"environment 'envpool:{task}' does not accept env.kwargs {config.kwargs}: {cause}") from error
     except BaseException as error:
         let_interrupts_through(error)
         cause = str(error).replace("\n", " ")

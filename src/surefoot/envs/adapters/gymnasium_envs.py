@@ -52,7 +52,7 @@ class GymnasiumEnvs(Shard):
         self._writer = ObsWriter(first.observation_space)
         self.num_rows = len(self._envs)
         self._read_declarations(range(first_env, first_env + self.num_rows), metrics)
-        self.obs_spec = self._writer.spec
+        self.obs_spec, self.left_out = self._writer.spec, self._writer.left_out
         self.action_spec = array_spec(first.action_space, "action")
         self._action_dtype = first.action_space.dtype
         self._own_masks = first.has_wrapper_attr("action_masks")

@@ -55,7 +55,7 @@ class GymnasiumVectorEnv(Shard):
         self._seed = self._derive_seed(0)
         self._writer = ObsWriter(env.single_observation_space)
         self.num_rows = env.num_envs
-        self.obs_spec = self._writer.spec
+        self.obs_spec, self.left_out = self._writer.spec, self._writer.left_out
         self.action_spec = array_spec(env.single_action_space, "action")
         self._declare(Declared(declared_metrics(self._own_metrics(), metrics or {}, "the vector env")))
         _, infos = self._reset_envs(seed=self._seed)

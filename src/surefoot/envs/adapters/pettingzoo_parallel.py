@@ -125,7 +125,7 @@ class PettingZooEnvs(Shard):
         bare_space = without_mask(obs_space)
         self._has_mask_in_obs = bare_space is not None
         self._writer = ObsWriter(obs_space if bare_space is None else bare_space)
-        self.obs_spec = self._writer.spec
+        self.obs_spec, self.left_out = self._writer.spec, self._writer.left_out
         self.action_spec = array_spec(action_space, "action")
         self._action_dtype = action_space.dtype
         self.mask_size = choices(self.action_spec) if self._has_mask_in_obs or self._has_mask_in_infos() else 0

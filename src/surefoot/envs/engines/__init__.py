@@ -36,12 +36,14 @@ class RowSpecs:
     mask_size: int
     rows_per_env: int
     declared: Declared = field(default_factory=Declared)
+    left_out: tuple[str, ...] = ()
 
     @staticmethod
     def of(shard: Shard, num_envs: int) -> "RowSpecs":
         """The specs of a shard."""
         rows_per_env = shard.num_rows // num_envs
-        return RowSpecs(shard.obs_spec, shard.action_spec, shard.mask_size, rows_per_env, shard.declared)
+        specs = (shard.obs_spec, shard.action_spec, shard.mask_size)
+        return RowSpecs(*specs, rows_per_env, shard.declared, shard.left_out)
 
 
 class Engine(Parametrized, VecEnv):
@@ -53,6 +55,7 @@ class Engine(Parametrized, VecEnv):
     mask_size: int
     final_obs: ArrayTree
     metrics: dict[str, str]
+    left_out: tuple[str, ...] = ()
     first_row: int = 0
     restarts: int = 0
     name: ClassVar[str]
@@ -76,7 +79,7 @@ class Engine(Parametrized, VecEnv):
     def _lay_out(self, groups: Sequence[range], specs: RowSpecs, first_env: int) -> None:
         self.first_row = first_env * specs.rows_per_env
         self.obs_spec, self.action_spec, self.mask_size = specs.obs, specs.action, specs.mask_size
-        self.metrics = specs.declared.metrics
+        self.metrics, self.left_out = specs.declared.metrics, specs.left_out
         self._declare_parameters(specs.declared.parameters, specs.rows_per_env)
         self._groups = tuple(rows_of(envs, specs.rows_per_env) for envs in groups)
         self.num_rows = self._groups[-1].stop

@@ -1,10 +1,12 @@
 """The `local` engine: all envs in this process, one after another."""
 
+from contextlib import suppress
 from typing import Any
 
 from numpy.typing import NDArray
 
 from surefoot.core.config import RolloutConfig
+from surefoot.core.errors import EnvError
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import Engine, RowSpecs, engines, env_groups, joined_state, part_of, part_of_state
 from surefoot.envs.protocol import Slot, new_slot
@@ -49,6 +51,14 @@ class LocalEngine(Engine):
         return shard.describe(row - rows.start)
 
     def _apply_parameters(self, values: Values, before: Values) -> None:
+        try:
+            self._share(values)
+        except EnvError:
+            with suppress(EnvError):
+                self._share(self._held(values, before))
+            raise
+
+    def _share(self, values: Values) -> None:
         for shard, rows in zip(self._shards, self.groups, strict=True):
             shard.set_parameters(part_of_values(values, self.parameters, rows))
 

@@ -142,6 +142,12 @@ class ProcessEngine(Engine):
     def _apply_parameters(self, values: Values, before: Values) -> None:
         self._check_owner()
         self._drain()
+        if refusal := self._set_in_workers(values):
+            self._set_in_workers(self._held(values, before))
+            raise EnvError(refusal)
+
+    def _set_in_workers(self, values: Values) -> str:
+        """Set parameters in all workers; returns the first refusal, if any."""
         for worker in self._workers:
             worker.call("set_parameters", self._share(worker, values))
         refusals = []
@@ -150,8 +156,7 @@ class ProcessEngine(Engine):
                 refusals.append(worker.result())
             except WorkerError as fault:
                 self._replace(index, fault)
-        for refusal in filter(None, refusals):
-            raise EnvError(refusal)
+        return next(filter(None, refusals), "")
 
     def _share(self, worker: WorkerProcess, values: Values) -> dict[int, Values]:
         """The parameter values of a worker's rows, by group."""

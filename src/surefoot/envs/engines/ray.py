@@ -408,7 +408,8 @@ def _construct(actor: RayActor, path: list[str], folder: str, made: bytes) -> Ho
     blueprint, rollout = cloudpickle.loads(made)
     actor.env = env = build_engine(blueprint, RolloutConfig(**rollout))
     declared = Declared(env.metrics, env.parameters)
-    specs = RowSpecs(env.obs_spec, env.action_spec, env.mask_size, env.num_rows // blueprint.num_envs, declared)
+    rows_per_env = env.num_rows // blueprint.num_envs
+    specs = RowSpecs(env.obs_spec, env.action_spec, env.mask_size, rows_per_env, declared, env.left_out)
     return Home(os.uname().nodename, VERSION, _instructions(), type(env).name, env.why_not_native, specs)
 
 

@@ -57,6 +57,8 @@ class VecEnv(Protocol):
     restarts: int
     """How often workers were restarted because they raised, died or hung."""
     obs_spec: ObsSpec
+    left_out: tuple[str, ...]
+    """Keys of the observation that a policy cannot learn from, with their kinds; they are not in `obs_spec`."""
     action_spec: ArraySpec
     mask_size: int
     """Size of action masks; 0 without masks."""

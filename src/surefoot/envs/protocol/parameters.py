@@ -1,7 +1,7 @@
 """Parameters: numbers and arrays that can be set in envs by name, between rollouts."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,7 @@ class Parametrized:
         self.parameter_values = {}
 
     def set_parameters(self, values: Mapping[str, Any]) -> None:
-        """Set parameters by name; if one of them is invalid, none is set."""
+        """Set parameters by name; if one of them is invalid, or an env refuses it, none is set."""
         checked = checked_parameters(values, self.parameters, self.num_rows, self._rows_per_env)
         before = self.parameter_values
         self.parameter_values = before | checked
@@ -99,8 +99,18 @@ class Parametrized:
             raise
 
     def _apply_parameters(self, values: Values, before: Values) -> None:
-        """Pass validated values to the envs; `before` are the values set before, if any."""
+        """Pass validated values to the envs; `before` are the values set before, if any.
+
+        If an env refuses, those that took the values get back what they held.
+        """
         raise NotImplementedError
+
+    def _held(self, names: Iterable[str], before: Values) -> Values:
+        """What the envs held: the values set before, or the defaults."""
+        defaults = {name: self.parameters[name] for name in names if name not in before}
+        return {name: before[name] for name in names if name in before} | {
+            name: value if value.shape else np.full(self.num_rows, value) for name, value in defaults.items()
+        }
 
     def restore_parameters(self, saved: Mapping[str, Any]) -> None:
         """Restore saved values and reset all others to their defaults; a value that does not fit causes a warning."""

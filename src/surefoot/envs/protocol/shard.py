@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -45,6 +45,7 @@ class Shard(Parametrized):
     """An engine can replace it with shared memory."""
     first_row = 0
     restarts = 0
+    left_out: tuple[str, ...] = ()
 
     def __init__(self, calls: Calls | None = None) -> None:
         self.calls = calls or Calls()
@@ -90,21 +91,32 @@ class Shard(Parametrized):
         raise NotImplementedError
 
     def _apply_parameters(self, values: Values, before: Values) -> None:
-        """Call the envs whose values change, each with only its changes."""
+        """Call the envs whose values change, each with only its changes; if one refuses, undo those of the others."""
         for index, row in enumerate(range(0, self.num_rows, self._rows_per_env)):
-            changes: dict[str, Any] = {}
-            for name, value in values.items():
-                if self.parameters[name].shape:
-                    if not np.array_equal(before.get(name, np.nan), value):
-                        changes[name] = value.copy()
-                elif name not in before or before[name][row] != value[row]:
-                    changes[name] = float(value[row])
-            if changes:
-                self.calls.begin(row)
-                try:
-                    self._attribute(index, "set_parameters")(changes)
-                except BaseException as error:
-                    raise env_error(self.describe(row), "set_parameters", error) from error
+            try:
+                self._change(index, row, values, before)
+            except EnvError:
+                held = self._held(values, before)
+                for earlier in range(index):
+                    with suppress(EnvError):
+                        self._change(earlier, earlier * self._rows_per_env, held, values)
+                raise
+
+    def _change(self, index: int, row: int, values: Values, before: Values) -> None:
+        """Set what differs from before in one env."""
+        changes: dict[str, Any] = {}
+        for name, value in values.items():
+            if self.parameters[name].shape:
+                if not np.array_equal(before.get(name, np.nan), value):
+                    changes[name] = value.copy()
+            elif name not in before or before[name][row] != value[row]:
+                changes[name] = float(value[row])
+        if changes:
+            self.calls.begin(row)
+            try:
+                self._attribute(index, "set_parameters")(changes)
+            except BaseException as error:
+                raise env_error(self.describe(row), "set_parameters", error) from error
 
     def _attribute(self, index: int, name: str) -> Any:
         """An attribute of an env, or None."""

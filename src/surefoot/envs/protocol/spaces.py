@@ -18,13 +18,26 @@ SEPARATOR = "/"
 """Between the levels of nested Dict and Tuple spaces: {"arm": {"joint": ...}} has the key "arm/joint"."""
 
 
+LEARNABLE = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+"""Spaces of numbers in arrays of a fixed shape. A policy cannot learn from others, such as Text."""
+
+
 def obs_spec(space: spaces.Space[Any]) -> ObsSpec:
-    """The spec of an observation space; Dict and Tuple become one flat dict."""
+    """The spec of an observation space; Dict and Tuple become one flat dict, without unlearnable keys."""
     if isinstance(space, spaces.Dict | spaces.Tuple):
         leaves = _leaves(space)
         _refuse_equal_keys(leaves, space)
-        return {leaf.key: array_spec(leaf.space, "observation") for leaf in leaves}
+        return {leaf.key: array_spec(leaf.space, "observation") for leaf in _learnable(leaves)}
     return array_spec(space, "observation")
+
+
+def left_out(space: spaces.Space[Any]) -> tuple[str, ...]:
+    """The keys of a Dict or Tuple space that a policy cannot learn from, each with its kind: "mission (Text)"."""
+    return tuple(
+        f"{leaf.key} ({type(leaf.space).__name__})"
+        for leaf in _leaves(space)
+        if leaf.path and not isinstance(leaf.space, LEARNABLE)
+    )
 
 
 def array_spec(space: spaces.Space[Any], role: str) -> ArraySpec:
@@ -52,18 +65,21 @@ def _array_spec(space: spaces.Space[Any], role: str) -> ArraySpec:
         return ArraySpec("multi_discrete", space.nvec.shape, "int64", sizes=sizes, start=start)
     if isinstance(space, spaces.MultiBinary):
         return ArraySpec("multi_binary", tuple(space.shape), "float32", low=0.0, high=1.0)
-    raise EnvError(
-        f"{role} space {space} is not supported; use Box, Discrete, MultiDiscrete or MultiBinary"
-        + (", or Dict and Tuple of them" if role == "observation" else "")
-    )
+    kinds = "Box, Discrete, MultiDiscrete or MultiBinary"
+    if role == "observation":
+        raise EnvError(
+            f"observation space {quoted(space)} is not supported; wrap the env in a gymnasium.ObservationWrapper that"
+            f" returns {kinds}, or a Dict or Tuple of them"
+        )
+    raise EnvError(f"{role} space {space} is not supported; use {kinds}")
 
 
 class ObsWriter:
     """Copies the observation of one env into row i of a batch, and checks its shape and dtype."""
 
     def __init__(self, space: spaces.Space[Any]) -> None:
-        self.spec = obs_spec(space)
-        leaves = _leaves(space) if isinstance(self.spec, dict) else [Leaf("", (), space)]
+        self.spec, self.left_out = obs_spec(space), left_out(space)
+        leaves = _learnable(_leaves(space)) if isinstance(self.spec, dict) else [Leaf("", (), space)]
         self._leaves = {leaf.key: leaf for leaf in leaves}
 
     def write(self, obs: Any, target: ArrayTree, row: int, who: Callable[[int], str]) -> None:
@@ -161,6 +177,17 @@ def _leaves(space: spaces.Space[Any], path: tuple[Any, ...] = ()) -> list[Leaf]:
     else:
         return [Leaf(SEPARATOR.join(map(str, path)), path, space)]
     return [leaf for key, part in parts for leaf in _leaves(part, (*path, key))]
+
+
+def _learnable(leaves: Sequence[Leaf]) -> list[Leaf]:
+    found = [leaf for leaf in leaves if isinstance(leaf.space, LEARNABLE)]
+    if not found:
+        kinds = ", ".join(sorted({type(leaf.space).__name__ for leaf in leaves}))
+        raise EnvError(
+            f"the observation space has only keys that a policy cannot learn from ({kinds}); wrap the env in a"
+            " gymnasium.ObservationWrapper that converts them to arrays of numbers"
+        )
+    return found
 
 
 def _refuse_equal_keys(leaves: Sequence[Leaf], space: spaces.Space[Any]) -> None:

@@ -87,7 +87,7 @@ class Market(gym.Env[Obs, NDArray[np.float32]]):
     and `start`; `returns`, a list of log returns, can stand for `prices`.
     """
 
-    metadata = {"render_modes": []}
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 15}
     metrics = {"win": "last", "turnover": "sum", "bankrupt": "last", "max_drawdown": "last", "position": "mean"}
 
     def __init__(
@@ -123,6 +123,7 @@ class Market(gym.Env[Obs, NDArray[np.float32]]):
         self.observation_space = spaces.Box(np.array(lows, np.float32), np.array(highs, np.float32))
         self._returns: tuple[float, ...] = (0.0,) * (self._window + self._horizon)
         self._time, self._position, self._gain, self._peak, self._drawdown = 0, 0.0, 0.0, 0.0, 0.0
+        self._equity = [START_EQUITY]  # only for pictures
 
     @staticmethod
     def core_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,6 +135,7 @@ class Market(gym.Env[Obs, NDArray[np.float32]]):
         super().reset(seed=seed)
         self._returns = tuple(self._source.draw(self.np_random, self._window + self._horizon))
         self._time, self._position, self._gain, self._peak, self._drawdown = 0, 0.0, 0.0, 0.0, 0.0
+        self._equity = [START_EQUITY]
         return self._observe(), {}
 
     def step(self, action: Any) -> tuple[Obs, float, bool, bool, dict[str, Any]]:
@@ -148,6 +150,7 @@ class Market(gym.Env[Obs, NDArray[np.float32]]):
         reward = target * self._returns[self._window + self._time] - cost
         self._position = target
         self._gain += reward
+        self._equity.append(START_EQUITY + self._gain)
         self._peak = max(self._peak, self._gain)
         self._drawdown = max(self._drawdown, self._peak - self._gain)
         self._time += 1
@@ -162,6 +165,17 @@ class Market(gym.Env[Obs, NDArray[np.float32]]):
         }
         is_over = not is_bankrupt and self._time == self._horizon
         return self._observe(), reward - penalty, is_bankrupt, is_over, info
+
+    def render(self) -> Any:
+        """Price and equity since the start of the episode, and the position relative to the larger limit."""
+        if self.render_mode is None:
+            return None
+        from surefoot.envs.tasks.drawing import draw_market
+
+        seen = self._returns[self._window : self._window + self._time]
+        prices = np.cumsum([0.0, *seen]).tolist()
+        share = self._position / max(abs(self._low), abs(self._high))
+        return draw_market(prices, self._equity, share, self._horizon)
 
     def save_state(self) -> dict[str, Any]:
         """The complete state, including future returns."""

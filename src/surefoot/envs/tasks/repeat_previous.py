@@ -28,7 +28,7 @@ class RepeatPrevious(gym.Env[Obs, Any]):
     fraction of correct answers; the first `delay` steps have no correct answer and no reward.
     """
 
-    metadata = {"render_modes": []}
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 4}
 
     def __init__(
         self, symbols: int = 4, delay: int = 4, episode_steps: int = 64, render_mode: str | None = None
@@ -41,20 +41,30 @@ class RepeatPrevious(gym.Env[Obs, Any]):
         self.action_space = spaces.Discrete(self._num_symbols)
         self.observation_space = spaces.Box(0.0, 1.0, (self._num_symbols + 1,))
         self._shown, self._time = [0] * self._num_steps, 0
+        self._answer: int | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Obs, dict[str, Any]]:
         """Draw the symbols of the episode and show the first one."""
         super().reset(seed=seed)
         drawn = self.np_random.random(self._num_steps) * self._num_symbols
         self._shown = [int(number) for number in drawn]
-        self._time = 0
+        self._time, self._answer = 0, None
         return self._observe(), {}
 
     def step(self, action: Any) -> tuple[Obs, float, bool, bool, dict[str, Any]]:
         """Reward the answer and show the next symbol."""
         is_right = self._time >= self._delay and action == self._shown[self._time - self._delay]
-        self._time += 1
+        self._time, self._answer = self._time + 1, int(action)
         return self._observe(), self._reward if is_right else 0.0, self._time == self._num_steps, False, {}
+
+    def render(self) -> Any:
+        """The symbols so far and the last answer, which is not part of the state."""
+        if self.render_mode is None:
+            return None
+        from surefoot.envs.tasks.drawing import draw_symbols
+
+        asked = -1 if self._answer is None else max(-1, self._time - 1 - self._delay)
+        return draw_symbols(self._shown[: self._time + 1], asked, self._answer)
 
     def save_state(self) -> dict[str, Any]:
         """The complete state, including future symbols."""

@@ -52,7 +52,7 @@ class Way:
 class RiskyCorridor(gym.Env[Obs, Any]):
     """Observes its cell as a one-hot vector, from the risky end to the safe one."""
 
-    metadata = {"render_modes": []}
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 2}
     metrics = {"risky": "last"}
 
     def __init__(
@@ -98,6 +98,15 @@ class RiskyCorridor(gym.Env[Obs, Any]):
         is_risky, is_safe = self._cell == 0, self._cell == self._last
         info = {"risky": is_risky} if is_risky or is_safe else {}
         return self._observe(), self._pay() - self._step_cost, is_risky or is_safe, False, info
+
+    def render(self) -> Any:
+        """The cells, with what the ends pay."""
+        if self.render_mode is None:
+            return None
+        from surefoot.envs.tasks.drawing import draw_corridor
+
+        risky = f"{self._risky_gain:+g} or {-self._loss:g} ({self._loss_probability:.0%})"
+        return draw_corridor(self._last + 1, self._cell, self._start, risky, f"{self._safe_gain:+g}")
 
     def save_state(self) -> dict[str, Any]:
         """The complete state."""

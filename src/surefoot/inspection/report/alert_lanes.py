@@ -46,7 +46,7 @@ def _bars(group: Group, mine: list[tuple[ReportedRun, AlertSpan, int]], unit: Ti
     starts = np.array([span.start for _, span, _ in mine], dtype=np.float64)
     ends = np.array([span.end for _, span, _ in mine], dtype=np.float64)
     start_times, end_times = (
-        np.array([_time_at(run, step) for (run, _, _), step in zip(mine, steps, strict=True)]) / unit.seconds
+        np.array([run.seconds_at(step) for (run, _, _), step in zip(mine, steps, strict=True)]) / unit.seconds
         for steps in (starts, ends)
     )
     color = color_of(group.index)
@@ -67,13 +67,6 @@ def _bars(group: Group, mine: list[tuple[ReportedRun, AlertSpan, int]], unit: Ti
         "hovertemplate": "%{text}<extra></extra>",
         "showlegend": False,
     }
-
-
-def _time_at(run: ReportedRun, step: float) -> float:
-    """Training time in seconds at a step; the run starts at step 0 and second 0."""
-    steps = [0.0, *(record["step"] for record in run.records)]
-    seconds = [0.0, *(run.seconds or [0.0] * len(run.records))]
-    return float(np.interp(step, steps, seconds))
 
 
 def _hover(run: ReportedRun, span: AlertSpan) -> str:

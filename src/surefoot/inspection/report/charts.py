@@ -4,15 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from surefoot.inspection.report.evaluations import group_evaluations, run_evaluations
+import numpy as np
+
+from surefoot.inspection.report.curves import SMOOTHING, Floats
+from surefoot.inspection.report.evaluations import evaluation_curve, group_evaluations, run_evaluations
 from surefoot.inspection.report.metric_curve import metric_curve
 from surefoot.inspection.report.run_groups import Group
-from surefoot.inspection.report.traces import TimeUnit, Trace, curve_traces
+from surefoot.inspection.report.traces import TimeUnit, Trace, curve_traces, raw_trace, spread_traces
 from surefoot.telemetry import names
 
 MOST_POINTS, MOST_POINTS_SMALL = 1000, 400
 """Maximum number of points of a curve in a large and in a small chart."""
 TALL, SMALL = 400, 230
+LEAST_SPAN, MOST_POSITIVE = 100, 0.95
+"""Ratio of the largest to the smallest value, and share of positive values, from which on an axis is logarithmic."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +46,13 @@ class Diagnostic:
     metric: str
     title: str
     note: str
-    sign: int = 1
+    factor: float = 1
+    has_decades: bool = False
+    """Whether its values may span several powers of ten; then its axis is logarithmic."""
 
 
 DIAGNOSTICS = (
-    Diagnostic(names.APPROX_KL, "KL divergence (nats)", "how far each update moved the policy"),
+    Diagnostic(names.APPROX_KL, "KL divergence (nats)", "how far each update moved the policy", has_decades=True),
     Diagnostic(names.CLIP_FRACTION, "Clip fraction", "fraction of samples whose ratio is outside the clip range"),
     Diagnostic(
         names.EXPLAINED_VARIANCE,
@@ -54,51 +61,89 @@ DIAGNOSTICS = (
     ),
     Diagnostic(names.ENTROPY_LOSS, "Entropy (nats)", "randomness of the policy", -1),
     Diagnostic(names.STD, "Action std", "standard deviation of the action distribution"),
-    Diagnostic(names.VALUE_LOSS, "Value loss", "loss of the critic, in units of its targets"),
+    Diagnostic(names.VALUE_LOSS, "Value loss", "loss of the critic, in units of its targets", has_decades=True),
     Diagnostic(names.POLICY_LOSS, "Policy loss", "clipped surrogate loss; close to 0, mostly negative"),
-    Diagnostic(names.GRAD_NORM, "Gradient norm", "before clipping"),
-    Diagnostic(names.LEARNING_RATE, "Learning rate", "after its schedule"),
+    Diagnostic(names.GRAD_NORM, "Gradient norm", "before clipping", has_decades=True),
+    Diagnostic(names.LEARNING_RATE, "Learning rate", "after its schedule", has_decades=True),
     Diagnostic(names.EPISODE_LENGTH, "Episode length (steps)", "mean of the last 100 episodes"),
 )
 
 
 def metric_chart(
-    groups: Sequence[Group], metric: str, title: str, unit: TimeUnit, *, sign: int = 1, is_large: bool = False
+    groups: Sequence[Group],
+    metric: str,
+    title: str,
+    unit: TimeUnit,
+    *,
+    factor: float = 1,
+    is_large: bool = False,
+    has_decades: bool = False,
 ) -> Chart | None:
     """A chart of one metric for all groups."""
     limit = MOST_POINTS if is_large else MOST_POINTS_SMALL
     traces: list[Trace] = []
-    seen: set[float] = set()
+    seen: list[Floats] = []
     for group in groups:
-        curves = [curve for run in group.runs if (curve := metric_curve(run, metric, sign)) is not None]
+        curves = [curve for run in group.runs if (curve := metric_curve(run, metric, factor)) is not None]
         traces += curve_traces(group, curves, unit, limit, faint=is_large)
-        seen |= {value for curve in curves for value in (curve.values.min(), curve.values.max())}
+        seen += [curve.values for curve in curves]
     if not traces:
         return None
+    values = np.concatenate(seen)
+    layout = _log_layout(values) if has_decades else {}
     height = TALL if is_large else SMALL
-    return Chart(title, traces, height=height, ranges=ranges(groups, unit), layout=_constant_layout(seen))
+    return Chart(title, traces, height=height, ranges=ranges(groups, unit), layout=layout or _constant_layout(values))
 
 
-def _constant_layout(seen: set[float]) -> dict[str, Any]:
-    """Constant metrics get an axis that starts at 0, so that the value can be read; Plotly's default is -1 to 1."""
-    if len(seen) != 1 or seen == {0.0}:
+def _log_layout(values: Floats) -> dict[str, Any]:
+    """A logarithmic axis for positive values that span decades; a few zeros are not drawn."""
+    positive = values[values > 0]
+    if (values < 0).any() or len(positive) < MOST_POSITIVE * len(values):
         return {}
-    (value,) = seen
-    return {"yaxis": {"range": sorted([0.0, 2 * float(value)])}}
+    if positive.max() < LEAST_SPAN * positive.min():
+        return {}
+    return {"yaxis": {"type": "log", "dtick": 1 if positive.max() < 1e7 * positive.min() else None}}
 
 
-def learning_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
-    """Return over steps, with evaluations."""
+def _constant_layout(values: Floats) -> dict[str, Any]:
+    """Constant metrics get an axis that starts at 0, so that the value can be read; Plotly's default is -1 to 1."""
+    value = float(values[0])
+    if value == 0 or values.min() != values.max():
+        return {}
+    return {"yaxis": {"range": sorted([0.0, 2 * value])}}
+
+
+def return_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
+    """Return over steps."""
     chart = metric_chart(groups, names.EPISODE_REWARD, "Return", unit, is_large=True)
     if chart is None:
         return None
     layout = {"yaxis": {**chart.layout.get("yaxis", {}), "title": {"text": "return, mean of the last 100 episodes"}}}
-    return replace(chart, traces=[*chart.traces, *group_evaluations(groups, unit)], layout=layout, is_alone=True)
+    return replace(chart, layout=layout, is_alone=True)
+
+
+def learning_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
+    """Return over steps, with evaluations."""
+    chart = return_chart(groups, unit)
+    return chart and replace(chart, traces=[*chart.traces, *group_evaluations(groups, unit)])
 
 
 def evaluation_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
-    """The evaluations of every run."""
-    traces = run_evaluations(groups, unit)
+    """The evaluations of every run of groups with several runs; those of single runs are in the learning chart."""
+    traces = run_evaluations([group for group in groups if len(group.runs) > 1], unit)
+    if not traces:
+        return None
+    layout = {"yaxis": {"title": {"text": "mean evaluation reward"}}}
+    return Chart("Evaluation", traces, is_alone=True, height=TALL, ranges=ranges(groups, unit), layout=layout)
+
+
+def evaluation_band_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
+    """The evaluations of each group: the mean over its runs with its band, never smoothed: they are few."""
+    traces: list[Trace] = []
+    for group in groups:
+        curves = [evaluation_curve(run) for run in group.runs if run.evaluated]
+        traces += [raw_trace(group, curve, unit, MOST_POINTS) for curve in curves if len(curves) > 1]
+        traces += spread_traces(group, curves, unit, MOST_POINTS, dict.fromkeys(SMOOTHING, 0.0)) if curves else []
     if not traces:
         return None
     layout = {"yaxis": {"title": {"text": "mean evaluation reward"}}}
@@ -109,9 +154,12 @@ def diagnostic_charts(groups: Sequence[Group], unit: TimeUnit) -> list[Chart]:
     """Charts of the diagnostics that were recorded."""
     charts = []
     for wanted in DIAGNOSTICS:
-        chart = metric_chart(groups, wanted.metric, wanted.title, unit, sign=wanted.sign)
+        chart = metric_chart(
+            *(groups, wanted.metric, wanted.title, unit), factor=wanted.factor, has_decades=wanted.has_decades
+        )
         if chart is not None:
-            charts.append(replace(chart, note=wanted.note))
+            is_log = chart.layout.get("yaxis", {}).get("type") == "log"
+            charts.append(replace(chart, note=wanted.note + "; logarithmic axis" * is_log))
     return charts
 
 

@@ -8,6 +8,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.core.aggregates import mean_band
+
 Floats = NDArray[np.float64]
 
 SMOOTHING = {"off": 0.0, "light": 0.02, "strong": 0.10}
@@ -29,7 +31,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Spread:
-    """The mean, minimum and maximum over runs."""
+    """The mean over runs with its 95% bootstrap interval, or with the range of fewer than 3 runs."""
 
     steps: Floats
     seconds: Floats
@@ -77,8 +79,18 @@ def spread(curves: Sequence[Curve], limit: int) -> Spread:
         longest = max(curves, key=lambda curve: len(curve.steps))
         return Spread(longest.steps, longest.seconds, longest.values, longest.values, longest.values)
     values, seconds = values[:, enough], seconds[:, enough]
-    columns = (np.nanmean(values, axis=0), np.nanmin(values, axis=0), np.nanmax(values, axis=0))
-    return Spread(grid[enough], np.nanmean(seconds, axis=0), *columns)
+    low, high = _bands(values, there[:, enough])
+    return Spread(grid[enough], np.nanmean(seconds, axis=0), np.nanmean(values, axis=0), low, high)
+
+
+def _bands(values: Floats, there: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """The bands of points `[runs, T]`; those that the same runs reached are computed together."""
+    low, high = np.empty(values.shape[1]), np.empty(values.shape[1])
+    kinds, kind_of = np.unique(there, axis=1, return_inverse=True)
+    for kind, runs in enumerate(kinds.T):
+        here = kind_of.ravel() == kind
+        low[here], high[here] = mean_band(values[np.ix_(runs, here)])
+    return low, high
 
 
 def _at(grid: Floats, steps: Floats, values: Floats) -> Floats:

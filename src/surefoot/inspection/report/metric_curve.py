@@ -6,11 +6,11 @@ from surefoot.inspection.report.curves import Curve
 from surefoot.inspection.report.reported_run import ReportedRun
 
 
-def metric_curve(run: ReportedRun, metric: str, sign: int = 1) -> Curve | None:
+def metric_curve(run: ReportedRun, metric: str, factor: float = 1) -> Curve | None:
     """A metric with its steps and times; None if it was never recorded."""
     times = run.seconds or [0.0] * len(run.records)
     found = [
-        (record["step"], seconds, sign * record[metric])
+        (record["step"], seconds, factor * record[metric])
         for record, seconds in zip(run.records, times, strict=True)
         if metric in record
     ]

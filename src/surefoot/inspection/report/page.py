@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from html import escape
+from pathlib import Path
 
 from surefoot.inspection.report.alert_lanes import alerts_chart
 from surefoot.inspection.report.charts import (
@@ -14,22 +15,33 @@ from surefoot.inspection.report.charts import (
     learning_chart,
 )
 from surefoot.inspection.report.document import Document
+from surefoot.inspection.report.remedies import remedies
 from surefoot.inspection.report.reported_run import with_distinct_names
+from surefoot.inspection.report.reproduce import reproduction
 from surefoot.inspection.report.returns import MOST_RUNS, return_charts, return_table, runs_of, shown_evaluations
 from surefoot.inspection.report.run_groups import SEED, Group, flat, group_runs, settings_of
-from surefoot.inspection.report.run_summary import versions_of
 from surefoot.inspection.report.tables import all_settings, differences_table, summary_table
 from surefoot.inspection.report.timings import MOST_PHASE_CHARTS, timing_charts, totals_chart
 from surefoot.inspection.report.traces import swatch_style, time_unit
+from surefoot.inspection.report.videos import VIDEOS_NOTE, videos_of
 from surefoot.inspection.run_record import RunRecord
-from surefoot.telemetry import names
 
 _RETURNS_NOTE = (
     "Returns of single episodes in the last evaluation, and in the best one by <code>train.best_metric</code>. Red: the"
     " worst share of the episodes (<code>train.cvar_alpha</code>); VaR: the quantile at its edge; CVaR: its mean."
     " Columns from 5% to 95%: quantiles. Small numbers: 95% bootstrap intervals."
 )
-_ALERT_NOTE = "When each alert was active; run <code>surefoot doctor RUN</code> for remedies."
+_ALERT_NOTE = "When each alert was active."
+_DOCTOR_NOTE = "Below: what <code>surefoot doctor</code> finds, and what to try."
+_WHY_DIFFERENT = (
+    "<b>Why evaluations and training returns differ.</b> An evaluation plays complete episodes with the most likely"
+    " action of the policy at that step. Training samples its actions, so its returns include the noise of exploration,"
+    " and its curve is a mean over the last 100 episodes, some of them played by earlier policies. Evaluations are"
+    " therefore usually higher and ahead; one far below the curve means that the policy relies on its noise."
+)
+_REPRODUCE_NOTE = (
+    "The same bits on machines with the same kind of processor and the same versions of Surefoot and PyTorch."
+)
 
 
 class Page(Document):
@@ -43,28 +55,33 @@ class Page(Document):
         self.unit = time_unit(max(run.total_seconds for run in self.runs))
 
 
-def report_page(runs: Sequence[RunRecord], now: datetime | None = None) -> str:
-    """The page as self-contained HTML: it needs no network and no other files."""
+def report_page(runs: Sequence[RunRecord], now: datetime | None = None, folder: Path | None = None) -> str:
+    """The page as self-contained HTML: it needs no network and no other files but large videos.
+
+    These are linked from `folder`, in which the page will be.
+    """
     page = Page(runs)
-    _fill(page)
+    _fill(page, folder or page.runs[0].path)
     axes = {"steps": "environment steps", "time": f"training time ({page.unit.name})"}
-    return page.html(_title(page.groups), _lead(page, now or datetime.now(UTC)), _controls(page), axes)
+    return page.html(
+        _title(page.groups), _lead(page, now or datetime.now(UTC)), controls_of(page.groups, page.has_time), axes
+    )
 
 
-def _fill(page: Page) -> None:
+def _fill(page: Page, folder: Path) -> None:
     """The sections, from results and diagnostics to cost and differences between runs."""
     groups, unit = page.groups, page.unit
     page.add("Summary", summary_table(groups), "Final return: mean of the last 100 training episodes.")
     learning = _by_env(page, lambda mine: page.figure(learning_chart(mine, unit)))
-    page.add(
-        "Learning", learning or "<p>No episode has ended yet, so there is no return to show.</p>", _learning_note(page)
-    )
-    alerts = _by_env(page, lambda mine: page.figure(alerts_chart(mine, unit)))
-    page.add("Alerts", alerts or "<p>No alert was raised.</p>", alerts and _ALERT_NOTE)
+    nothing = "<p>No episode has ended yet, so there is no return to show.</p>"
+    page.add("Learning", (learning or nothing) + _why_different(page), _learning_note(page))
+    alerts, found = _by_env(page, lambda mine: page.figure(alerts_chart(mine, unit))), remedies(groups)
+    notes = [_ALERT_NOTE if alerts else "", _DOCTOR_NOTE if found else ""]
+    page.add("Alerts", (alerts or "<p>No alert was raised.</p>") + found, " ".join(note for note in notes if note))
     evaluation = _by_env(page, lambda mine: page.figure(evaluation_chart(mine, unit)))
-    note = "Complete episodes with deterministic actions; error bars: one std over the episodes."
-    page.add("Evaluation", evaluation or "<p>No evaluation was recorded.</p>", evaluation and note)
+    page.add("Evaluation", evaluation, "The evaluations of every run; error bars: one std over the episodes.")
     page.add("Returns", _by_env(page, lambda mine: _returns(page, mine)), _RETURNS_NOTE)
+    page.add("Videos", videos_of(page.runs, folder), VIDEOS_NOTE)
     page.add("Environment", _by_env(page, lambda mine: page.small_figures(env_metric_charts(mine, unit))))
     page.add("Diagnostics", _by_env(page, lambda mine: page.small_figures(diagnostic_charts(mine, unit))))
     page.add(
@@ -72,6 +89,7 @@ def _fill(page: Page) -> None:
         page.figure(totals_chart(groups)) + _by_env(page, lambda mine: page.small_figures(timing_charts(mine, unit))),
         _timing_note(page),
     )
+    page.add("Reproduce", reproduction(groups), _REPRODUCE_NOTE)
     page.add("Settings", _settings(page))
 
 
@@ -93,12 +111,14 @@ def _by_env(page: Page, draw: Callable[[list[Group]], str]) -> str:
 
 def _learning_note(page: Page) -> str:
     notes = ["Line: smoothed as selected above; faint line: raw values."]
-    if any(run.series(names.EVAL_REWARD) for run in page.runs):
+    if any(run.evaluated for run in page.runs):
         notes.append("Diamonds: evaluations, with error bars of one std over the episodes.")
+    else:
+        notes.append("No evaluation was recorded.")
     if any(len(group.runs) > 1 for group in page.groups):
         notes.append(
-            "Runs that differ only in their seed are shown as one curve: their mean, with a band from the lowest to the"
-            " highest run (the error bars of the diamonds show the same range)."
+            "Runs that differ only in their seed are shown as one curve: their mean, with a band of its 95% bootstrap"
+            " interval, or from the lower to the higher of two runs (the error bars of the diamonds show the same)."
         )
     longest = max(len(run.records) for run in page.runs)
     if longest > MOST_POINTS_SMALL:
@@ -107,6 +127,11 @@ def _learning_note(page: Page) -> str:
             f" the longest run has {longest:,} records. Curves of single runs keep their minima and maxima."
         )
     return " ".join(notes)
+
+
+def _why_different(page: Page) -> str:
+    is_evaluated = any(run.evaluated for run in page.runs)
+    return f"<p class='note'>{_WHY_DIFFERENT}</p>" if is_evaluated else ""
 
 
 def _timing_note(page: Page) -> str:
@@ -133,10 +158,10 @@ def _lead(page: Page, now: datetime) -> str:
     configured = (
         flat(run.config).get("rollout.engine.kind", flat(run.config).get("rollout.engine")) for run in page.runs
     )
-    used = [run.engine or engine for run, engine in zip(page.runs, configured, strict=True)]
+    used = [run.log.engine or engine for run, engine in zip(page.runs, configured, strict=True)]
     engines = list(dict.fromkeys(engine for engine in used if engine))
     seeds = list(dict.fromkeys(settings_of(run)[SEED] for run in page.runs))
-    versions = dict.fromkeys(found for run in page.runs if (found := versions_of(run)))
+    versions = dict.fromkeys(found for run in page.runs if (found := run.log.versions))
     facts = [
         page.runs[0].name if count == 1 else f"{count} runs, {_counted(len(page.groups), 'configuration')}",
         f"seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}",
@@ -157,15 +182,15 @@ def _values(page: Page, key: str) -> list[str]:
     return list(dict.fromkeys(value for run in page.runs if (value := flat(run.config).get(key))))
 
 
-def _controls(page: Page) -> str:
+def controls_of(groups: Sequence[Group], has_time: bool) -> str:
     """Legend and switches that apply to all charts."""
     chips = "".join(
         f'<button type="button" class="chip" data-group="{group.index}" aria-pressed="true"'
         f' style="{swatch_style(group.index)}">{escape(group.label)}'
         f"{_how_many(group)}</button>"
-        for group in page.groups
+        for group in groups
     )
-    axes = ("steps", "time") if page.has_time else ()
+    axes = ("steps", "time") if has_time else ()
     return f'<div class="legend">{chips}</div>{_switch("smoothing", "off", "light", "strong")}{_switch("axis", *axes)}'
 
 

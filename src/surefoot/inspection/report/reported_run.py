@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from surefoot.inspection.evaluation_record import EvaluatedEpisodes, read_evaluations
+import numpy as np
+
+from surefoot.inspection.evaluation_record import Evaluated, EvaluatedEpisodes, evaluations_of, read_evaluations
 from surefoot.inspection.report.alert_spans import AlertSpan, alert_spans
 from surefoot.inspection.run_record import RunRecord
 from surefoot.telemetry import names
@@ -28,6 +30,11 @@ class ReportedRun(RunRecord):
         return alert_spans(self)
 
     @cached_property
+    def evaluated(self) -> list[Evaluated]:
+        """Every evaluation once."""
+        return evaluations_of(self)
+
+    @cached_property
     def evaluations(self) -> dict[int, EvaluatedEpisodes]:
         """Returns of single episodes by step; empty for runs of earlier versions."""
         return read_evaluations(self.path)
@@ -38,6 +45,11 @@ class ReportedRun(RunRecord):
         if not all(names.ELAPSED in record for record in self.records):
             return None
         return training_seconds(self.records)
+
+    def seconds_at(self, step: float) -> float:
+        """Training time in seconds at a step; the run starts at step 0 and second 0."""
+        steps = [0.0, *(record["step"] for record in self.records)]
+        return float(np.interp(step, steps, [0.0, *(self.seconds or [0.0] * len(self.records))]))
 
     @property
     def total_seconds(self) -> float:

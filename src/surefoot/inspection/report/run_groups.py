@@ -7,9 +7,10 @@ from typing import Any
 
 from surefoot.core.config import Config
 from surefoot.inspection.report.reported_run import ReportedRun
+from surefoot.inspection.seeds_folder import is_seeds_folder
 
 SEED, ENV = "train.seed", "env.id"
-_WITHOUT_EFFECT = ("log.",)
+_WITHOUT_EFFECT = ("log.", "train.video_")
 """Settings that do not affect training, so they do not split a group."""
 _MAX_KEYS_IN_LABEL = 2
 
@@ -56,14 +57,31 @@ def group_runs(runs: Sequence[ReportedRun]) -> list[Group]:
     for run in runs:
         members.setdefault(tuple(sorted(_decisive(run).items())), []).append(run)
     groups = list(members.values())
-    if len(runs) == 1:
-        labels = [runs[0].name]
-    else:
-        labels = _labels([_decisive(group[0]) for group in groups], [_name(group) for group in groups])
-    return [
-        Group(index, label, settings_of(group[0])[ENV], tuple(group))
-        for index, (label, group) in enumerate(zip(labels, groups, strict=True))
+    differences = [runs[0].name] if len(runs) == 1 else label_differences(groups)
+    envs = [settings_of(group[0])[ENV] for group in groups]
+    named = [len(runs) > 1 and (len(set(envs)) > 1 or not difference) for difference in differences]
+    labels = [
+        " · ".join(part for part in (env * is_named, difference) if part)
+        for env, difference, is_named in zip(envs, differences, named, strict=True)
     ]
+    return [
+        Group(index, label, env, tuple(group))
+        for index, (label, env, group) in enumerate(zip(labels, envs, groups, strict=True))
+    ]
+
+
+def label_differences(groups: Sequence[Sequence[ReportedRun]]) -> list[str]:
+    """How the settings of a group differ from the others of its env, if they are few; else the name of the group."""
+    configs = [_decisive(group[0]) for group in groups]
+    labels = []
+    for group, config in zip(groups, configs, strict=True):
+        keys = differing_keys([other for other in configs if other[ENV] == config[ENV]])
+        if len(keys) > _MAX_KEYS_IN_LABEL:
+            labels.append(_name(group))
+        else:
+            said = zip(keys, _short(keys), strict=True)
+            labels.append(" · ".join(f"{word} {config.get(key, 'not set')}" for key, word in said))
+    return labels
 
 
 def settings_of(run: ReportedRun) -> dict[str, str]:
@@ -84,24 +102,11 @@ def _decisive(run: ReportedRun) -> dict[str, str]:
 
 
 def _name(runs: Sequence[ReportedRun]) -> str:
-    """The name of the first run, and the number of further runs."""
+    """The folder of the seeds, or the name of the first run and the number of further runs."""
+    folders = {run.path.resolve().parent for run in runs}
+    if len(folders) == 1 and is_seeds_folder(next(iter(folders))):
+        return next(iter(folders)).name
     return runs[0].name + (f" + {len(runs) - 1}" if len(runs) > 1 else "")
-
-
-def _labels(configs: list[dict[str, str]], names: list[str]) -> list[str]:
-    """The env if there are several, and the settings that differ if they are few; else the name of the run."""
-    envs = [config[ENV] for config in configs]
-    labels = []
-    for config, env, name in zip(configs, envs, names, strict=True):
-        peers = [other for other, other_env in zip(configs, envs, strict=True) if other_env == env]
-        keys = differing_keys(peers)
-        parts = [env] if len(set(envs)) > 1 or not keys else []
-        if len(keys) > _MAX_KEYS_IN_LABEL:
-            parts.append(name)
-        else:
-            parts += [f"{word} {config.get(key, 'not set')}" for key, word in zip(keys, _short(keys), strict=True)]
-        labels.append(" · ".join(parts))
-    return labels
 
 
 def _short(keys: list[str]) -> list[str]:

@@ -1,6 +1,5 @@
 """Key numbers of a run, and whether it has finished."""
 
-import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -10,7 +9,7 @@ from surefoot.inspection.report.run_groups import flat
 from surefoot.inspection.run_record import lock_holder
 from surefoot.telemetry import names
 
-_VERSIONS = re.compile(r"surefoot \S+, torch [^\s:]+")
+Status = Literal["finished", "failed", "running", "stopped"]
 
 
 class BestEvaluation(NamedTuple):
@@ -27,11 +26,18 @@ class RunSummary:
 
     steps: int
     planned: int | None
-    status: Literal["finished", "running", "stopped"]
+    status: Status
+    why: str
+    """The error that ended the run, or why a hook stopped it; empty for all others."""
     final_return: float | None
     best: BestEvaluation | None
     seconds: float | None
     alerts: list[AlertSpan]
+
+    @property
+    def active_alerts(self) -> list[str]:
+        """Labels of the alerts that are active in the last record."""
+        return [span.label for span in self.alerts if span.end == self.steps]
 
     @property
     def steps_per_second(self) -> float | None:
@@ -44,10 +50,12 @@ def summarize(run: ReportedRun) -> RunSummary:
     steps = int(run.records[-1]["step"])
     planned = _planned_steps(run)
     returns = run.series(names.EPISODE_REWARD)
+    status, why = _status(run, steps, planned)
     return RunSummary(
         steps=steps,
         planned=planned,
-        status=_status(run, steps, planned),
+        status=status,
+        why=why,
         final_return=returns[-1][1] if returns else None,
         best=_best_evaluation(run),
         seconds=run.seconds[-1] if run.seconds else None,
@@ -55,10 +63,17 @@ def summarize(run: ReportedRun) -> RunSummary:
     )
 
 
-def _status(run: ReportedRun, steps: int, planned: int | None) -> Literal["finished", "running", "stopped"]:
+def _status(run: ReportedRun, steps: int, planned: int | None) -> tuple[Status, str]:
+    """How the run ended, and why if the log of its last process says so."""
+    is_running = lock_holder(run.path) is not None
+    log = run.log
+    if log.error is not None and not is_running:
+        return "failed", log.error
     if planned is not None and steps >= planned:
-        return "finished"
-    return "stopped" if lock_holder(run.path) is None else "running"
+        return "finished", ""
+    if is_running:
+        return "running", ""
+    return ("stopped", "") if log.stop_reason is None else ("finished", log.stop_reason)
 
 
 def _planned_steps(run: ReportedRun) -> int | None:
@@ -70,22 +85,11 @@ def _planned_steps(run: ReportedRun) -> int | None:
 
 def _best_evaluation(run: ReportedRun) -> BestEvaluation | None:
     """The evaluation whose policy was kept as the best one: by train.best_metric, or by the mean reward."""
-    evaluated = [record for record in run.records if names.EVAL_REWARD in record]
-    if not evaluated:
+    if not run.evaluated:
         return None
     wanted = flat(run.config).get("train.best_metric", "")
     metric, sign = names.EVAL_PREFIX + wanted.removeprefix("-"), -1 if wanted.startswith("-") else 1
-    if not any(metric in record for record in evaluated):
+    if not any(metric in one.figures for one in run.evaluated):
         metric, sign = names.EVAL_REWARD, 1
-    best = max((record for record in evaluated if metric in record), key=lambda record: sign * record[metric])
-    return BestEvaluation(best[names.EVAL_REWARD], best.get(names.EVAL_REWARD_STD), int(best["step"]))
-
-
-def versions_of(run: ReportedRun) -> str | None:
-    """Versions from the log; the last entry counts if the run was resumed with another version."""
-    try:
-        log = (run.path / "log.txt").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    found = _VERSIONS.findall(log)
-    return found[-1] if found else None
+    best = max((one for one in run.evaluated if metric in one.figures), key=lambda one: sign * one.figures[metric])
+    return BestEvaluation(best.figures[names.EVAL_REWARD], best.figures.get(names.EVAL_REWARD_STD), best.step)

@@ -10,6 +10,8 @@ from surefoot.inspection.report.run_summary import RunSummary, summarize
 from surefoot.inspection.report.traces import swatch_style
 
 NOTHING = "&ndash;"
+_LONGEST = 160
+"""Characters of an error in the summary."""
 COLUMNS = ("run", "status", "final return", "best evaluation", "steps", "time", "steps/s", "alerts")
 
 
@@ -95,12 +97,22 @@ def _run_row(group: Group, run: ReportedRun, found: RunSummary) -> str:
 
 
 def _status(found: RunSummary) -> str:
-    """The colored status, and the progress of an unfinished run."""
-    word = f'<span class="status {found.status}">{found.status}</span>'
-    if found.status == "finished":
-        return word
+    """The colored status, how far an unfinished run came, and what is wrong: no green above active alerts."""
+    active = found.active_alerts
+    kind = "warned" if active and found.status == "finished" else found.status
+    word = f'<span class="status {kind}">{found.status}</span>'
     share = f" of {found.planned:,} ({found.steps / found.planned:.0%})" if found.planned else ""
-    return f"{word}<small>at {found.steps:,}{share}</small>"
+    is_short = found.planned is None or found.steps < found.planned
+    lines = [f"at {found.steps:,}{share}" if found.status != "finished" or is_short else ""]
+    lines += [
+        escape(_shortened(found.why)),
+        f"{len(active)} alert{'s' * (len(active) > 1)} still active" * bool(active),
+    ]
+    return word + "".join(f"<small>{line}</small>" for line in lines if line)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def _alerts(found: RunSummary) -> str:

@@ -1,6 +1,7 @@
 """Time and memory: steps per second, seconds per iteration by phase, totals per run."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from surefoot.inspection.report.charts import MOST_POINTS_SMALL, Chart, metric_chart, ranges
@@ -22,8 +23,20 @@ def timing_charts(groups: Sequence[Group], unit: TimeUnit) -> list[Chart]:
     speed = metric_chart(groups, names.STEPS_PER_SECOND, "Steps per second", unit)
     together = ranges(groups, unit)
     phases = [_phase_chart(group, unit, together) for group in groups[:MOST_PHASE_CHARTS]]
-    memory = metric_chart(groups, names.RAM, "Memory (MB)", unit)
-    return [chart for chart in (speed, *phases, memory) if chart is not None]
+    charts = (_from_zero(speed, tickformat="~s"), *phases, _memory_chart(groups, unit))
+    return [chart for chart in charts if chart is not None]
+
+
+def _memory_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
+    """Memory of the process, from 0: differences look as large as they are. The metric counts 2**20 bytes."""
+    used = [value for group in groups for run in group.runs for _, value in run.series(names.RAM)]
+    factor, word = (1 / 1024, "GiB") if used and max(used) >= 1024 else (1, "MiB")
+    chart = _from_zero(metric_chart(groups, names.RAM, f"Memory ({word})", unit, factor=factor))
+    return None if chart is None else replace(chart, note="of the training process, without worker processes")
+
+
+def _from_zero(chart: Chart | None, **axis: str) -> Chart | None:
+    return None if chart is None else replace(chart, layout={"yaxis": {"rangemode": "tozero", **axis}})
 
 
 def totals_chart(groups: Sequence[Group]) -> Chart | None:

@@ -5,7 +5,7 @@ converts them to regular Plotly fields.
 """
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,13 +71,13 @@ def views(steps: Floats, seconds: Floats, unit: TimeUnit) -> dict[str, Any]:
 
 
 def curve_traces(group: Group, curves: Sequence[Curve], unit: TimeUnit, limit: int, *, faint: bool) -> list[Trace]:
-    """One run: the smoothed curve over its raw values. Several runs: their mean in a min-max band."""
+    """One run: the smoothed curve over its raw values. Several runs: their mean in its band."""
     if not curves:
         return []
     if len(curves) == 1:
         return [raw_trace(group, curves[0], unit, limit), _smoothed_trace(group, curves[0], unit, limit)]
     raw = [raw_trace(group, curve, unit, limit) for curve in curves] if faint else []
-    return [*raw, *_spread_traces(group, curves, unit, limit)]
+    return [*raw, *spread_traces(group, curves, unit, limit, SMOOTHING)]
 
 
 def raw_trace(group: Group, curve: Curve, unit: TimeUnit, limit: int) -> Trace:
@@ -100,8 +100,11 @@ def _smoothed_trace(group: Group, curve: Curve, unit: TimeUnit, limit: int) -> T
     }
 
 
-def _spread_traces(group: Group, curves: Sequence[Curve], unit: TimeUnit, limit: int) -> list[Trace]:
-    spreads = {level: spread([curve.smoothed(share) for curve in curves], limit) for level, share in SMOOTHING.items()}
+def spread_traces(
+    group: Group, curves: Sequence[Curve], unit: TimeUnit, limit: int, smoothing: Mapping[str, float]
+) -> list[Trace]:
+    """The mean of several runs in its band, by level of smoothing."""
+    spreads = {level: spread([curve.smoothed(share) for curve in curves], limit) for level, share in smoothing.items()}
     first = next(iter(spreads.values()))
     where = {"views": views(first.steps, first.seconds, unit)}
 

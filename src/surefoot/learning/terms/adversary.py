@@ -51,14 +51,14 @@ class Adversary(Term):
         settings, batch = self._settings, minibatch.batch
         attack = Attack(settings.method, minibatch.knobs[f"{self.name}.epsilon"], settings.steps, settings.step_size)
         if attack.epsilon == 0:
-            nothing = torch.zeros(())
+            nothing = batch.log_prob.new_zeros(())
             return TermLoss(nothing, {"kl": nothing, "max_kl": nothing, "share": nothing})
         attacked = self._attacked(batch)
         around = Neighborhood(minibatch.policy, attacked.inputs)
         delta = around.worst(around.start(settings.seed, self._count, attack.epsilon), attack)
         self._count += 1
         divergence = around.divergence(delta)
-        share = torch.tensor(len(attacked) / len(batch))
+        share = divergence.new_full((), len(attacked) / len(batch))
         return TermLoss(divergence.mean(), {"kl": divergence.mean(), "max_kl": divergence.max(), "share": share})
 
     def state(self) -> dict[str, Any]:

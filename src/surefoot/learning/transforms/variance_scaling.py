@@ -46,7 +46,7 @@ class VarianceScaling(GradientTransform):
 
     def apply(self, gradient: Tensor, knobs: Knobs) -> Tensor:
         settings, (mean, variance) = self._settings, self._moments.values()
-        self._scale = torch.ones(())
+        self._scale = gradient.new_ones(())
         if not gradient.dot(gradient) < _SOUND:  # the step may be skipped: nothing remembers it
             return gradient
         self._steps += 1

@@ -20,9 +20,9 @@ _SAMPLES = 512
 CLIPS = ("quantiles", "mean", "mean_and_spread")
 
 
-def midpoints(count: int) -> Tensor:
+def midpoints(count: int, device: torch.device | None = None) -> Tensor:
     """tau_i = (i + 1/2) / N."""
-    return (torch.arange(count) + 0.5) / count
+    return (torch.arange(count, device=device) + 0.5) / count
 
 
 def quantile_huber(quantiles: Tensor, targets: Tensor, kappa: float) -> Tensor:
@@ -35,7 +35,7 @@ def quantile_huber(quantiles: Tensor, targets: Tensor, kappa: float) -> Tensor:
     size = error.abs()
     if kappa > 0:
         size = torch.where(size <= kappa, error.square() * (0.5 / kappa), size - 0.5 * kappa)
-    weight = (midpoints(quantiles.shape[-1]).unsqueeze(-1) - (error < 0).float()).abs()
+    weight = (midpoints(quantiles.shape[-1], quantiles.device).unsqueeze(-1) - (error < 0).float()).abs()
     return weight * size
 
 

@@ -63,7 +63,7 @@ class TwinCritic(Critic):
     def metrics(self, decoded: Tensor) -> dict[str, float]:
         """Those of the critic that counts, state by state."""
         smaller = self._values(decoded, "expected").argmin(dim=1)
-        return self._critic(0).metrics(decoded[torch.arange(len(decoded)), smaller])
+        return self._critic(0).metrics(decoded[torch.arange(len(decoded), device=decoded.device), smaller])
 
     def absorb(self, returns: Tensor) -> None:
         for i in range(COUNT):

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -37,8 +36,7 @@ class TanhGaussian(Gaussian):
         return super().log_prob(action) - log_det_tanh(action).sum(-1)
 
     def entropy(self) -> Tensor:
-        nodes = torch.as_tensor(_NODES, dtype=self.mean.dtype)
-        weights = torch.as_tensor(_WEIGHTS, dtype=self.mean.dtype)
+        nodes, weights = self.mean.new_tensor(_NODES), self.mean.new_tensor(_WEIGHTS)
         raw = self.mean.unsqueeze(-1) + self.std.unsqueeze(-1) * nodes
         return super().entropy() + (log_det_tanh(raw) @ weights).sum(-1)
 

@@ -19,19 +19,24 @@ from surefoot.policies.networks import MLP
 
 @encoders.register("conv")
 class ConvEncoder(Encoder):
-    """Conv layers with ReLU, then one linear layer to `features`. Accepts HxW, HxWxC or CxHxW."""
+    """Conv layers with ReLU, then one linear layer to `features`. Accepts HxW, HxWxC or CxHxW, of any size."""
 
     class Settings(PartSettings):
         """The layers, and the size of the output."""
 
         channels: Sizes = Field((16, 32), description="channels of each layer")
-        kernels: Sizes = Field((4, 3), description="kernel size of each layer")
-        strides: Sizes = Field((2, 2), description="stride of each layer")
+        kernels: Sizes | None = Field(
+            None, description="kernel size of each layer; null fits the image: 4 and then 3, at most 3 for small images"
+        )
+        strides: Sizes | None = Field(
+            None, description="stride of each layer; null fits the image: 2, or 1 for small images"
+        )
         features: Count = Field(64, description="size of the output")
 
         @model_validator(mode="after")
         def _same_length(self) -> "ConvEncoder.Settings":
-            if not len(self.channels) == len(self.kernels) == len(self.strides):
+            given = [sizes for sizes in (self.kernels, self.strides) if sizes is not None]
+            if any(len(sizes) != len(self.channels) for sizes in given):
                 raise ValueError("channels, kernels and strides must have the same number of entries")
             return self
 
@@ -46,16 +51,17 @@ class ConvEncoder(Encoder):
         self._channels_last = len(shape) == 3 and shape[2] < shape[0]
         channels, *size = shape if len(shape) == 3 and not self._channels_last else _last_first(shape)
         self._image = {"channels": channels, "height": size[0], "width": size[1]}
-        layers: list[nn.Module] = []
-        for width, kernel, stride in zip(settings.channels, settings.kernels, settings.strides, strict=True):
-            layers += [nn.Conv2d(channels, width, kernel, stride), nn.ReLU()]
-            size = [(length - kernel) // stride + 1 for length in size]
-            channels = width
-        if min(size) < 1:
+        windows = _fitting(settings, size)
+        if windows is None:
             raise PolicyError(
                 f"an image of shape {shape} is too small for kernels {settings.kernels} and strides"
-                f" {settings.strides}; use fewer or smaller layers in policy.encoder"
+                f" {settings.strides} of policy.encoder; leave them out, then they fit the image"
             )
+        layers: list[nn.Module] = []
+        for width, (kernel, stride) in zip(settings.channels, windows, strict=True):
+            layers += [nn.Conv2d(channels, width, kernel, stride), nn.ReLU()]
+            size = _reduced(size, kernel, stride)
+            channels = width
         self.layers = nn.Sequential(*layers, nn.Flatten())
         self.project = MLP(channels * math.prod(size), (settings.features,), policy.activation)
         self.output_size = settings.features
@@ -90,11 +96,38 @@ class ConvEncoder(Encoder):
             assert isinstance(layer, nn.Conv2d)
             kernel, stride = layer.kernel_size[0], layer.stride[0]
             rows, columns = (-(-length // stride) for length in size)
-            size = [(length - kernel) // stride + 1 for length in size]
+            size = _reduced(size, kernel, stride)
             pixels = (size[0] - 1) * columns + size[1]
             useful += 3 * layer.weight.numel() * math.prod(size)
             padded += layer.weight.numel() * (_whole_vectors(pixels) + pixels + _whole_vectors(rows * columns))
         return padded > 1.25 * useful + 1e6
+
+
+def _fitting(settings: ConvEncoder.Settings, size: list[int]) -> list[tuple[int, int]] | None:
+    """Kernel and stride of each layer: the usual ones, smaller ones for a small image, or None if neither fits."""
+    count = len(settings.channels)
+    usual = list(zip(settings.kernels or (4, *(3,) * (count - 1)), settings.strides or (2,) * count, strict=False))
+    if _fits(usual, size):
+        return usual
+    left, small = size, []
+    for layer in range(count):
+        kernel = settings.kernels[layer] if settings.kernels else min(3, *left)
+        stride = settings.strides[layer] if settings.strides else 1
+        small.append((kernel, stride))
+        left = [max(length, 1) for length in _reduced(left, kernel, stride)]
+    return small if _fits(small, size) else None
+
+
+def _fits(windows: list[tuple[int, int]], size: list[int]) -> bool:
+    for kernel, stride in windows:
+        if min(size) < kernel:
+            return False
+        size = _reduced(size, kernel, stride)
+    return True
+
+
+def _reduced(size: list[int], kernel: int, stride: int) -> list[int]:
+    return [(length - kernel) // stride + 1 for length in size]
 
 
 def _whole_vectors(count: int) -> int:

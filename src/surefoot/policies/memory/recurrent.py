@@ -7,6 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
+from surefoot.core.autocast import autocast, is_autocast
 from surefoot.core.config import Count
 from surefoot.core.parts import PartSettings
 from surefoot.core.records import State
@@ -44,11 +45,11 @@ class Recurrent(Memory):
 
     def forward(self, features: Tensor, state: State, batch_sizes: Tensor | None) -> tuple[Tensor, State]:
         if batch_sizes is None:
-            batch_sizes = torch.tensor([len(features)])
+            batch_sizes = torch.tensor([len(features)], device="cpu")  # like torch's, they are never on a device
         # Low-precision layers after it would amplify differences between the core and PyTorch in the last bits.
-        one_path = torch.is_autocast_enabled("cpu")
+        one_path = is_autocast(features.device)
         features, last = features.to(state[0].dtype), []  # full precision, because errors would accumulate
-        with torch.autocast("cpu", enabled=False):
+        with autocast(features.device, enabled=False):
             for layer, (weight_ih, weight_hh, bias_ih, bias_hh) in enumerate(self.cells.all_weights):
                 gates = functional.linear(features, weight_ih, bias_ih)
                 before = [part[:, layer].contiguous() for part in state]

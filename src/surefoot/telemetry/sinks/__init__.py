@@ -5,6 +5,7 @@ Your own sinks go into `log.sinks`, with their own settings.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,6 +16,16 @@ from surefoot.core.parts import PartSettings
 from surefoot.core.registry import Registry
 
 Metrics = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Video:
+    """A video of the policy (`train.video_every`), and a small moving picture of it."""
+
+    path: Path
+    gif: bytes
+    gif_size: tuple[int, int]
+    """Width and height."""
 
 
 class Sink(Protocol):
@@ -47,6 +58,9 @@ class FileSink(ABC):
     @abstractmethod
     def write(self, step: int, metrics: Metrics) -> None:
         """Write one record; values are finite."""
+
+    def write_video(self, step: int, video: Video) -> None:  # noqa: B027
+        """Show a video of the policy; sinks of numbers ignore it."""
 
     @abstractmethod
     def close(self) -> None:

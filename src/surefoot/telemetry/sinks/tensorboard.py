@@ -8,12 +8,13 @@ from typing import Any
 
 from surefoot.core.config import Config, LogConfig
 from surefoot.core.parts import PartSettings
-from surefoot.telemetry.sinks import FileSink, Metrics, file_sinks
+from surefoot.telemetry import names
+from surefoot.telemetry.sinks import FileSink, Metrics, Video, file_sinks
 
 
 @file_sinks.register("tensorboard")
 class TensorBoardSink(FileSink):
-    """Scalars in TensorBoard's record format.
+    """Scalars and videos in TensorBoard's record format.
 
     Records are written synchronously: TensorBoard's event writer has a thread that prints a traceback when the disk is
     full.
@@ -37,6 +38,14 @@ class TensorBoardSink(FileSink):
 
         values: list[Any] = [Summary.Value(tag=name, simple_value=value) for name, value in metrics.items()]
         self._add(step, summary=Summary(value=values))
+
+    def write_video(self, step: int, video: Video) -> None:
+        """Add the moving picture as an image, which TensorBoard's page plays."""
+        from tensorboard.compat.proto.summary_pb2 import Summary
+
+        width, height = video.gif_size
+        image = Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=video.gif)
+        self._add(step, summary=Summary(value=[Summary.Value(tag=names.VIDEO, image=image)]))
 
     def close(self) -> None:
         """Close the event file."""

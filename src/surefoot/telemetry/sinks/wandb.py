@@ -13,7 +13,8 @@ from surefoot.core.config import Config, LogConfig
 from surefoot.core.errors import ConfigError
 from surefoot.core.extras import install_hint
 from surefoot.core.parts import PartSettings
-from surefoot.telemetry.sinks import FileSink, Metrics, file_sinks
+from surefoot.telemetry import names
+from surefoot.telemetry.sinks import FileSink, Metrics, Video, file_sinks
 
 _START_S = 60.0
 _FINISH_S, _LET_GO_S = 30.0, 1.0
@@ -68,6 +69,11 @@ class WandbSink(FileSink):
     def write(self, step: int, metrics: Metrics) -> None:
         """Log all values at this step."""
         self._run.log(dict(metrics), step=step)
+
+    def write_video(self, step: int, video: Video) -> None:
+        """Log the file at this step."""
+        shown = self._wandb.Video(os.fspath(video.path), format=video.path.suffix.removeprefix("."))
+        self._run.log({names.VIDEO: shown}, step=step)
 
     def close(self) -> None:
         """Finish the W&B run, with a time limit: without a network it could take forever."""

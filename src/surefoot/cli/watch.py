@@ -1,0 +1,81 @@
+"""`surefoot watch RUN|MODEL ...`"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from surefoot.cli.arguments import parse
+from surefoot.cli.trained import load_agent
+from surefoot.cli.watch_progress import watch_progress
+from surefoot.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from surefoot.watching.recording import Recording, Shown
+
+
+def main(arguments: list[str]) -> int:
+    """Parse, then show or record."""
+    return parse(watch_model, "watch", arguments)
+
+
+def watch_model(
+    model: Annotated[Path, tyro.conf.Positional],
+    /,
+    video: Path | None = None,
+    episodes: int = 1,
+    seed: int = 0,
+    sampled: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    max_steps: int = 10_000,
+    env: str | None = None,
+    trust: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+) -> int:
+    """Watch a run (its best policy, or the newest if there is none) or a model file play complete episodes.
+
+    Without --video a window opens, which needs a display. `surefoot evaluate` with the same seed plays the same
+    episodes.
+
+    Args:
+        model: a run directory or a .safetensors file
+        video: write a video instead of opening a window: a file that ends in .mp4 or .gif
+        episodes: number of episodes
+        seed: seed of the episodes; the same seed gives the same episodes
+        sampled: sample actions instead of using the deterministic ones
+        max_steps: steps after which an episode is cut off
+        env: a Gymnasium id to use instead of the one the policy was trained on
+        trust: import modules and load libraries that the model names
+    """
+    if episodes < 1:
+        raise ConfigError([f"--episodes: must be at least 1 (got {episodes})"])
+    if max_steps < 1:
+        raise ConfigError([f"--max-steps: must be at least 1 (got {max_steps})"])
+    _check_target(video)
+    agent, path = load_agent(model, env, trust)
+    with watch_progress(episodes, agent.config.env.id) as tell:
+        options: dict[str, Any] = {"seed": seed, "deterministic": not sampled, "max_steps": max_steps, "tell": tell}
+        played = agent.watch(episodes, **options) if video is None else agent.record(video, episodes, **options)
+    print("\n".join([f"model     {path}", *_lines(played)]))
+    return 0
+
+
+def _check_target(video: Path | None) -> None:
+    """Refuse a window without a display and a file that cannot be written before torch is imported."""
+    from surefoot.watching.target import check_display, check_video_file
+
+    if video is None:
+        check_display()
+    else:
+        check_video_file(video)
+
+
+def _lines(played: "Shown | Recording") -> list[str]:
+    from surefoot.watching.recording import Recording
+
+    lines = [
+        f"episode {number:<3d} return {total:.2f}, {length} steps"
+        for number, (total, length) in enumerate(zip(played.returns, played.lengths, strict=True), 1)
+    ]
+    if isinstance(played, Recording):
+        seconds, size = played.num_frames / played.fps, played.path.stat().st_size / 1e6
+        lines.append(f"video     {played.path}  ({seconds:.1f} s, {size:.1f} MB)")
+    return lines

@@ -1,0 +1,73 @@
+"""`surefoot zoo`"""
+
+from typing import Annotated
+
+import tyro
+
+from surefoot.cli.arguments import parse
+from surefoot.zoo import PREFIX, ZooEntry, rounded, zoo_entries, zoo_entry, zoo_missing
+
+_TITLES = ("policy", "score", "95% interval", "seeds: mean ± std", "steps", "seconds", "")
+
+
+def main(arguments: list[str]) -> int:
+    """Parse, then list or show."""
+    return parse(list_zoo, "zoo", arguments)
+
+
+def list_zoo(name: Annotated[str | None, tyro.conf.Positional] = None, /) -> int:
+    """List the trained policies that come with Surefoot, or show one with the commands that reproduce it.
+
+    Args:
+        name: the policy to show, such as Hopper-v5
+    """
+    if name is not None:
+        print("\n".join(_details(zoo_entry(name))))
+        return 0
+    rows = [_TITLES, *(_row(entry) for entry in zoo_entries().values())]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths[0] = max(widths[0], *(len(PREFIX + missing) for missing in zoo_missing()), 0)
+    for first, *rest, env in rows:
+        cells = [f"{first:{widths[0]}}", *(f"{cell:>{width}}" for cell, width in zip(rest, widths[1:-1], strict=True))]
+        print("  ".join([*cells, env]).rstrip())
+    for missing, reason in zoo_missing().items():
+        print(f"{PREFIX}{missing:{widths[0] - len(PREFIX)}}  missing: {reason}")
+    print("\n'surefoot zoo NAME' shows the commands that train and evaluate a policy again")
+    return 0
+
+
+def _row(entry: ZooEntry) -> tuple[str, ...]:
+    low, high = map(rounded, entry.interval)
+    return (
+        f"{PREFIX}{entry.preset}",
+        rounded(entry.mean_reward),
+        f"{low} to {high}",
+        f"{len(entry.seeds)}: {spread(entry)}",
+        f"{entry.steps:,}",
+        f"{entry.seconds:,.0f}",
+        "" if entry.preset.startswith(entry.env) else entry.env,
+    )
+
+
+def spread(entry: ZooEntry) -> str:
+    """Mean and standard deviation of the seeds."""
+    std = entry.std_of_seeds
+    return rounded(entry.mean_of_seeds) + ("" if std is None else f" ± {rounded(std)}")
+
+
+def _details(entry: ZooEntry) -> list[str]:
+    low, high = map(rounded, entry.interval)
+    seeds = ", ".join(f"{rounded(score)} (seed {seed})" for seed, score in entry.seeds.items())
+    return [
+        f"policy    {PREFIX}{entry.preset}",
+        f"env       {entry.env}",
+        f"score     {rounded(entry.mean_reward)} ± {rounded(entry.std_reward)} over {entry.episodes} episodes"
+        f" (95% interval of the mean {low} to {high})",
+        f"seeds     {spread(entry)}: {seeds}; the best one is shipped",
+        *([f"published {entry.published}"] if entry.published else []),
+        f"training  {entry.steps:,} steps, {entry.seconds:,.0f} seconds on one thread (median of the seeds)",
+        f"file      {entry.file}  ({entry.file.stat().st_size / 1000:.0f} kB)",
+        f"train     {entry.train}",
+        f"evaluate  {entry.evaluate}",
+        f"finetune  surefoot train {entry.preset} --from {PREFIX}{entry.preset}",
+    ]

@@ -1,0 +1,1 @@
+"""One run per seed, side by side, and what they have in common."""

@@ -1,0 +1,97 @@
+"""Trains several seeds side by side; whatever ends this process, the same command continues what is missing."""
+
+import math
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from surefoot.compose import Specs, build_env, build_policy
+from surefoot.core.config import Config
+from surefoot.evaluation.best_metric import check_best_metric
+from surefoot.jobs.job import Job
+from surefoot.jobs.local import LocalBackend
+from surefoot.jobs.pool import Pool
+from surefoot.seeds.plan import SeedsPlan
+from surefoot.telemetry.sinks import check_sinks
+from surefoot.training.run_directory import take_lock
+from surefoot.training.signals import StopSignal
+
+TASK = "surefoot.seeds.run_seed:run_seed"
+
+
+class Watcher(Protocol):
+    """Sees what happens to the run of a seed."""
+
+    def progress(self, seed: int, said: dict[str, Any]) -> None:
+        """It trains."""
+
+    def died(self, seed: int, why: str) -> None:
+        """Its process died and is started again."""
+
+    def finished(self, seed: int, result: dict[str, Any]) -> None:
+        """It has reached its end, now or earlier."""
+
+    def failed(self, seed: int, error: str) -> None:
+        """It ended with an error; the others continue."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of all seeds."""
+
+    finished: dict[int, dict[str, Any]]
+    errors: dict[int, str]
+    exit_code: int
+    """128 plus the signal that stopped this process, or 0."""
+
+
+def check(config: Config) -> None:
+    """Refuse before anything is written what every run would refuse."""
+    check_sinks(config.log)
+    with closing(build_env(config, rows=1)) as env:
+        build_policy(config, Specs(env.obs_spec, env.action_spec))
+        check_best_metric(config.train.best_metric, env.metrics)
+
+
+def train_seeds(plan: SeedsPlan, watcher: Watcher) -> Outcome:
+    """Train all seeds that have not finished yet, as many at a time as there are cores for."""
+    plan.folder.mkdir(parents=True, exist_ok=True)
+    with closing(take_lock(plan.folder)):
+        plan.write()
+        return _train(plan, watcher)
+
+
+def _train(plan: SeedsPlan, watcher: Watcher) -> Outcome:
+    finished, errors = plan.results(), dict[int, str]()
+    for seed, result in finished.items():
+        watcher.finished(seed, result)
+    # A run may be silent for as long as it likes, like one that is trained alone.
+    with Pool(LocalBackend(), plan.slots, math.inf) as pool, StopSignal() as stop:
+        for seed in plan.seeds:
+            if seed not in finished:
+                pool.submit(_job(plan, seed))
+        for event in pool.events(stop.is_requested):
+            seed = int(event.job.arguments["seed"])
+            if event.progress is not None:
+                watcher.progress(seed, event.progress)
+            elif event.death:
+                if not stop.is_requested():
+                    watcher.died(seed, event.death)
+            elif event.error is not None:
+                errors[seed] = str(event.error).removeprefix(f"{event.job.name}: ")
+                watcher.failed(seed, errors[seed])
+            else:
+                finished[seed] = event.result
+                plan.keep(finished)
+                watcher.finished(seed, event.result)
+    return Outcome(finished, errors, stop.exit_code)
+
+
+def _job(plan: SeedsPlan, seed: int) -> Job:
+    arguments = {
+        "seed": seed,
+        "directory": str(plan.directory_of(seed).resolve()),
+        "config": plan.config_of(seed).model_dump(mode="json"),
+        "command": list(plan.command),
+    }
+    return Job(f"seed {seed}", TASK, arguments, plan.config.train.threads)

@@ -1,0 +1,141 @@
+"""Which seeds are trained with which settings, and the file that says so in their folder."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from surefoot.compose import resumed_config
+from surefoot.core.config import Config
+from surefoot.core.cores import available_cores
+from surefoot.core.errors import ConfigError, RunDirectoryError
+from surefoot.core.layers import Raw, build_config, read_yaml
+from surefoot.core.quoted import quoted
+from surefoot.inspection.seeds_folder import SETTINGS, directory_of, is_seeds_folder
+from surefoot.presets import NO_PRESET
+from surefoot.training.checkpoint import write_atomically
+
+MOST_SEEDS = 1000
+_PART = re.compile(r"(\d+)(?:-(\d+))?")
+_HOW = (("train", "threads"), ("rollout", "workers"), ("log", None))
+"""Settings that do not change results: they may differ when a folder is continued."""
+
+
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """`1,2,3`, `1-5`, or both: `1-3,7`; every seed once, in this order."""
+    found: dict[int, None] = {}
+    for part in text.replace(" ", "").split(","):
+        match = _PART.fullmatch(part)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if first > last or last >= 2**63 or last - first >= MOST_SEEDS:
+            raise ConfigError(
+                [f"--seeds: pass numbers or ranges such as 1,2,3 or 1-5, at most {MOST_SEEDS} (got {quoted(text)})"]
+            )
+        found |= dict.fromkeys(range(first, last + 1))
+    if len(found) > MOST_SEEDS:
+        raise ConfigError([f"--seeds: at most {MOST_SEEDS} seeds (got {len(found)})"])
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class SeedsPlan:
+    """The seeds in a folder, and the config that their runs share."""
+
+    folder: Path
+    config: Config
+    seeds: tuple[int, ...]
+    command: tuple[str, ...] = field(default=(), compare=False)
+    """What the user typed, for the logs of the runs."""
+
+    @property
+    def slots(self) -> int:
+        """Runs at a time: as many as there are cores for."""
+        return max(1, min(len(self.seeds), available_cores() // self.config.train.threads))
+
+    def config_of(self, seed: int) -> Config:
+        """The config of one run."""
+        return build_config(self.config.model_dump(mode="json"), {"train.seed": seed})
+
+    def directory_of(self, seed: int) -> Path:
+        """The run directory of a seed."""
+        return directory_of(self.folder, seed)
+
+    def write(self) -> None:
+        """Write the settings, so that the folder can be continued."""
+        content = {"preset": NO_PRESET, **self.config.model_dump(mode="json"), "seeds": list(self.seeds)}
+        self._write(self.folder / SETTINGS, yaml.safe_dump(content, sort_keys=False))
+
+    def results(self) -> dict[int, dict[str, Any]]:
+        """What finished runs returned, by seed; a run counts as finished for the number of steps it was asked for."""
+        try:
+            found = json.loads((self.folder / "results.json").read_text(encoding="utf-8"))
+            kept = {int(seed): dict(result) for seed, result in found.items()}
+        except (OSError, ValueError, TypeError, AttributeError):
+            return {}
+        return {seed: one for seed, one in kept.items() if one.get("wanted") == self.config.train.steps}
+
+    def keep(self, results: dict[int, dict[str, Any]]) -> None:
+        """Write down what finished runs returned."""
+        self._write(self.folder / "results.json", json.dumps(results, indent=1))
+
+    def _write(self, file: Path, text: str) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(file, text.encode())
+        except OSError as error:
+            raise RunDirectoryError(
+                f"cannot write {file} ({error.strerror}); remove the cause and repeat the command, or choose another"
+                " directory with --run-dir"
+            ) from error
+
+
+def new_plan(folder: Path, config: Config, seeds: tuple[int, ...], command: tuple[str, ...] = ()) -> SeedsPlan:
+    """The plan of a folder: a new one, or the seeds that it has with further ones."""
+    if (folder / "config.yaml").exists():
+        raise RunDirectoryError(f"{folder} contains a single run; choose another directory with --run-dir")
+    if not is_seeds_folder(folder):
+        return SeedsPlan(folder, _with_threads(config, len(seeds)), seeds, command)
+    saved = read_plan(folder)
+    problems = _differences(saved.config, config)
+    if problems:
+        raise RunDirectoryError(
+            f"{folder} holds seeds that were trained with another {', '.join(problems)}; use the same settings,"
+            f" continue them with 'surefoot resume {folder}', or choose another --run-dir"
+        )
+    return SeedsPlan(folder, saved.config, tuple(dict.fromkeys([*saved.seeds, *seeds])), command)
+
+
+def read_plan(folder: Path, changes: Raw | None = None, command: tuple[str, ...] = ()) -> SeedsPlan:
+    """The plan that a folder says, with allowed changes of settings."""
+    raw = read_yaml(folder / SETTINGS)
+    seeds, settings = raw.pop("seeds", None), {key: value for key, value in raw.items() if key != "preset"}
+    if not (isinstance(seeds, list) and seeds and all(type(seed) is int and seed >= 0 for seed in seeds)):
+        raise ConfigError([f"{folder / SETTINGS}: seeds: must be a list of numbers"])
+    return SeedsPlan(folder, resumed_config(build_config(settings), changes or {}), tuple(seeds), command)
+
+
+def _with_threads(config: Config, count: int) -> Config:
+    """The config with a number of threads: every run has its share of the cores."""
+    cores = available_cores()
+    threads = config.train.threads or max(1, cores // min(count, cores))
+    own = {"train.threads": threads, "rollout.workers": config.rollout.workers or threads}
+    return build_config(config.model_dump(mode="json"), own)
+
+
+def _differences(saved: Config, wanted: Config) -> list[str]:
+    old, new = (_decisive(config) for config in (saved, wanted))
+    keys = [(section, key) for section in new for key in new[section] | old.get(section, {})]
+    return [f"{section}.{key}" for section, key in keys if old[section].get(key) != new[section].get(key)]
+
+
+def _decisive(config: Config) -> Raw:
+    dump = config.model_dump(mode="json", exclude={"train": {"seed"}})
+    for section, key in _HOW:
+        if key is None:
+            del dump[section]
+        else:
+            dump[section].pop(key)
+    return dump

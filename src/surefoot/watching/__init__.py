@@ -1,0 +1,1 @@
+"""Watching an agent: episodes in a window or in a video."""

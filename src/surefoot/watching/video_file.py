@@ -1,0 +1,83 @@
+"""Video files: mp4 (H.264, with PyAV) and gif (with Pillow alone), complete or not there at all."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from fractions import Fraction
+from itertools import chain
+from pathlib import Path
+
+from PIL import Image
+
+from surefoot.core.errors import VideoError
+from surefoot.core.failures import brief
+from surefoot.training.checkpoint import TEMPORARY_SUFFIX
+
+MOST_GIF_FPS, MOST_GIF_SIDE = 15.0, 480
+"""Frames per second and longer side of a gif, which grows with both much faster than an mp4."""
+_QUALITY = "23"
+"""H.264's constant rate factor: its default, hardly to be told from the original."""
+
+Frames = Iterator[Image.Image]
+
+
+def most_fps(path: Path, most: float) -> float:
+    """The frames per second that suit a format."""
+    return min(most, MOST_GIF_FPS) if path.suffix.lower() == ".gif" else most
+
+
+def write_video(path: Path, frames: Frames, fps: float) -> None:
+    """Write all frames; an earlier file is replaced only by a complete one."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
+    first = next(frames)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _WRITERS[path.suffix.lower()](unfinished, chain([first], (_alike(frame, first) for frame in frames)), fps)
+        unfinished.replace(path)
+    except OSError as error:  # PyAV's errors are OSErrors too
+        raise VideoError(f"cannot write {path}: {error.strerror or brief(error)}") from error
+    finally:
+        with suppress(OSError):
+            unfinished.unlink()
+
+
+def _alike(frame: Image.Image, first: Image.Image) -> Image.Image:
+    """A frame in the size of the first one: some envs change theirs."""
+    return frame if frame.size == first.size else frame.resize(first.size)
+
+
+def _write_mp4(path: Path, frames: Frames, fps: float) -> None:
+    import av
+
+    with av.open(os.fspath(path), "w", format="mp4", options={"movflags": "faststart"}) as file:
+        stream = None
+        for image in frames:
+            if stream is None:
+                stream = file.add_stream("libx264", rate=Fraction(fps).limit_denominator(1000))
+                stream.width, stream.height = image.size
+                # What every browser plays.
+                stream.pix_fmt, stream.options = "yuv420p", {"crf": _QUALITY, "preset": "veryfast"}
+            file.mux(stream.encode(av.VideoFrame.from_image(image)))
+        if stream is not None:
+            file.mux(stream.encode())
+
+
+def _write_gif(path: Path, frames: Frames, fps: float) -> None:
+    small = (_gif_frame(image) for image in frames)
+    save_gif(path, small, fps)
+
+
+def save_gif(target: object, frames: Frames, fps: float) -> None:
+    """Write an endless gif to a path or a binary file."""
+    first = next(frames)
+    # Times of a gif are hundredths of a second.
+    duration = max(2, round(100 / fps)) * 10
+    first.save(target, format="GIF", save_all=True, append_images=frames, duration=duration, loop=0)  # type: ignore[arg-type]
+
+
+def _gif_frame(image: Image.Image) -> Image.Image:
+    image.thumbnail((MOST_GIF_SIDE, MOST_GIF_SIDE))
+    return image.quantize(256, dither=Image.Dither.NONE)
+
+
+_WRITERS: dict[str, Callable[[Path, Frames, float], None]] = {".mp4": _write_mp4, ".gif": _write_gif}
