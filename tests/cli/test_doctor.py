@@ -140,7 +140,7 @@ ILL = {
     "critic2_vanishing_gradients": (
         second_frozen,
         "train/critic2_grad_norm",
-        "raise ppo.value_coef from 0.05",
+        "set ppo.value_coef from 0.05 to 0.5, as in the preset",
         "medium",
     ),
     "critic_vanishing_gradients": (frozen, "train/critic_grad_norm", "lower optimizer.lr from 0.003 to", "medium"),
@@ -149,7 +149,7 @@ ILL = {
     "clip_fraction_high": (wild, "train/clip_fraction", "set ppo.target_kl to 0.02", "medium"),
     "entropy_collapse": (rash, "train/entropy_loss", "raise ppo.entropy_coef from 0 to 0.01", "medium"),
     "std_at_floor": (narrow, "train/std", "raise policy.distribution.std_floor from 0.04 to 0.2", "medium"),
-    "value_not_learning": (noise_to_learn, "train/explained_variance", "set normalize.returns or", "medium"),
+    "value_not_learning": (noise_to_learn, "train/explained_variance", "set normalize.returns to true (or", "medium"),
     "step_skipped": (one_bad_step, "train/skipped_steps", "lower optimizer.lr from 0.0003 to about 3e-05", "high"),
     "worker_restarted": (crashing_worker, "rollout/worker_restarts", "rollout.engine.step_timeout_s from 60", "medium"),
     "throughput_drop": (tiring, "time/fps", "the environment is the cause", "medium"),

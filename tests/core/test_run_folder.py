@@ -29,7 +29,7 @@ def test_new_directories(run, tmp_path):
     check_new(tmp_path)
     with pytest.raises(RunDirectoryError, match="already contains a run; continue it with 'surefoot resume"):
         check_new(run)
-    with pytest.raises(RunDirectoryError, match=r"not writable \(.*config\.yaml is not a directory\)"):
+    with pytest.raises(RunDirectoryError, match=r"not writable \(Not a directory\)"):
         check_new(run / "config.yaml" / "below")
 
 

@@ -1,5 +1,6 @@
 """Checks a run directory before anything slow is imported; `training/run_directory.py` uses it afterwards."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -13,9 +14,17 @@ def check_new(path: Path) -> None:
             f"{path} already contains a run; continue it with 'surefoot resume {path}' or choose another --run-dir"
         )
     nearest = next(folder for folder in (path, *path.absolute().parents) if os.path.lexists(folder))
-    reason = "Permission denied" if nearest.is_dir() else f"{nearest} is not a directory"
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+    if reason := _obstacle(nearest):
         raise RunDirectoryError(f"the run directory {path} is not writable ({reason}); choose another with --run-dir")
+
+
+def _obstacle(folder: Path) -> str:
+    """Why nothing can be created in a folder, in the words of the system; empty if it can."""
+    if not folder.is_dir():
+        return os.strerror(errno.ENOTDIR)
+    if os.access(folder, os.W_OK | os.X_OK):
+        return ""
+    return os.strerror(errno.EROFS if os.statvfs(folder).f_flag & os.ST_RDONLY else errno.EACCES)
 
 
 def check_run(path: Path) -> None:
