@@ -9,14 +9,14 @@ SCRIPT = """
 from surefoot.cli.lines import tell, tell_next, wrapped
 tell("evaluated", "500.0 ± 0.0 over 10 episodes (95% interval of the mean 500.0 to 500.0), length 500")
 tell("newest", "a-folder-with-a-long-name/and-another-one/checkpoints/step_000000090112.safetensors")
-print(wrapped("stopped at step 1024; all is saved; 'surefoot resume runs/a-long-name' continues the run", 10))
+print(wrapped("stopped at step 1024; everything is saved; 'surefoot resume runs/a-long-name' continues it", 10))
 tell_next(("surefoot", "evaluate", "a folder with a long name/and-another-one"), ("tensorboard", "--logdir", "runs"))
 """
 
 
 def test_in_a_file():
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
-    assert [len(line) for line in done.stdout.splitlines()] == [92, 93, 89, 71, 32]
+    assert [len(line) for line in done.stdout.splitlines()] == [92, 93, 90, 71, 35]
 
 
 def test_on_a_narrow_terminal():
@@ -32,8 +32,8 @@ def test_on_a_narrow_terminal():
         "          mean 500.0 to 500.0), length 500",
         "newest",
         "          a-folder-with-a-long-name/and-another-one/checkpoints/step_000000090112.safetensors",
-        "stopped at step 1024; all is saved;",
-        "          'surefoot resume runs/a-long-name' continues the run",
+        "stopped at step 1024; everything is saved;",
+        "          'surefoot resume runs/a-long-name' continues it",
         "next      surefoot evaluate 'a folder with a long name/and-another-one'",
         "          tensorboard --logdir runs",
     ]

@@ -37,9 +37,10 @@ TRAIN = [
         "surefoot train CartPole-v1 --seeds 1-5",
         "--steps 8192",
         instead=(("1-5", "1-2"),),
-        prints=("2 seeds", "next"),
+        prints=("seeds     2", "next"),
         writes=("runs/CartPole-v1-seeds/report.html",),
     ),
+    Step("typed: the next command of several seeds", r"surefoot compare runs/\S+", typed_from="--seeds 1-5"),
     Step(
         "more seeds, to compare",
         "surefoot train CartPole-v1 --seeds 1,2 --steps 8192 --optimizer.lr 1e-4 --run-dir runs/slow-seeds",

@@ -62,7 +62,7 @@ def finish(run: Run) -> int:
         return code
     step = run.trainer.progress.step
     if code:
-        print(wrapped(f"stopped at step {step}; 'surefoot resume {directory.path}' continues the run", LABEL))
+        print(wrapped(f"stopped at step {step:,}; 'surefoot resume {directory.path}' continues the run", LABEL))
         return code
     print(wrapped(f"trained {step:,} steps" + f" ({run.stop_reason})" * bool(run.stop_reason), LABEL))
     if evaluation is not None:
