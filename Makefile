@@ -14,7 +14,7 @@ CPP := $(shell find cpp -name '*.cpp' -o -name '*.hpp')
 FIND_MODULES := find src \( -name '*.py' -o -name py.typed \) | LC_ALL=C sort
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -n)
 
-.PHONY: FORCE train test cluster browser display check format native stub cpp-test asan fuzz fuzz-core tsan learn zoo bench docs wheel clean
+.PHONY: FORCE train test newcomer cluster browser display check format native stub cpp-test asan fuzz fuzz-core tsan learn zoo bench docs wheel clean
 
 # Installs only what training needs; tests and checks install their tools before they run.
 train: $(NATIVE)
@@ -22,6 +22,10 @@ train: $(NATIVE)
 
 test: cpp-test $(NATIVE) $(DEV) browser display
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# The first hour of a new user, in a clone and an environment of its own; the quick form: make newcomer WALK='--venv .venv'
+newcomer:
+	$(PYTHON) -m tests.newcomer $(WALK)
 
 # Slower tests of many machines and processes: what they lose, and what they refuse.
 cluster: $(NATIVE) $(DEV)

@@ -192,7 +192,7 @@ def describe_rollouts(env: VecEnv, policy: Policy) -> tuple[str, bool]:
     """A line that names the collector, and the reason if it is not the native one; and whether it is native."""
     plan = plan_policy(policy)
     if isinstance(env, NativeEngine) and not isinstance(plan, str):
-        return f"native on {env.threads} threads", True
+        return f"native on {env.threads} thread{'s' * (env.threads > 1)}", True
     if isinstance(env, RayEngine):
         where = f"{len(env.parts)} Ray actors on {len(env.hosts)} machine{'s' * (len(env.hosts) > 1)}"
         return f"{where}, {env.inner} in each" + f" ({env.why_not_native})" * bool(env.why_not_native), False

@@ -81,7 +81,9 @@ def test_the_end_says_how_it_went_and_where_everything_is(trained):
         f"run       {run}  (config.yaml, metrics.jsonl, log.txt, TensorBoard events)",
         f"newest    {run / 'checkpoints' / 'step_000000000160.safetensors'}",
         f"best      {run / 'best.safetensors'}",
-        f"next      surefoot evaluate|doctor|report {run}",
+        f"next      surefoot evaluate {run}\n",
+        f"          surefoot doctor {run}\n          surefoot report {run}\n",
+        f"          tensorboard --logdir {run.parent}\n",
     ):
         assert line in out
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import tyro
 
 from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
+from surefoot.cli.lines import tell_next
 from surefoot.core.errors import ConfigError, RunDirectoryError
 from surefoot.core.layers import Raw, read_yaml
 
@@ -58,7 +59,11 @@ def replay(directory: Annotated[Path, tyro.conf.Positional], /, run_dir: Path | 
     from surefoot.population.replay import REPLAY, replay_winner
     from surefoot.population.settings import build_plan
 
-    return replay_winner(directory, build_plan(_read_directory(directory)), run_dir or directory / REPLAY)
+    run = run_dir or directory / REPLAY
+    code = replay_winner(directory, build_plan(_read_directory(directory)), run)
+    if code == 0:
+        tell_next(("surefoot", "evaluate", run), ("surefoot", "doctor", run), ("surefoot", "report", run))
+    return code
 
 
 def train(raw: Raw, directory: Path) -> int:
@@ -82,7 +87,7 @@ def train(raw: Raw, directory: Path) -> int:
     print(f"members   {directory / 'members'}  (run directories)")
     print(f"log       {directory / 'population.jsonl'}")
     print(f"best      {directory / 'best.safetensors'}")
-    print(f"next      surefoot report {directory} | surefoot population replay {directory}")
+    tell_next(("surefoot", "report", directory), ("surefoot", "population", "replay", directory))
     return 0
 
 

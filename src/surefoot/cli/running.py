@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
 
-from surefoot.cli.lines import LABEL, tell, wrapped
+from surefoot.cli.lines import LABEL, tell, tell_next, wrapped
 from surefoot.compose import build_env, describe_rollouts
 from surefoot.continued import trainer_of
 from surefoot.core.config import Config
@@ -69,7 +69,7 @@ def finish(run: Run) -> int:
         return code
     step = run.trainer.progress.step
     if code:
-        print(wrapped(f"stopped at step {step}; 'surefoot resume {directory.path}' continues the run", LABEL))
+        print(wrapped(f"stopped at step {step:,}; 'surefoot resume {directory.path}' continues the run", LABEL))
         return code
     print(wrapped(f"trained {step:,} steps" + f" ({run.stop_reason})" * bool(run.stop_reason), LABEL))
     if evaluation is not None:
@@ -81,7 +81,6 @@ def finish(run: Run) -> int:
         tell("newest", str(newest[0]))
     if directory.best.exists():
         tell("best", str(directory.best))
-    tell("next", f"surefoot evaluate|doctor|report {directory.path}")
-    if has_events:
-        tell("", f"tensorboard --logdir {directory.path.parent}")
+    tensorboard = [("tensorboard", "--logdir", directory.path.parent)] * has_events
+    tell_next(*(("surefoot", command, directory.path) for command in ("evaluate", "doctor", "report")), *tensorboard)
     return 0

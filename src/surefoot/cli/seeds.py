@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from surefoot.cli.lines import tell_next
 from surefoot.core.errors import ConfigError
 from surefoot.core.layers import Raw
 from surefoot.presets import Configured
@@ -70,7 +71,5 @@ def _conclude(plan: "SeedsPlan", outcome: "Outcome") -> int:
         named = ", ".join(map(str, missing))
         print(f"missing   seed{'s' * (len(missing) > 1)} {named}; 'surefoot resume {folder}' continues them")
     else:
-        print(
-            f"next      surefoot compare {folder} OTHER_FOLDER | surefoot evaluate {plan.directory_of(plan.seeds[0])}"
-        )
+        tell_next(("surefoot", "compare", folder), ("surefoot", "evaluate", plan.directory_of(plan.seeds[0])))
     return outcome.exit_code or int(bool(outcome.errors))

@@ -6,6 +6,7 @@ from typing import Annotated
 import tyro
 
 from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
+from surefoot.cli.lines import tell_next
 from surefoot.core.layers import read_yaml
 
 
@@ -13,14 +14,16 @@ def main(arguments: list[str]) -> int:
     """Parse, then run the sweep."""
     rest, settings = split_settings(arguments)
 
-    def sweep(config: Annotated[Path, tyro.conf.Positional], /, run_dir: Path, preset: str | None = None) -> int:
+    def sweep(
+        config: Annotated[Path, tyro.conf.Positional], /, run_dir: Path | None = None, preset: str | None = None
+    ) -> int:
         """Search for good settings: many runs, each with other values of the tunable settings.
 
         The same command continues a sweep that was stopped or killed; finished trials are kept.
 
         Args:
             config: a YAML file with the settings of a run, and a section 'sweep' (docs/sweeps.md)
-            run_dir: directory of the sweep
+            run_dir: directory of the sweep; default: runs/sweep-<name>
             preset: a preset other than that of the environment, or none
         """
         from surefoot.sweep.directory import BEST
@@ -28,9 +31,10 @@ def main(arguments: list[str]) -> int:
         from surefoot.sweep.sweep import Sweep
 
         changes = settings if preset is None else {**settings, "preset": preset}
+        folder = run_dir or Path("runs") / f"sweep-{config.stem}"
         base, own = read_settings(read_yaml(config), changes)
         try:
-            best = Sweep(base, own, run_dir).run()
+            best = Sweep(base, own, folder).run()
         except KeyboardInterrupt:
             print("stopped; the same command continues the sweep")
             raise
@@ -38,9 +42,8 @@ def main(arguments: list[str]) -> int:
         print(f"best      trial {best.number}: {best.objective:.6g}{finals}")
         for key, value in best.values.items():
             print(f"          {key} {value}")
-        print(f"settings  {run_dir / BEST}")
-        print(f"next      surefoot train --config {run_dir / BEST}")
-        print(f"          surefoot report {run_dir}")
+        print(f"settings  {folder / BEST}")
+        tell_next(("surefoot", "train", "--config", folder / BEST), ("surefoot", "report", folder))
         return 0
 
     try:

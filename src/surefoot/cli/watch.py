@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> int:
 
 
 def watch_model(
-    model: Annotated[Path, tyro.conf.Positional],
+    model: Annotated[str, tyro.conf.Positional],
     /,
     video: Path | None = None,
     episodes: int = 1,
@@ -36,7 +36,7 @@ def watch_model(
     episodes.
 
     Args:
-        model: a run directory or a .safetensors file
+        model: a run directory, a .safetensors file, or zoo:NAME ('surefoot zoo')
         video: write a video instead of opening a window: a file that ends in .mp4 or .gif
         episodes: number of episodes
         seed: seed of the episodes; the same seed gives the same episodes

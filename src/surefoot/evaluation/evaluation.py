@@ -34,9 +34,11 @@ class Evaluation:
     def description(self) -> str:
         """The evaluation in one readable line."""
         low, high = self.interval()
+        interval = f"(95% interval of the mean {low:.1f} to {high:.1f})"
+        spread = f"± {self.std_reward:.1f} over {len(self.rewards)} episodes {interval}"
         return (
-            f"{self.mean_reward:.1f} ± {self.std_reward:.1f} over {len(self.rewards)} episodes"
-            f" (95% interval of the mean {low:.1f} to {high:.1f}), length {self.mean_ep_length:.0f}"
+            f"{self.mean_reward:.1f} {spread if len(self.rewards) > 1 else 'in 1 episode'}"
+            f", length {self.mean_ep_length:.0f}"
             + "".join(f", {name} {_shown(self.mean_metric(name))}" for name in self.metrics)
         )
 

@@ -44,7 +44,6 @@ def replay_winner(folder: Path, plan: Plan, run_dir: Path) -> int:
             print(f"stopped; 'surefoot population replay {folder} --run-dir {run_dir}' continues the run")
             return code
     print(f"run       {run_dir}")
-    print(f"next      surefoot evaluate|doctor|report {run_dir}")
     return 0
 
 
