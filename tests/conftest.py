@@ -4,6 +4,7 @@ import signal
 
 import pytest
 import torch
+from _pytest.nodes import coerce_node_id
 
 
 def pytest_configure() -> None:
@@ -16,12 +17,17 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share what their module has prepared run in one process, so that it is prepared once."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests that share what their module has prepared run in one process, so that it is prepared once.
+
+    xdist 3.8 reads the group from the end of the test's id, where it cannot write it with pytest 9.2, so we do.
+    """
+    is_worker = config.getoption("loadgroup", False)
     for item in items:
         defined = getattr(item, "_fixtureinfo", None)
         scopes = {} if defined is None else defined.name2fixturedefs
         is_shared = any(one.scope == "module" for each in scopes.values() for one in each)
-        if is_shared and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+        group, own = item.nodeid.partition("::")[0] if is_shared else "", item.get_closest_marker("xdist_group")
+        if is_worker and (group or own):
+            item._id = coerce_node_id(f"{item.nodeid}@{own.args[0] if own else group}")  # type: ignore[attr-defined]

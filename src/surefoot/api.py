@@ -492,7 +492,7 @@ def _saved_with_masks(saved: dict[str, Any] | None) -> bool:
     """Whether the envs of a saved agent have shown action masks."""
     rows = {} if saved is None else saved.get("collector")
     opening = rows.get("opening") if isinstance(rows, dict) else None
-    return isinstance(opening, dict) and "action_mask" in opening
+    return isinstance(opening, dict) and opening.get("action_mask") is not None
 
 
 def _refuse(unknown: dict[str, Any], function: str, known: str) -> None:

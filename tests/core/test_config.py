@@ -211,7 +211,7 @@ def test_an_encoder_by_its_kind_alone():
 
 
 def test_conv_layers_agree_in_number():
-    (problem,) = problems_of({"policy": {"encoder": {"channels": [8, 8, 8]}}})
+    (problem,) = problems_of({"policy": {"encoder": {"channels": [8, 8, 8], "kernels": [3, 3]}}})
     assert problem.startswith("policy.encoder: channels, kernels and strides must have the same number of entries")
 
 

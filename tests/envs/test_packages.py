@@ -46,10 +46,12 @@ def test_other_ids_have_no_hint():
 
 def test_a_missing_dependency_of_gymnasium_names_our_extra(monkeypatch):
     def without_box2d(*args, **kwargs):
-        raise gymnasium_factory.gym.error.DependencyNotInstalled("Box2D is not installed")
+        raise gymnasium_factory.gym.error.DependencyNotInstalled(
+            'Box2D is not installed, you can install it by run `pip install swig` and `pip install "gymnasium[box2d]"`'
+        )
 
     monkeypatch.setattr(gymnasium_factory.gym, "make", without_box2d)
-    with pytest.raises(EnvError, match=r"Box2D is not installed; run `pip install .*\.\[box2d\]'"):
+    with pytest.raises(EnvError, match=r"it requires Box2D; run `pip install .*\.\[box2d\]'"):
         GymnasiumFactory("LunarLander-v3", {}, None, None)()
 
 

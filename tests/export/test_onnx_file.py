@@ -183,8 +183,7 @@ def test_no_file_is_written_over_what_is_something_else(tmp_path):
     assert (tmp_path / "policy_run.py").read_text() == "print('mine')\n"
 
 
-def test_an_env_that_exists_has_to_be_given_again(tmp_path):
+def test_an_env_that_exists_is_used_itself(tmp_path):
     made = PPO(Noise(VECTOR, spaces.Discrete(2)), num_steps=16, batch_size=16)
-    with pytest.raises(EnvError, match=r"pass an env: export_onnx\(env=...\)"):
-        made.export_onnx(tmp_path / "policy.onnx")
-    assert made.export_onnx(tmp_path / "policy.onnx", env=Noise(VECTOR, spaces.Discrete(2))).model.exists()
+    assert made.export_onnx(tmp_path / "own.onnx").model.exists()
+    assert made.export_onnx(tmp_path / "other.onnx", env=Noise(VECTOR, spaces.Discrete(2))).model.exists()

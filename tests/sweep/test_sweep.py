@@ -128,7 +128,7 @@ def test_the_help_lists_the_settings_of_a_sweep(capsys: pytest.CaptureFixture[st
     output = capsys.readouterr().out
     assert "--sweep.tunables                   required" in output
     assert "--sweep.objective                  mean_reward" in output
-    assert "--optimizer.lr                         0.0003 " in output
+    assert "--optimizer.lr                     0.0003 " in output
 
 
 def test_a_metric_that_the_env_lacks_is_refused_at_once(tmp_path: Path) -> None:

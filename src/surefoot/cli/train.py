@@ -43,7 +43,8 @@ def main(arguments: list[str]) -> int:
             start_from: start from the weights and normalizers of a model (train.start_from): a run directory, a
                 .safetensors file or zoo:NAME
         """
-        if os.environ.get("RANK", "0") == "0":  # of several processes, the first one has the directory
+        # Of several processes, the first one has the directory; a folder of seeds may be continued.
+        if os.environ.get("RANK", "0") == "0" and seeds is None:
             check_new(run_dir or Path("runs") / "new")
         shorthand = {"train.steps": steps, "train.seed": seed, "preset": preset, "train.start_from": start_from}
         named = {key: value for key, value in shorthand.items() if value is not None}
