@@ -1,5 +1,7 @@
 """`surefoot native`: environments of your own in C++, outside the tree, from an empty folder to a resumed run."""
 
+import contextlib
+import io
 import shutil
 import subprocess
 from pathlib import Path
@@ -33,8 +35,11 @@ def built(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("built")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        assert main(["native", "new", "wind_env"]) == 0
-        assert main(["native", "build", "wind_env.cpp"]) == 0
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            assert main(["native", "new", "wind_env"]) == 0
+            assert main(["native", "build", "wind_env.cpp"]) == 0
+    assert "next      surefoot native build wind_env.cpp\n" in printed.getvalue()
+    assert "next      surefoot verify ./wind_env.so\n          surefoot train ./wind_env.so\n" in printed.getvalue()
     return folder
 
 

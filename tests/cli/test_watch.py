@@ -35,7 +35,7 @@ def test_a_video_of_the_episodes_that_evaluate_plays(run, tmp_path):
         ("2", float(rewards[1])),
     ]
     assert lines[0].endswith("safetensors")
-    assert re.fullmatch(rf"video     {video}  \([\d.]+ s, 0\.\d MB\)", lines[-1])
+    assert re.fullmatch(rf"video     {video}  \([\d.]+ s, [1-9]\d* kB\)", lines[-1])
     with av.open(str(video)) as file:
         assert file.streams.video[0].frames > 4
 

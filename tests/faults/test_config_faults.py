@@ -194,7 +194,7 @@ def test_bad_values_are_refused_on_resume_too(run):
 
 def test_a_run_that_is_done_says_so(run):
     message = surefoot("resume", run).refused()
-    assert "has already finished its 64 steps; pass a larger total with --steps" in message
+    assert "is at step 64 and has already finished its 64 steps; pass a larger total with --steps" in message
 
 
 def test_another_number_of_envs_goes_on_with_new_episodes(run):

@@ -149,17 +149,17 @@ STOP = [
 VIDEOS = [
     Step(
         f"video of {name}",
-        f"surefoot watch {run} --video videos/{name}.mp4 --max-steps {steps}",
+        f"surefoot watch {run} --video videos/{name}.mp4 --max-steps {options}",
         prints=("video",),
         writes=(f"videos/{name}.mp4",),
     )
-    for name, run, steps in (
-        ("cartpole", "runs/mine", 200),
-        ("lunarlander", "runs/LunarLander-v3", 150),
-        ("minigrid", "runs/minigrid", 30),
-        ("orchard", "runs/orchard", 80),
-        ("lamps", "runs/lamps", 10),
-        ("cheetah", "runs/cheetah", 60),
+    for name, run, options in (
+        ("cartpole", "runs/mine", "200"),
+        ("lunarlander", "runs/LunarLander-v3", "150"),
+        ("minigrid", "runs/minigrid", "30 --sampled"),
+        ("orchard", "runs/orchard", "80"),
+        ("lamps", "runs/lamps", "10"),
+        ("cheetah", "runs/cheetah", "60"),
     )
 ]
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import tyro
 
 from surefoot.cli.arguments import parse
+from surefoot.cli.lines import tell_next
 from surefoot.core.errors import ConfigError
 from surefoot.core.registry import nearest
 
@@ -47,7 +48,7 @@ def new(name: Annotated[str, tyro.conf.Positional], /) -> int:
     for path, text in written.items():
         path.write_text(text.replace("MyEnv", class_name).replace(TEMPLATE, name), encoding="utf-8")
         print(f"wrote {path}")
-    print(f"next: surefoot native build {name}.cpp")
+    tell_next(("surefoot", "native", "build", f"{name}.cpp"))
     return 0
 
 
@@ -62,5 +63,6 @@ def build(source: Annotated[Path, tyro.conf.Positional], /, output: Path | None 
 
     path = compile_library(source, output)
     shown = str(path) if path.is_absolute() else f"./{path}"
-    print(f"built {shown}; try: surefoot verify {shown}, surefoot train {shown}")
+    print(f"built {shown}")
+    tell_next(("surefoot", "verify", shown), ("surefoot", "train", shown))
     return 0

@@ -87,7 +87,8 @@ def go_on(path: Path, changes: Raw, trust: bool = False, command: tuple[str, ...
                 step = Saved(saved.state)["progress"]["step"].integer()
             if step >= config.train.steps and not saved.state.get("evaluation_due"):
                 raise RunDirectoryError(
-                    f"{path} has already finished its {config.train.steps} steps; pass a larger total with --steps"
+                    f"{path} is at step {step:,} and has already finished its {config.train.steps:,} steps; pass a"
+                    " larger total with --steps"
                 )
             with closing(training_envs(config, ranks)) as env:
                 run = continued_run(config, env, saved, directory, ranks=ranks)

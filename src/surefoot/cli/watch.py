@@ -76,6 +76,6 @@ def _lines(played: "Shown | Recording") -> list[str]:
         for number, (total, length) in enumerate(zip(played.returns, played.lengths, strict=True), 1)
     ]
     if isinstance(played, Recording):
-        seconds, size = played.num_frames / played.fps, played.path.stat().st_size / 1e6
-        lines.append(f"video     {played.path}  ({seconds:.1f} s, {size:.1f} MB)")
+        seconds, size = played.num_frames / played.fps, played.path.stat().st_size / 1e3
+        lines.append(f"video     {played.path}  ({seconds:.1f} s, {size:,.0f} kB)")
     return lines
