@@ -277,9 +277,7 @@ def test_saved_and_loaded_in_a_new_process_is_as_if_nothing_happened(tmp_path, e
     assert_same(state_of(restored), state_of(whole))
 
 
-MADE_HERE = [
-    name for name in preset_names() if name not in ("LunarLander-v3", "simple-spread", "Atari", "ALE/Pong-v5")
-]
+MADE_HERE = [name for name in preset_names() if name not in ("LunarLander-v3", "simple-spread", "Atari", "ALE/Pong-v5")]
 
 
 @pytest.mark.parametrize("env", MADE_HERE)

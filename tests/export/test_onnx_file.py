@@ -12,7 +12,7 @@ from torch import nn
 
 from surefoot.api import PPO
 from surefoot.core.config import NormalizeConfig, PolicyConfig
-from surefoot.core.errors import EnvError, ExportError
+from surefoot.core.errors import ExportError
 from surefoot.core.layers import build_config
 from surefoot.core.specs import spec_from_json
 from surefoot.core.version import VERSION
