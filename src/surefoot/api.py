@@ -1,6 +1,5 @@
 """PPO: the Python API, with familiar names."""
 
-import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -13,6 +12,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from surefoot.call_arguments import (
+    SB3_POLICIES,
+    Pathlike,
+    as_path,
+    check_modules,
+    check_number,
+    encoder_factory,
+    program_of,
+    refuse_unknown,
+    source_settings,
+    whole_number,
+    writable_file,
+)
 from surefoot.compose import (
     EVALUATION_ROWS,
     Specs,
@@ -29,17 +41,17 @@ from surefoot.compose import (
 )
 from surefoot.core.config import Config
 from surefoot.core.errors import CheckpointError, ConfigError, EnvError
-from surefoot.core.layers import Raw, build_config, by_name
+from surefoot.core.layers import build_config, by_name
 from surefoot.core.philox import Stream, uniforms
 from surefoot.core.quoted import quoted
 from surefoot.core.records import State
 from surefoot.core.saved import Saved, reading
 from surefoot.core.state import ModuleState, load_states
-from surefoot.core.synonyms import of_agent, of_call
+from surefoot.core.synonyms import of_agent
 from surefoot.core.torch_defaults import torch_defaults
 from surefoot.core.tree import tree_first, tree_map
 from surefoot.core.trust import Trust
-from surefoot.envs.make import EnvSource, check_source, fixed_envs, is_instance
+from surefoot.envs.make import EnvSource, is_instance
 from surefoot.envs.protocol import VecEnv
 from surefoot.envs.protocol.batching import as_batch
 from surefoot.evaluation.evaluate import evaluate
@@ -51,7 +63,7 @@ from surefoot.learning.terms import Objective
 from surefoot.models import find_model
 from surefoot.policies.acting import as_mask, as_starts, as_state
 from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
-from surefoot.presets import NO_PRESET, configured, load_preset, preset_names
+from surefoot.presets import NO_PRESET, configured
 from surefoot.run import Run
 from surefoot.starting import starting_state
 from surefoot.telemetry.console import ConsoleMode, mode_in_python
@@ -61,15 +73,12 @@ from surefoot.training.policy_only import is_policy_only, start_from
 from surefoot.training.policy_only import policy_only as only_policy
 from surefoot.training.run_directory import RunDirectory
 from surefoot.training.trainer import Trainer
-from surefoot.watching.playing import MOST_STEPS, Program
+from surefoot.watching.playing import MOST_STEPS
 from surefoot.watching.recording import Recording, Shown, Tell, record, show
 from surefoot.watching.stage import MOST_FPS, RenderMode, Stage
 from surefoot.watching.target import check_display, check_video_file
 from surefoot.watching.video_file import most_fps
 
-Pathlike = str | Path
-SB3_POLICIES = ("MlpPolicy", "CnnPolicy", "MultiInputPolicy", "MlpLstmPolicy", "CnnLstmPolicy")
-"""First arguments of Stable-Baselines3's agents."""
 EXPORT_ROWS = 2
 """Number of parallel envs for checking an exported policy."""
 
@@ -102,15 +111,15 @@ class PPO:
             settings["policy"], policy = policy, None
         if isinstance(encoder, str | dict):
             settings["encoder"], encoder = encoder, None
-        _check_modules(policy, encoder)
-        source, layer = _source_settings(env)
+        check_modules(policy, encoder)
+        source, layer = source_settings(env)
         target, base = (env, preset) if isinstance(env, str) else (None, preset or NO_PRESET)
         given = by_name(settings)
         config = configured(target, {"preset": base}, layer if target is None else {}, given).config
-        _check_number(source, config)
+        check_number(source, config)
         vec_env = build_env(config, source)
         specs = Specs(vec_env.obs_spec, vec_env.action_spec)
-        own = policy or build_policy(config, specs, _factory(encoder))
+        own = policy or build_policy(config, specs, encoder_factory(encoder))
         start = starting_state(config, specs)
         if start is not None:
             load_states({"policy": ModuleState(own, "policy")}, start)
@@ -152,12 +161,12 @@ class PPO:
         line of progress is shown on a terminal and in a notebook; `progress=True` also prints elsewhere, `False` not
         at all.
         """
-        _refuse(unknown, "learn", "steps, run_dir, hooks and progress")
+        refuse_unknown(unknown, "learn", "steps, run_dir, hooks and progress")
         if not isinstance(progress, bool | None):
             raise ConfigError([f"learn: progress: pass True or False, not {quoted(progress)}"])
         mode = mode_in_python(self.config.log.console, progress)
-        steps = None if steps is None else _whole(steps, "learn: steps", at_least=0)
-        folder = None if run_dir is None else _path(run_dir)
+        steps = None if steps is None else whole_number(steps, "learn: steps", at_least=0)
+        folder = None if run_dir is None else as_path(run_dir)
         trainer = self._started()
         total = trainer.progress.step + (self._default_steps if steps is None else steps)
         self.config = build_config(self.config.model_dump(mode="json"), {"train.steps": total})
@@ -182,7 +191,7 @@ class PPO:
         **unknown: Any,
     ) -> tuple[Any, State]:
         """Env actions for one observation or a batch of observations, and the next recurrent state."""
-        _refuse(unknown, "predict", "obs, state, episode_start, deterministic and action_mask")
+        refuse_unknown(unknown, "predict", "obs, state, episode_start, deterministic and action_mask")
         batch, is_single = as_batch(obs, self.specs.obs)
         rows = len(tree_first(batch))
         state, start = as_state(state, self.policy, rows), as_starts(episode_start, rows)
@@ -213,9 +222,9 @@ class PPO:
         an env instance plays in that instance, which then continues where it was if it can save its state; otherwise
         training continues with new episodes.
         """
-        _refuse(unknown, "evaluate", "episodes, seed, deterministic, env and attack")
-        episodes = _whole(episodes, "evaluate: episodes", at_least=1)
-        seed = _whole(seed, "evaluate: seed", at_least=0)
+        refuse_unknown(unknown, "evaluate", "episodes, seed, deterministic, env and attack")
+        episodes = whole_number(episodes, "evaluate: episodes", at_least=1)
+        seed = whole_number(seed, "evaluate: seed", at_least=0)
         if not isinstance(attack, Attack | None):
             raise ConfigError([f"evaluate: attack: pass a surefoot.Attack, not {quoted(attack)}"])
         perturb = None if attack is None else attacker(self.policy, attack, seed)
@@ -239,7 +248,7 @@ class PPO:
 
         Longer episodes are cut off at `max_steps`. `tell` is called with every step, for a progress bar.
         """
-        target, program = _path(path), _program("record", episodes, seed, deterministic, max_steps)
+        target, program = as_path(path), program_of("record", episodes, seed, deterministic, max_steps)
         check_video_file(target)
         with self._stage("record", env, "rgb_array", seed, most_fps(target, MOST_FPS)) as stage:
             return record(self.policy, stage, program, EVALUATION_ROWS, target, tell)
@@ -256,7 +265,7 @@ class PPO:
         tell: Tell | None = None,
     ) -> Shown:
         """Show the same episodes in a window, which needs a display."""
-        program = _program("watch", episodes, seed, deterministic, max_steps)
+        program = program_of("watch", episodes, seed, deterministic, max_steps)
         check_display()
         with self._stage("watch", env, "human", seed) as stage:
             return show(self.policy, stage, program, EVALUATION_ROWS, tell)
@@ -265,7 +274,7 @@ class PPO:
     def export_onnx(self, path: Pathlike, *, env: EnvSource | None = None, tolerance: float = TOLERANCE) -> Exported:
         """Write an ONNX file and a script that runs it, after checking that both match the policy over an episode."""
         with self._envs_like_ours(env, self.config.train.seed, EXPORT_ROWS) as vec_env:
-            return export_onnx(self.policy, vec_env, self.config, _path(path), tolerance)
+            return export_onnx(self.policy, vec_env, self.config, as_path(path), tolerance)
 
     @torch_defaults()
     def save(self, path: Pathlike, *, policy_only: bool = False) -> None:
@@ -274,7 +283,7 @@ class PPO:
         With `policy_only`, it has weights, normalizers and config, but nothing to resume from: `learn` after `load`
         starts a new training with these weights.
         """
-        target = _writable(path)
+        target = writable_file(path)
         state = self._saved if self._trainer is None and self._saved is not None else self._run(None).state()
         try:
             write_checkpoint(target, only_policy(state) if policy_only else state)
@@ -302,15 +311,15 @@ class PPO:
         `trust=True`, if `trust` or the config.yaml of the run directory contains their names, or if their module is
         imported already.
         """
-        model = find_model(_path(path))
+        model = find_model(as_path(path))
         path, trust = model.file, model.trusted(trust)
-        _check_modules(policy, encoder)
+        check_modules(policy, encoder)
         state = read_checkpoint(path)
         config, specs = saved_setup(state, path, trust)
-        source, layer = (None, {}) if env is None else _source_settings(env)
+        source, layer = (None, {}) if env is None else source_settings(env)
         placed = {} if device is None else {"train.device": device}
         now = build_config(config.model_dump(mode="json"), layer, placed)
-        own = policy or build_saved_policy(config, specs, state, path, _factory(encoder))
+        own = policy or build_saved_policy(config, specs, state, path, encoder_factory(encoder))
         with reading(path):
             if not is_policy_only(state):
                 Saved(state)["hooks"].entries()
@@ -448,7 +457,7 @@ class PPO:
         """Steps trained so far."""
         if self._trainer is not None:
             return self._trainer.progress.step
-        return 0 if self._saved is None else int(self._saved["progress"]["step"])
+        return 0 if self._saved is None or is_policy_only(self._saved) else int(self._saved["progress"]["step"])
 
     @property
     def _learner(self) -> str:
@@ -465,89 +474,8 @@ class PPO:
         return self.policy.head.noise(torch.from_numpy(drawn))[0]
 
 
-def _source_settings(env: EnvSource) -> tuple[EnvSource | None, Raw]:
-    """The source of envs (None: the config), and the settings that follow from it."""
-    if isinstance(env, str):
-        return None, {"env": load_preset(env)["env"] if env in preset_names() else {"id": env}}
-    check_source(env)
-    rows = fixed_envs(env)
-    each = env if isinstance(env, list | tuple) else [env]
-    name = "+".join(dict.fromkeys(map(_name, each)))
-    return env, {"env": {"id": name}} | ({} if rows is None else {"rollout": {"num_envs": rows}})
-
-
-def _name(env: Any) -> str:
-    """The id of an env, or the name of the function that makes it."""
-    return str(getattr(getattr(env, "spec", None), "id", None) or getattr(env, "__name__", type(env).__name__))
-
-
-def _check_number(source: EnvSource | None, config: Config) -> None:
-    """Refuse a number of envs that contradicts the envs themselves."""
-    count, asked = None if source is None else fixed_envs(source), config.rollout.num_envs
-    if count not in (None, asked):
-        raise ConfigError([f"rollout.num_envs: {asked}, but {count} envs were passed; leave the setting out"])
-
-
 def _saved_with_masks(saved: dict[str, Any] | None) -> bool:
     """Whether the envs of a saved agent have shown action masks."""
     rows = {} if saved is None else saved.get("collector")
     opening = rows.get("opening") if isinstance(rows, dict) else None
     return isinstance(opening, dict) and opening.get("action_mask") is not None
-
-
-def _refuse(unknown: dict[str, Any], function: str, known: str) -> None:
-    """An argument that a function does not have, perhaps that of another library."""
-    if unknown:
-        name = next(iter(unknown))
-        raise ConfigError([f"{function}: unknown argument {name}; {function} takes {known}{of_call(name)}"])
-
-
-def _factory(encoder: nn.Module | EncoderFactory | None) -> EncoderFactory | None:
-    """Actor and critic have separate encoders, so a module is copied."""
-    if isinstance(encoder, nn.Module):
-        module = encoder
-        return lambda spec: deepcopy(module)
-    return encoder
-
-
-def _check_modules(policy: Any, encoder: Any) -> None:
-    if isinstance(policy, str) and policy in SB3_POLICIES:
-        raise ConfigError(
-            [f"policy: leave {policy} out: the network follows from the spaces and the settings of policy"]
-        )
-    if policy is not None and not isinstance(policy, Policy):
-        raise ConfigError([f"policy: pass a surefoot.Policy or a dict of settings, not {quoted(policy)}"])
-    if encoder is not None and not callable(encoder):  # modules are callable too
-        raise ConfigError([f"encoder: pass a kind, a module or a function that creates one, not {quoted(encoder)}"])
-
-
-def _whole(value: Any, what: str, at_least: int) -> int:
-    """A whole number, which may be written as 1e6."""
-    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not is_number or not at_least <= value < 2**63 or value != int(value):
-        raise ConfigError([f"{what}: pass a whole number of at least {at_least}, got {quoted(value)}"])
-    return int(value)
-
-
-def _program(caller: str, episodes: int, seed: int, deterministic: bool, max_steps: int) -> Program:
-    return Program(
-        _whole(episodes, f"{caller}: episodes", at_least=1),
-        _whole(seed, f"{caller}: seed", at_least=0),
-        deterministic,
-        _whole(max_steps, f"{caller}: max_steps", at_least=1),
-    )
-
-
-def _path(path: Any) -> Path:
-    try:
-        return Path(path)
-    except TypeError as error:
-        raise ConfigError([f"pass a path, such as 'agent.safetensors', not {quoted(path)}"]) from error
-
-
-def _writable(path: Any) -> Path:
-    """A path at which there is no file yet, or one that may be replaced: not a folder, a device or a pipe."""
-    target = _path(path)
-    if not target.name or (os.path.exists(target) and not os.path.isfile(target)):
-        raise CheckpointError(f"cannot save {target}: it is not a file; pass one, such as 'agent.safetensors'")
-    return target
