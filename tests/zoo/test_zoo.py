@@ -111,4 +111,4 @@ def test_scores_are_rounded(value, text):
 
 def test_an_agent_of_the_zoo_says_what_it_is():
     """Its file has no progress."""
-    assert repr(PPO.load("zoo:CartPole-v1")).startswith("PPO(CartPole-v1: ActorCritic 64-64 with 9,155 parameters, trained")
+    assert "ActorCritic 64-64 with 9,155 parameters, trained for 0 steps" in repr(PPO.load("zoo:CartPole-v1"))
