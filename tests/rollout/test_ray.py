@@ -195,7 +195,7 @@ def test_python_envs_with_metrics_and_parameters_and_other_policies(cluster):
 @pytest.mark.parametrize("inner", ["local", "processes"])
 def test_teams_with_masks_in_any_engine_of_the_actors(cluster, inner):
     """Agents that join late and die early, with action masks: the rows of an env stay together."""
-    settings = {"rollout.num_envs": 12, "normalize.obs": True, "ppo.batch_size": 64}
+    settings = {"rollout.num_envs": 32, "normalize.obs": True, "ppo.batch_size": 64}
     expected = trained(started(configured(TEAM, "local", **settings)), 3)
     assert 0.0 < float(expected[0]["valid"].float().mean()) < 1.0
     trainer = started(configured(TEAM, {**RAY, "engine": inner}, **settings))
