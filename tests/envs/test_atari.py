@@ -95,6 +95,8 @@ def test_a_time_limit_counts_steps_of_the_agent():
     one = env_factory("ALE/Pong-v5", EnvConfig(max_episode_steps=3))()
     one.reset(seed=0)
     assert [one.step(0)[3] for _ in range(3)] == [False, False, True]
+    one.reset()
+    assert one.unwrapped.ale.getEpisodeFrameNumber() <= 31, "another game, not more of the same"
 
 
 @pytest.mark.parametrize("engine", ["local", "processes"])

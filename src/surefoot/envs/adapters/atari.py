@@ -109,18 +109,18 @@ class AtariGame(gym.Wrapper[Any, Any, Any, Any]):
         shape = (how.stack_num, how.img_height, how.img_width)
         self._stack = np.zeros(shape, np.uint8)
         self.observation_space = spaces.Box(0, 255, shape, np.uint8)
-        self._lives, self._is_over = 0, True
+        self._lives, self._continues = 0, False
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
         """Start a game, or continue it after the loss of a life."""
-        if self._is_over or seed is not None:
+        if not self._continues or seed is not None:
             self.env.reset(seed=seed, options=options)
             self._wait()
         if self._waits_for_fire:
             self._ale.act(self._buttons[_FIRE])
-        self._lives, self._is_over = self._ale.lives(), False
+        self._lives, self._continues = self._ale.lives(), False
         self._ale.getScreenGrayscale(self._frames[0])
         self._frames[1] = self._frames[0]
         self._stack[:] = self._seen()
@@ -133,11 +133,10 @@ class AtariGame(gym.Wrapper[Any, Any, Any, Any]):
         self._stack[:-1] = self._stack[1:]
         self._stack[-1] = self._seen()
         is_terminated, is_truncated = bool(ale.game_over(with_truncation=False)), bool(ale.game_truncated())
-        self._is_over = is_terminated or is_truncated
-        has_died, self._lives = ale.lives() < self._lives, ale.lives()
+        has_died, self._lives = how.episodic_life and ale.lives() < self._lives, ale.lives()
+        self._continues = has_died and not (is_terminated or is_truncated)
         worth = float(np.sign(reward)) if how.reward_clip else reward
-        has_ended = is_terminated or (how.episodic_life and has_died)
-        return self._stack.copy(), worth, has_ended, is_truncated, self._info(reward)
+        return self._stack.copy(), worth, is_terminated or has_died, is_truncated, self._info(reward)
 
     def _hold(self, button: Any) -> float:
         """Hold a button for `frame_skip` frames and keep the last two of them; returns the sum of the rewards."""
