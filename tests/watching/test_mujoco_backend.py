@@ -44,6 +44,31 @@ def test_a_backend_is_found_and_the_twin_plays_what_the_native_env_plays(tmp_pat
     assert frames[0].std() > 30, "not an empty picture"
 
 
+def film_far_away(*camera_id: int) -> None:
+    """How much of the picture is the cheetah, which is colored, after it has run 20 m."""
+    import gymnasium as gym
+
+    from surefoot.watching.mujoco_backend import prepare_mujoco
+
+    os.environ.pop("DISPLAY", None)
+    env = gym.make("HalfCheetah-v5", render_mode="rgb_array", **({"camera_id": camera_id[0]} if camera_id else {}))
+    prepare_mujoco(env, "HalfCheetah-v5")
+    env.reset(seed=0)
+    env.render()
+    own = env.unwrapped
+    own.set_state(own.init_qpos + 20.0 * (np.arange(own.model.nq) == 0), own.init_qvel)
+    picture = env.render().astype(int)
+    print((picture[..., 0] - picture[..., 2] > 40).mean())
+
+
+def test_the_camera_follows_the_body_unless_another_one_is_chosen() -> None:
+    working = any(renderer_of(backend) is not None for backend in BACKENDS)
+    find_or_skip(working or None, "neither EGL nor OSMesa works on this machine")
+    followed, left_behind = Process(film_far_away), Process(film_far_away, -1)
+    assert float(followed.wait().succeeded().out) > 0.01
+    assert float(left_behind.wait().succeeded().out) == 0.0
+
+
 def refuse_cheetah(path: str) -> None:
     """As on a machine without drivers: they are looked for in a folder that is not there, and OSMesa is not tried."""
     from surefoot.watching import mujoco_backend

@@ -35,7 +35,10 @@ def prepare_mujoco(env: Any, name: str) -> None:
     they take two thirds of the time.
     """
     model = getattr(getattr(env, "unwrapped", env), "model", None)
-    if not type(model).__module__.startswith("mujoco") or sys.platform != "linux":
+    if not type(model).__module__.startswith("mujoco"):
+        return
+    _follow(env, model)
+    if sys.platform != "linux":
         return
     if not os.environ.get(VARIABLE):
         if os.environ.get("DISPLAY"):
@@ -44,6 +47,17 @@ def prepare_mujoco(env: Any, name: str) -> None:
     renderer = renderer_of(os.environ[VARIABLE])
     if renderer is not None and any(word in renderer.lower() for word in _SOFTWARE):
         model.vis.quality.shadowsize = 0  # type: ignore[union-attr]
+
+
+def _follow(env: Any, model: Any) -> None:
+    """Use the camera of the model that follows the body, unless the user chose one: Gymnasium's own stays behind."""
+    import mujoco
+
+    renderer, spec = getattr(env.unwrapped, "mujoco_renderer", None), getattr(env, "spec", None)
+    chosen = {"camera_id", "camera_name"} & set(getattr(spec, "kwargs", None) or {})
+    track = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, "track")
+    if renderer is not None and not chosen and track != -1:
+        renderer.camera_id = track
 
 
 def working_backend(name: str) -> str:
