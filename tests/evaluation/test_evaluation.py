@@ -71,5 +71,10 @@ def test_one_episode_has_no_ratio():
     assert one.to_json(1.0)["risk"]["sharpe"] is None
 
 
+def test_the_description_of_one_episode_has_no_interval():
+    assert Evaluation((5.0,), (3,)).description == "5.0 in 1 episode, length 3"
+    assert Evaluation((5.0, 5.0), (3, 3)).description.startswith("5.0 ± 0.0 over 2 episodes (95% interval")
+
+
 def test_a_metric_of_the_env_keeps_its_name():
     assert Evaluation((5.0, 6.0), (1, 1), {"cvar": (1.0, 3.0)}).summary()["eval/cvar"] == 2.0

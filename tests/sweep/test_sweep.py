@@ -43,13 +43,16 @@ def wait_for(happened: Callable[[], bool], process: subprocess.Popen[bytes]) -> 
         time.sleep(0.05)
 
 
-def test_a_killed_sweep_goes_on_and_loses_no_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Trial 0 has finished and trial 1 is running when the sweep is killed."""
-    folder, file = tmp_path / "sweep", tmp_path / "config.yaml"
+def test_a_killed_sweep_goes_on_and_loses_no_trial(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial 0 has finished and trial 1 is running when the sweep is killed; its directory is the default one."""
+    monkeypatch.chdir(tmp_path)
+    folder, file = Path("runs/sweep-config"), tmp_path / "config.yaml"
     settings = {"sampler": "grid", "tunables": {"optimizer.lr": {"choices": [1e-2, 1e-3]}}, "parallel": 1}
     train = {"steps": 12_800, "eval_every": 3200}
     file.write_text(yaml.safe_dump(raw(settings, train=train)))
-    command = ["sweep", str(file), "--run-dir", str(folder)]
+    command = ["sweep", str(file)]
     process = subprocess.Popen([sys.executable, "-c", START, *command], stdout=subprocess.DEVNULL)
     metrics = [folder / "trials" / name / "metrics.jsonl" for name in ("0000", "0001")]
     try:
