@@ -44,10 +44,24 @@ def starting_state(config: Config, specs: Specs) -> dict[str, Any] | None:
     problems = [
         f"{setting}: {source} was trained with {old!r}, this run has {new!r}; use the value of the model"
         for setting, old, new in differing(saved, config, _SAME)
+        if setting != "policy.encoder" or not _same_layers(saved, config, specs)
     ]
     if problems:
         raise ConfigError(problems)
     return policy_only(state, model.file) | {"config": config.model_dump(mode="json")}
+
+
+def _same_layers(saved: Config, config: Config, specs: Specs) -> bool:
+    """Whether two settings of a built-in encoder give the same layers.
+
+    Kernels that are left out may be those that a model spells out, and without an image there are none.
+    """
+    encoders = saved.policy.encoder, config.policy.encoder
+    if any(encoder.kind not in ("auto", "conv") for encoder in encoders):
+        return False
+    sections = [config.policy.model_copy(update={"encoder": encoder}) for encoder in encoders]
+    old, new = (build_policy(config.model_copy(update={"policy": section}), specs) for section in sections)
+    return repr(old) == repr(new)
 
 
 def _source(config: Config) -> str:

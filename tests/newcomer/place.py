@@ -57,7 +57,7 @@ class Place:
         """What is typed; for a command that an earlier step printed, empty if it did not."""
         if not step.typed_from:
             return step.command.replace("{clone}", str(self.clone))
-        earlier = next(output for name, output in self._outputs.items() if step.typed_from in name)
+        earlier = next((output for name, output in self._outputs.items() if step.typed_from in name), "")
         found = re.search(step.command, earlier)
         return found[0].strip() if found else ""
 

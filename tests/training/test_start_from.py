@@ -176,6 +176,21 @@ def test_other_policies_are_refused(policy, settings, problem):
         PPO("CartPole-v1", start_from=str(policy), **SETTINGS | settings)
 
 
+def test_encoders_with_the_same_layers_are_the_same(policy):
+    """Without an image, the settings of convolutions do not matter: older models have other defaults."""
+    conv = {"kind": "auto", "kernels": [4, 3], "strides": [2, 2]}
+    agent = PPO("CartPole-v1", start_from=str(policy), encoder=conv, **SETTINGS)
+    assert_same(weights(agent), weights(PPO.load(policy)))
+    with pytest.raises(ConfigError, match=r"policy\.encoder: .* was trained with"):
+        PPO("CartPole-v1", start_from=str(policy), encoder="mlp", **SETTINGS)
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1", "CartPoleNoVel-v1"])
+def test_runs_start_from_the_zoo(name):
+    agent = PPO(name, start_from=f"zoo:{name}")
+    assert_same(weights(agent), weights(PPO.load(f"zoo:{name}")))
+
+
 def test_other_spaces_are_refused(policy, tmp_path, capsys):
     with pytest.raises(CheckpointMismatchError, match=r"trained on CartPole-v1, whose observation or action space"):
         PPO("Acrobot-v1", start_from=str(policy), **SETTINGS)

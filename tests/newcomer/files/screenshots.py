@@ -14,5 +14,5 @@ for page in pages:
     picture = target.resolve() / ("-".join(page.with_suffix("").parts) + ".png")
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1200,3000"]
     command = [browser, *options, f"--screenshot={picture}", page.resolve().as_uri()]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, check=True, capture_output=True, timeout=600)
     print(picture.name)
