@@ -69,7 +69,7 @@ from surefoot.starting import starting_state
 from surefoot.telemetry.console import ConsoleMode, mode_in_python
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from surefoot.training.hooks import HookLike
-from surefoot.training.policy_only import is_policy_only, start_from
+from surefoot.training.policy_only import is_policy_only, saved_with_masks, start_from
 from surefoot.training.policy_only import policy_only as only_policy
 from surefoot.training.run_directory import RunDirectory
 from surefoot.training.trainer import Trainer
@@ -140,7 +140,7 @@ class PPO:
         self._hook_states: dict[str, Any] = {} if saved is None else dict(saved.get("hooks", {}))
         self._default_steps = config.train.steps  # learn() makes train.steps the total
         self._predictions = 0
-        self._needs_mask = bool(env.mask_size) if env is not None else _saved_with_masks(saved)
+        self._needs_mask = bool(env.mask_size) if env is not None else saved is not None and saved_with_masks(saved)
         self._is_closed = False
         self._file: Path | str = "the saved state"
         self._untrusted = ""
@@ -472,10 +472,3 @@ class PPO:
         count = self.policy.head.noise_size
         drawn = uniforms(self.config.train.seed, [self._predictions], np.arange(rows), count, Stream.PREDICTION)
         return self.policy.head.noise(torch.from_numpy(drawn))[0]
-
-
-def _saved_with_masks(saved: dict[str, Any] | None) -> bool:
-    """Whether the envs of a saved agent have shown action masks."""
-    rows = {} if saved is None else saved.get("collector")
-    opening = rows.get("opening") if isinstance(rows, dict) else None
-    return isinstance(opening, dict) and opening.get("action_mask") is not None

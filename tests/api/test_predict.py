@@ -119,7 +119,10 @@ def test_masks_forbid(deterministic):
 def test_a_policy_that_was_trained_with_masks_demands_one(tmp_path):
     agent, obs = agent_for(kind=MaskMethodEnv), np.zeros(5, dtype=np.float32)
     agent.save(tmp_path / "masked.safetensors")
-    for one in (agent, PPO.load(tmp_path / "masked.safetensors")):
+    agent.save(tmp_path / "policy.safetensors", policy_only=True)
+    loaded = PPO.load(tmp_path / "policy.safetensors")
+    loaded.save(tmp_path / "again.safetensors", policy_only=True)
+    for one in (agent, PPO.load(tmp_path / "masked.safetensors"), loaded, PPO.load(tmp_path / "again.safetensors")):
         with pytest.raises(PolicyError, match=r"trained with action masks: pass action_mask=, such as info\['action_m"):
             one.predict(obs)
         assert one.predict(obs, action_mask=np.ones(4))[0] in range(4)

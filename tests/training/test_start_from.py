@@ -80,7 +80,7 @@ def test_the_config_of_a_run_folder_is_trusted(run, tmp_path):
 
 def test_a_policy_only_file_acts_alike_and_has_no_trainer(run, policy):
     state = read_checkpoint(policy)
-    assert set(state) == {"config", "obs_spec", "action_spec", "policy", "reward_scaler"}
+    assert set(state) == {"config", "obs_spec", "action_spec", "policy", "masked", "reward_scaler"}
     assert len(state["reward_scaler"]["carried"]) == 0, "sums of episodes that are left behind"
     whole, alone = PPO.load(run), PPO.load(policy)
     assert whole.evaluate(4).rewards == alone.evaluate(4).rewards

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from surefoot.training.trainer import Trainer
 
 _ACTING = ("config", "obs_spec", "action_spec", "policy")
+_MASKED = "masked"
+"""Whether the envs had action masks, without which such a policy must not act."""
 _SCALER = "reward_scaler"
 """Statistics of the returns that scaled the rewards: the critic's values are on their scale."""
 
@@ -26,12 +28,22 @@ def policy_only(state: Mapping[str, Any], source: "Path | str" = "the checkpoint
         scaler = Saved(state)["scorer"][_SCALER].value
         kept = Saved(state).only(_ACTING).value
         # The running sums belong to episodes that are left behind.
-        return {**kept, _SCALER: None if scaler is None else {**scaler, "carried": torch.zeros(0)}}
+        scaler = None if scaler is None else {**scaler, "carried": torch.zeros(0)}
+        return {**kept, _MASKED: saved_with_masks(state), _SCALER: scaler}
 
 
 def is_policy_only(state: Mapping[str, Any]) -> bool:
     """Whether a checkpoint has no state of a trainer."""
     return _SCALER in state
+
+
+def saved_with_masks(state: Mapping[str, Any]) -> bool:
+    """Whether the envs of a saved agent had action masks; policy-only checkpoints of older versions do not tell."""
+    if is_policy_only(state):
+        return bool(state.get(_MASKED, False))
+    rows = state.get("collector")
+    opening = rows.get("opening") if isinstance(rows, dict) else None
+    return isinstance(opening, dict) and opening.get("action_mask") is not None
 
 
 def start_from(trainer: "Trainer", state: Mapping[str, Any], source: "Path | str") -> None:
