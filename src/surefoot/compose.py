@@ -225,9 +225,9 @@ def evaluation_rows(source: EnvSource | None, episodes: int) -> int:
 
 
 def build_stage(config: Config, source: EnvSource | None, mode: RenderMode, fps: float = MOST_FPS) -> Stage:
-    """An env like the training envs that is drawn, in this process."""
+    """An env like those of evaluations that is drawn, in this process."""
     one = source[0] if isinstance(source, list | tuple) else source
-    return Stage(config.env.id if one is None else one, config.env, mode, fps)
+    return Stage(config.env.id if one is None else one, config.env.for_evaluation, mode, fps)
 
 
 def filmer(config: Config, policy: Policy, source: EnvSource | None) -> Callable[[Path], Film] | None:

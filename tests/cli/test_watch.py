@@ -57,7 +57,7 @@ def test_sampled_actions_differ(run, tmp_path):
         (("--video", "film.gif", "--episodes", 0), "--episodes: must be at least 1"),
         (("--video", "film.gif", "--max-steps", 0), "--max-steps: must be at least 1"),
         (("--video", "film.gif", "--env", "Pendulum-v1"), "differs from those the agent was trained with"),
-        (("--video", "film.gif", "--env", "envpool:CartPole-v1"), "a pool steps all of its envs at once"),
+        (("--video", "film.gif", "--env", "envpool:HalfCheetah-v4"), "EnvPool cannot draw MuJoCo's tasks"),
     ],
 )
 def test_what_is_refused(run, arguments, message):
@@ -78,12 +78,12 @@ def test_without_a_display_it_advises_a_video(run):
     assert "--video FILE.mp4" in message
 
 
-def on_display(run: str, display: str) -> None:
+def on_display(run: str, display: str, *options: str) -> None:
     from surefoot.cli.main import main
 
     os.environ["DISPLAY"] = display
     os.environ.pop("WAYLAND_DISPLAY", None)
-    raise SystemExit(main(["watch", run, "--max-steps", "5"]))
+    raise SystemExit(main(["watch", run, "--max-steps", "5", *options]))
 
 
 def test_a_display_that_is_gone_advises_a_video(run):
@@ -102,8 +102,12 @@ def test_a_window_opens_on_a_display(run):
         ends = time.monotonic() + 60
         while not socket.exists() and process.poll() is None and time.monotonic() < ends:
             time.sleep(0.05)
-        finished = Process(on_display, str(run), display).wait().succeeded()
+        processes = [
+            Process(on_display, str(run), display, *options) for options in ([], ["--env", "envpool:CartPole-v1"])
+        ]
+        finished = [each.wait().succeeded() for each in processes]
     finally:
         process.terminate()
         process.wait()
-    assert re.search(r"episode 1 +return 5.00, 5 steps", finished.out)
+    for each in finished:
+        assert re.search(r"episode 1 +return 5.00, 5 steps", each.out)

@@ -94,6 +94,28 @@ def test_long_episodes_are_cut_and_the_next_one_is_another(tmp_path):
     assert any((starts[0] != start).any() for start in starts[1:2]), "row 0 plays two of the nine episodes"
 
 
+def test_arguments_of_evaluations_apply(tmp_path):
+    agent = PPO("Pendulum-v1", seed=1, **{"env.kwargs": {"g": 10.0}, "env.eval_kwargs": {"g": 1.0}}, **SMALL)
+    recording = agent.record(tmp_path / "light.gif", seed=5)
+    assert recording.returns == pytest.approx(agent.evaluate(1, seed=5).rewards)
+
+
+def test_pools_are_recorded_and_returns_are_those_of_evaluate(tmp_path):
+    agent = PPO("envpool:CartPole-v1", seed=1, preset="none", **SMALL)
+    recording = agent.record(tmp_path / "pool.gif", 10, seed=5)  # two rows of the evaluation play two episodes
+    assert sorted(recording.returns) == sorted(agent.evaluate(10, seed=5).rewards)
+    with Image.open(recording.path) as gif:
+        assert gif.n_frames == recording.num_frames > 10
+
+
+def test_games_of_a_pool_are_recorded(tmp_path):
+    agent = PPO("envpool:Pong-v5", seed=1, preset="none", **SMALL)
+    recording = agent.record(tmp_path / "pong.gif", seed=5, max_steps=4)
+    with Image.open(recording.path) as gif:
+        assert gif.n_frames == recording.num_frames > 1
+        assert gif.height / gif.width == pytest.approx(210 / 160, rel=0.05)
+
+
 def test_a_given_env_is_used_and_stays_open(lamp, tmp_path):
     env = Lamp("rgb_array", size=300)
     recording = lamp.record(tmp_path / "own.mp4", env=env)
@@ -107,7 +129,8 @@ def test_a_given_env_is_used_and_stays_open(lamp, tmp_path):
         (Blind, "its metadata lists the render modes ansi"),
         (lambda: Lamp(), r"was made with render_mode=None.*def make\(render_mode=None\)"),
         (Lamp(), "was made with render_mode=None"),
-        ("envpool:CartPole-v1", "a pool steps all of its envs at once.*--env CartPole-v1"),
+        ("envpool:HalfCheetah-v4", "EnvPool cannot draw MuJoCo's tasks.*--env HalfCheetah-v4"),
+        ("envpool:Catch-v0", "could not be drawn|space"),
         (gym.make_vec("CartPole-v1", 2), "a vector env cannot be recorded; pass one env"),
         ("FrozenLake-v1", "space"),
     ],

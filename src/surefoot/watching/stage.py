@@ -8,9 +8,11 @@ from inspect import Parameter, signature
 from typing import Any, Literal
 
 from gymnasium.vector import VectorEnv
+from gymnasium.wrappers import HumanRendering
 
 from surefoot.core.config import EnvConfig
 from surefoot.core.errors import EnvError, SurefootError, VideoError
+from surefoot.envs.adapters.envpool_single import EnvPoolEnv
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.make import ENVPOOL, EnvSource, env_factory, fixed_envs
 from surefoot.envs.protocol.shard import Shard, close_env, construct
@@ -81,8 +83,13 @@ def _chosen_driver(mode: RenderMode) -> str | None:
 
 def _made(source: EnvSource, config: EnvConfig, mode: RenderMode, name: str) -> Any:
     """An env of the source with the render mode, if the source can make one."""
-    if isinstance(source, VectorEnv) or (isinstance(source, str) and source.startswith(ENVPOOL)):
-        raise VideoError(_cannot_step_alone(source))
+    if isinstance(source, VectorEnv):
+        raise VideoError(
+            "a vector env cannot be recorded; pass one env with render_mode='rgb_array', or a function that makes one"
+        )
+    if isinstance(source, str) and source.startswith(ENVPOOL):
+        env = EnvPoolEnv(source.removeprefix(ENVPOOL), config)
+        return HumanRendering(env) if mode == "human" else env
     if not isinstance(source, str):
         return source if fixed_envs(source) is not None else construct(_with_mode(source, mode), 0)
     drawn = config.model_copy(update={"id": source, "kwargs": {**config.kwargs, "render_mode": mode}})
@@ -123,13 +130,3 @@ def _check_mode(env: Any, mode: RenderMode, name: str) -> None:
             f" render_mode='{mode}', or let your function take it: def make(render_mode=None)"
         )
     raise VideoError(f"environment '{name}' cannot be drawn with render_mode='{mode}': {listed}")
-
-
-def _cannot_step_alone(source: str | VectorEnv[Any, Any, Any]) -> str:
-    if isinstance(source, str):
-        task = source.removeprefix(ENVPOOL)
-        return (
-            f"'{source}' cannot be recorded: a pool steps all of its envs at once; pass the same task of Gymnasium,"
-            f" such as --env {task} (in Python: env='{task}')"
-        )
-    return "a vector env cannot be recorded; pass one env with render_mode='rgb_array', or a function that makes one"

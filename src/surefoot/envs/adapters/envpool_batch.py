@@ -64,6 +64,10 @@ class EnvPoolVector(VectorEnv[Any, Any, Any]):
         obs, reward, terminated, truncated, infos = self._pool.step(actions)
         return obs, reward, terminated, truncated, self._with_masks(obs, infos)
 
+    def render(self) -> Any:
+        """Pictures of all envs, if the pool was made with a render mode."""
+        return self._pool.render()
+
     def close(self, **kwargs: Any) -> None:
         """Release the pool: its threads end when it is deleted, not in its `close`."""
         if self._pool is not None:
@@ -93,6 +97,14 @@ def _envpool(task: str) -> ModuleType:
         raise EnvError(f"EnvPool has no task '{task}'{suggestion} (envpool.list_all_envs() lists them)")
     module: ModuleType = envpool
     return module
+
+
+def is_mujoco(task: str) -> bool:
+    """Whether MuJoCo simulates a task of EnvPool."""
+    _envpool(task)
+    from envpool.registration import registry
+
+    return str(registry.specs[task][0]).startswith("envpool.mujoco")
 
 
 def _refuse_ours(config: EnvConfig) -> None:
