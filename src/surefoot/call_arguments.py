@@ -2,6 +2,7 @@
 
 import os
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ def source_settings(env: EnvSource) -> tuple[EnvSource | None, Raw]:
 
 def _name(env: Any) -> str:
     """The id of an env, or the name of the function that makes it."""
+    if isinstance(env, partial):
+        return _name(env.func)
     return str(getattr(getattr(env, "spec", None), "id", None) or getattr(env, "__name__", type(env).__name__))
 
 

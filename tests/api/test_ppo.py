@@ -73,6 +73,7 @@ def make_cart_pole() -> gym.Env:
 
 
 def test_from_a_factory():
+    assert tiny(partial(make_cart_pole)).config.env.id == "make_cart_pole"
     agent = tiny(make_cart_pole, num_envs=3, num_steps=32)
     assert agent.config.env.id == "make_cart_pole"
     assert steps_of(agent.learn(96)) == 96

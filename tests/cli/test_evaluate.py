@@ -136,6 +136,7 @@ def test_an_env_with_other_spaces_is_refused(run):
 def test_what_cannot_be_evaluated(run, tmp_path):
     assert "--episodes: must be at least 1 (got 0)" in surefoot("evaluate", run, "--episodes", 0).refused()
     assert "does not exist" in surefoot("evaluate", tmp_path / "nothing").refused()
+    assert "Hopper-v5 does not exist; did you mean zoo:Hopper-v5?" in surefoot("evaluate", "Hopper-v5").refused()
     assert "is neither a run directory nor" in surefoot("evaluate", tmp_path).refused()
     assert "did you mean 'CartPole-v1'" in surefoot("evaluate", run, "--env", "CartPol-v1").refused()
     assert surefoot("evaluate").code == 2

@@ -71,7 +71,7 @@ def test_unknown_options_are_refused(command):
 
 
 def test_help_and_errors_do_not_wait_for_torch():
-    commands = "main(['--help']); main(['trian']); print('torch' in sys.modules)"
+    commands = "main(['--help']); main(['trian']); main(['evaluate', 'nothing']); print('torch' in sys.modules)"
     code = f"import sys; from surefoot.cli.main import main; {commands}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("False\n")
