@@ -56,14 +56,14 @@ class Task:
 
 
 TASKS = [
-    Task("HalfCheetah-v5", 5, 5000, "zoo 5819 ± 664, CleanRL 1443 ± 46, Tianshou 5784 ± 1244"),
-    Task("Hopper-v5", 3, 2300, "zoo 2410 ± 10, CleanRL 2383 ± 272, Tianshou 2609 ± 701"),
-    Task("Walker2d-v5", 3, 3000, "zoo 3479 ± 822, CleanRL 2288 ± 572, Tianshou 3588 ± 757"),
-    Task("Walker2d-v5/fast", 3, 3000, "zoo 3479 ± 822, CleanRL 2288 ± 572, Tianshou 3588 ± 757", 600_000),
-    Task("Swimmer-v5", 3, 282, "zoo 282 ± 10, Tianshou 67 ± 99"),
-    Task("Ant-v5", 2, 1327, "zoo 1327 ± 452, Tianshou 3258 ± 1079"),
+    Task("HalfCheetah-v5", 5, 5000, "rl-zoo 5819 ± 664, CleanRL 1443 ± 46, Tianshou 5784 ± 1244"),
+    Task("Hopper-v5", 3, 2300, "rl-zoo 2410 ± 10, CleanRL 2383 ± 272, Tianshou 2609 ± 701"),
+    Task("Walker2d-v5", 3, 3000, "rl-zoo 3479 ± 822, CleanRL 2288 ± 572, Tianshou 3588 ± 757"),
+    Task("Walker2d-v5/fast", 3, 3000, "rl-zoo 3479 ± 822, CleanRL 2288 ± 572, Tianshou 3588 ± 757", 600_000),
+    Task("Swimmer-v5", 3, 282, "rl-zoo 282 ± 10, Tianshou 67 ± 99"),
+    Task("Ant-v5", 2, 1327, "rl-zoo 1327 ± 452, Tianshou 3258 ± 1079"),
     Task("Humanoid-v5/fast", 1, 787, "CleanRL 716 ± 49, Tianshou 787 ± 194 (3M: 1360 ± 573), SF 5439 (10M)", 2_000_000),
-    Task("LunarLander-v3", 3, 240, "zoo 242 ± 32", 500_000, has_peer=False),
+    Task("LunarLander-v3", 3, 240, "rl-zoo 242 ± 32", 500_000, has_peer=False),
     Task("InvertedPendulum-v5", 3, 950, "CleanRL 963 ± 22, Tianshou 1000 ± 0", 100_000),
     Task("InvertedDoublePendulum-v5", 3, 9300, "Tianshou 9231 ± 270", 300_000),
     Task("Reacher-v5", 3, -5, "Tianshou -4.1 ± 0.3", 500_000),

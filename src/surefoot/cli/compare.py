@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import tyro
 
 from surefoot.cli.arguments import parse
+from surefoot.cli.lines import tell
 from surefoot.core.errors import ConfigError
 
 FILE_NAME = "compare.html"
@@ -69,5 +70,5 @@ def compare_runs(
         text = compare_page(found)
         write_page(target, text)
         if not json:
-            print(f"page      {target}  ({len(text.encode()) / 1e6:.1f} MB; open it in a browser)")
+            tell("page", f"{target}  ({len(text.encode()) / 1e6:.1f} MB; open it in a browser)")
     return 0

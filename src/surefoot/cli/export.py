@@ -6,6 +6,7 @@ from typing import Annotated
 import tyro
 
 from surefoot.cli.arguments import parse
+from surefoot.cli.lines import tell
 from surefoot.cli.trained import load_agent
 from surefoot.core.errors import CheckpointMismatchError, ExportError
 
@@ -43,10 +44,10 @@ def export_model(
         ) from error
     exported = agent.export_onnx(onnx, tolerance=tolerance)
     parity = exported.parity
-    print(f"policy    {path}")
-    print(f"model     {exported.model}  ({exported.model.stat().st_size / 1e6:.1f} MB)")
+    tell("policy", str(path))
+    tell("model", f"{exported.model}  ({exported.model.stat().st_size / 1e6:.1f} MB)")
     print(
         f"checked   {parity.steps} steps of {agent.config.env.id}: within {parity.largest_difference:.1e} of the policy"
     )
-    print(f"script    {exported.script}  (needs only numpy and onnxruntime)")
+    tell("script", f"{exported.script}  (needs only numpy and onnxruntime)")
     return 0

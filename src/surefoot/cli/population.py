@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
-from surefoot.cli.lines import tell_next
+from surefoot.cli.lines import tell, tell_next
 from surefoot.core.errors import ConfigError, RunDirectoryError
 from surefoot.core.layers import Raw, read_yaml
 
@@ -83,10 +83,10 @@ def train(raw: Raw, directory: Path) -> int:
     finally:
         display.close()
     best = last[ranked([entry.score for entry in last], [entry.has_failed for entry in last])[0]]
-    print(f"winner    member {best.member:02d}, score {shown_score(best.score, best.interval)}")
-    print(f"members   {directory / 'members'}  (run directories)")
-    print(f"log       {directory / 'population.jsonl'}")
-    print(f"best      {directory / 'best.safetensors'}")
+    tell("winner", f"member {best.member:02d}, score {shown_score(best.score, best.interval)}")
+    tell("members", f"{directory / 'members'}  (run directories)")
+    tell("log", str(directory / "population.jsonl"))
+    tell("best", str(directory / "best.safetensors"))
     tell_next(("surefoot", "report", directory), ("surefoot", "population", "replay", directory))
     return 0
 
@@ -120,7 +120,7 @@ def _with_settings(raw: Raw, settings: Raw) -> Raw:
         both = isinstance(value, dict) and isinstance(section.get(key), dict)
         section = {**section, key: {**section[key], **value} if both else value}
     found = configured(None, {key: value for key, value in raw.items() if key != NAME}, rest)
-    print(f"preset    {found.line}", flush=True)
+    tell("preset", found.line)
     return {**found.config.model_dump(mode="json"), NAME: section}
 
 

@@ -5,7 +5,11 @@ from typing import Annotated
 import tyro
 
 from surefoot.cli.arguments import parse
+from surefoot.cli.lines import wrapped
 from surefoot.presets import describe_preset, preset_names, preset_text
+
+_NAMES = 29
+"""Width of the column with the names."""
 
 
 def main(arguments: list[str]) -> int:
@@ -23,5 +27,5 @@ def list_presets(name: Annotated[str | None, tyro.conf.Positional] = None, /) ->
         print(preset_text(name), end="")
         return 0
     for preset in preset_names():
-        print(f"{preset:28s} {describe_preset(preset)}")
+        print(wrapped(f"{preset:{_NAMES}s}{describe_preset(preset)}", _NAMES))
     return 0

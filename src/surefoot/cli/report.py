@@ -9,6 +9,7 @@ from typing import Annotated
 import tyro
 
 from surefoot.cli.arguments import parse
+from surefoot.cli.lines import tell
 from surefoot.core.errors import ConfigError
 
 FILE_NAME = "report.html"
@@ -43,7 +44,7 @@ def print_written(target: Path, runs: Sequence[Path]) -> None:
     """Write the page and say where it is."""
     text = _page(runs, target.parent)
     write_page(target, text)
-    print(f"report    {target}  ({len(text.encode()) / 1e6:.1f} MB; open it in a browser)")
+    tell("report", f"{target}  ({len(text.encode()) / 1e6:.1f} MB; open it in a browser)")
 
 
 def _page(runs: Sequence[Path], folder: Path) -> str:

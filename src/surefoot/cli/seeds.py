@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from surefoot.cli.lines import tell_next
+from surefoot.cli.lines import tell, tell_next
 from surefoot.core.errors import ConfigError
 from surefoot.core.layers import Raw
 from surefoot.presets import Configured
@@ -43,10 +43,10 @@ def _train(plan: "SeedsPlan", preset: str = "") -> int:
     check(plan.config)
     count = len(plan.seeds)
     if preset:
-        print(f"preset    {preset}")
+        tell("preset", preset)
     threads = plan.config.train.threads
     share = f"{plan.slots} at a time with {threads} thread{'s' * (threads > 1)} each"
-    print(f"seeds     {count} in {plan.folder}, {share}")
+    tell("seeds", f"{count} in {plan.folder}, {share}")
     display = build_display(plan, f"{plan.config.env.id} · {count} seeds · {plan.folder}")
     try:
         outcome = train_seeds(plan, display)
@@ -69,7 +69,7 @@ def _conclude(plan: "SeedsPlan", outcome: "Outcome") -> int:
         print(f"error: seed {seed}: {error}", file=sys.stderr)
     if missing:
         named = ", ".join(map(str, missing))
-        print(f"missing   seed{'s' * (len(missing) > 1)} {named}; 'surefoot resume {folder}' continues them")
+        tell("missing", f"seed{'s' * (len(missing) > 1)} {named}; 'surefoot resume {folder}' continues them")
     else:
         tell_next(("surefoot", "compare", folder), ("surefoot", "evaluate", plan.directory_of(plan.seeds[0])))
     return outcome.exit_code or int(bool(outcome.errors))

@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
-from surefoot.cli.lines import tell_next
+from surefoot.cli.lines import tell, tell_next
 from surefoot.core.layers import read_yaml
 
 
@@ -39,10 +39,10 @@ def main(arguments: list[str]) -> int:
             print("stopped; the same command continues the sweep")
             raise
         finals = "" if best.final is None else f" (with other seeds {best.final:.6g})"
-        print(f"best      trial {best.number}: {best.objective:.6g}{finals}")
+        tell("best", f"trial {best.number}: {best.objective:.6g}{finals}")
         for key, value in best.values.items():
-            print(f"          {key} {value}")
-        print(f"settings  {folder / BEST}")
+            tell("", f"{key} {value}")
+        tell("settings", str(folder / BEST))
         tell_next(("surefoot", "train", "--config", folder / BEST), ("surefoot", "report", folder))
         return 0
 

@@ -1,13 +1,19 @@
 """`surefoot zoo`"""
 
+import shutil
+import sys
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Annotated
 
 import tyro
 
 from surefoot.cli.arguments import parse
+from surefoot.cli.lines import LABEL, wrapped
 from surefoot.zoo import PREFIX, ZooEntry, rounded, zoo_entries, zoo_entry, zoo_missing
 
-_TITLES = ("policy", "score", "95% interval", "seeds: mean ± std", "steps", "seconds", "")
+_TITLES = ("policy", "score", "95% interval", "seeds: mean ± std", "steps", "seconds", "env")
+_GAP = "  "
 
 
 def main(arguments: list[str]) -> int:
@@ -22,18 +28,29 @@ def list_zoo(name: Annotated[str | None, tyro.conf.Positional] = None, /) -> int
         name: the policy to show, such as Hopper-v5
     """
     if name is not None:
-        print("\n".join(_details(zoo_entry(name))))
+        for line in _details(zoo_entry(name)):
+            print(wrapped(line, LABEL))
         return 0
     rows = [_TITLES, *(_row(entry) for entry in zoo_entries().values())]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    widths[0] = max(widths[0], *(len(PREFIX + missing) for missing in zoo_missing()), 0)
-    for first, *rest, env in rows:
-        cells = [f"{first:{widths[0]}}", *(f"{cell:>{width}}" for cell, width in zip(rest, widths[1:-1], strict=True))]
-        print("  ".join([*cells, env]).rstrip())
+    widths[0] = max(widths[0], *(len(PREFIX + missing) for missing in zoo_missing()))
+    shown = _that_fit(widths)
+    for first, *rest in rows:
+        cells = [f"{cell:>{width}}" for cell, width in zip(rest, widths[1:], strict=True)]
+        print(_GAP.join([f"{first:{widths[0]}}", *cells][:shown]).rstrip())
     for missing, reason in zoo_missing().items():
-        print(f"{PREFIX}{missing:{widths[0] - len(PREFIX)}}  missing: {reason}")
-    print("\n'surefoot zoo NAME' shows the commands that train and evaluate a policy again")
+        print(wrapped(f"{PREFIX}{missing:{widths[0] - len(PREFIX)}}{_GAP}missing: {reason}", widths[0] + len(_GAP)))
+    print()
+    print(wrapped("'surefoot zoo NAME' shows a policy and the commands that train and evaluate it again", 0))
     return 0
+
+
+def _that_fit(widths: Sequence[int]) -> int:
+    """How many columns fit into the terminal; files and pipes get all."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return len(widths)
+    columns, needed = shutil.get_terminal_size().columns, accumulate(width + len(_GAP) for width in widths)
+    return max(2, sum(total - len(_GAP) <= columns for total in needed))
 
 
 def _row(entry: ZooEntry) -> tuple[str, ...]:
