@@ -40,9 +40,14 @@ RESULTS = ROOT / "benchmarks" / "results" / "zoo"
 RUNS = ROOT / "runs" / "zoo"
 GALLERY = ROOT / "docs" / "gallery"
 EPISODES = 100
+LONG_EPISODES = {"ALE/Pong-v5": 20}
+"""Numbers of episodes of presets whose episodes take a minute."""
 CHOOSING_SEED, STATED_SEED = 1000, 0
 VIDEO_STEPS = 300
-TOO_LONG = {"muscle-512": "50 million steps: days of training"}
+TOO_LONG = {
+    "muscle-512": "50 million steps: days of training",
+    "Atari": "10 million steps of one game: hours; the game with a policy is ALE/Pong-v5",
+}
 """Presets that are trained only when they are named."""
 FIXED = ("--train.threads", "1", "--rollout.workers", "1", "--log.console", "off", "--log.tensorboard", "false")
 """What no trained bit depends on."""
@@ -78,7 +83,7 @@ class Task:
 
 
 def task_of(preset: str) -> Task:
-    return Task(preset, load_preset(preset))
+    return Task(preset, load_preset(preset), LONG_EPISODES.get(preset, EPISODES))
 
 
 def kept_runs(task: Task, again: bool = False) -> KeptRuns:
@@ -105,9 +110,9 @@ def train(task: Task, seed: int) -> Path:
     return path
 
 
-def evaluated(model: Path | str, seed: int) -> dict[str, Any]:
+def evaluated(model: Path | str, seed: int, episodes: int) -> dict[str, Any]:
     """The evaluation of a model in a process of its own."""
-    scored = surefoot("evaluate", str(model), "--episodes", str(EPISODES), "--seed", str(seed), "--json")
+    scored = surefoot("evaluate", str(model), "--episodes", str(episodes), "--seed", str(seed), "--json")
     result: dict[str, Any] = json.loads(scored)
     return result
 
@@ -115,7 +120,7 @@ def evaluated(model: Path | str, seed: int) -> dict[str, Any]:
 def run_seed(task: Task, seed: int) -> dict[str, Any]:
     """Train and evaluate one seed."""
     run = train(task, seed)
-    scored, curve = evaluated(run, CHOOSING_SEED), curve_of(run)
+    scored, curve = evaluated(run, CHOOSING_SEED, task.episodes), curve_of(run)
     print(f"{task.preset} seed {seed}: {scored['mean_reward']:.4g} ± {scored['std_reward']:.4g}", flush=True)
     return {
         "seed": seed,
@@ -133,7 +138,7 @@ def ship(task: Task, seed: int) -> dict[str, Any]:
     state["config"] = configured(task.preset, {"train.seed": seed}).config.model_dump(mode="json")
     task.policy.parent.mkdir(parents=True, exist_ok=True)
     write_checkpoint(task.policy, state)
-    scored = evaluated(task.policy, STATED_SEED)
+    scored = evaluated(task.policy, STATED_SEED, task.episodes)
     return {"seed": seed, **{key: scored[key] for key in ("mean_reward", "std_reward", "confidence_interval")}}
 
 
@@ -201,7 +206,7 @@ def entry(task: Task, saved: dict[str, Any]) -> dict[str, Any]:
         "seeds": {run["seed"]: run["mean_reward"] for run in sorted(runs, key=lambda run: run["seed"])},
         **{key: shipped[key] for key in ("seed", "mean_reward", "std_reward")},
         "interval": shipped["confidence_interval"],
-        **{"episodes": EPISODES, "evaluation_seed": STATED_SEED},
+        **{"episodes": task.episodes, "evaluation_seed": STATED_SEED},
         **references(task.preset),
     }
 
@@ -227,7 +232,7 @@ def check(presets: Sequence[str]) -> list[str]:
             print(f"{name}: missing", flush=True)
             continue
         stated = policies[name]
-        scored = evaluated(f"{PREFIX}{name}", stated["evaluation_seed"])
+        scored = evaluated(f"{PREFIX}{name}", stated["evaluation_seed"], stated["episodes"])
         is_same = all(scored[key] == stated[key] for key in ("mean_reward", "std_reward"))
         print(f"{name}: {scored['mean_reward']:.6g}, {'as stated' if is_same else 'NOT as stated'}", flush=True)
         if not is_same:
