@@ -39,6 +39,7 @@ def result_of(run: Path) -> dict[str, Any]:
     return {
         "task": config["env"]["id"],
         "seed": config["train"]["seed"],
+        "threads": config["train"]["threads"],
         "steps": int(records[-1]["step"]),
         "seconds": curve[-1][2],
         "cpu_wait": round(sum(waits) / len(waits), 3) if waits else None,
@@ -66,7 +67,15 @@ def page(found: dict[str, Any]) -> str:
     """The README."""
     games = ", ".join(f"{score:.0f}" for score in found["rewards"])
     reached = "reached" if found["mean_reward"] >= GATE else "missed"
-    minutes, wait = found["seconds"] / 60, found["cpu_wait"]
+    minutes, wait, threads = found["seconds"] / 60, found["cpu_wait"], found["threads"]
+    on = f"on {threads} thread{'s' * (threads > 1)}" if threads else "on all cores"
+    command = f"python -m benchmarks.atari{f' --set=--train.threads={threads}' if threads else ''}"
+    first = next((point for point in found["curve"] if point[1] >= GATE), None)
+    when = (
+        f" The last 100 games reached {GATE:.0f} after {first[0]:,} steps, {first[2] / 60:.0f} minutes."
+        if first
+        else ""
+    )
     busy = "" if wait is None else f" The process waited for a core {wait:.0%} of the time: others used the machine."
     return "\n".join(
         [
@@ -75,7 +84,7 @@ def page(found: dict[str, Any]) -> str:
             f"{describe_machine(found['machine'])}.",
             "",
             f"`{found['task']}`, seed {found['seed']}, {found['steps']:,} steps of the agent (4 frames each) in"
-            f" {minutes:,.0f} minutes of wall clock.{busy}",
+            f" {minutes:,.0f} minutes of wall clock {on}.{when}{busy}",
             "",
             f"Final policy, deterministic, {len(found['rewards'])} whole games, unclipped: mean"
             f" **{found['mean_reward']:.2f}** (must reach {GATE:.0f}: {reached}).",
@@ -84,7 +93,7 @@ def page(found: dict[str, Any]) -> str:
             "",
             "![Return of the last 100 training episodes over steps](Pong.png)",
             "",
-            "Reproduce with `python -m benchmarks.atari`; settings and curve are in [Pong.json](Pong.json).",
+            f"Reproduce with `{command}`; settings and curve are in [Pong.json](Pong.json).",
             "",
         ]
     )

@@ -36,7 +36,14 @@ def test_a_policy_is_what_its_entry_says(name):
     assert agent.config.schedules == wanted.schedules
     assert (agent.config.env.id, agent.config.train.seed) == (entry.env, entry.seed)
     assert not agent._untrusted, "evaluating it needs no --trust"
-    assert set(read_checkpoint(entry.file)) == {"config", "obs_spec", "action_spec", "policy", "masked", "reward_scaler"}
+    assert set(read_checkpoint(entry.file)) == {
+        "config",
+        "obs_spec",
+        "action_spec",
+        "policy",
+        "masked",
+        "reward_scaler",
+    }
     assert entry.seeds[entry.seed] == max(entry.seeds.values()), "the best seed is shipped"
     assert entry.interval[0] <= entry.mean_reward <= entry.interval[1]
     assert entry.train == f"surefoot train {name} --seed {entry.seed}"
