@@ -175,8 +175,8 @@ def table(folder: Path) -> str:
         f"Final policy, deterministic, {EPISODES} episodes: mean over the seeds with its 95 % bootstrap interval.",
         "Protocols of published scores differ: rl-zoo is one run, evaluated deterministically; CleanRL the final",
         "training return of 3 seeds, Tianshou the best test return of 10 seeds, at 1M steps. Seconds are medians: wall",
-        "clock with all threads, or CPU seconds of one thread if the machine was busy. Those of Stable-Baselines3 (SB3)",
-        "are **extrapolated** from a shorter measured run with the same hyperparameters. Reproduce a row with",
+        "clock with all threads, or CPU seconds of one thread if the machine was busy. Those of Stable-Baselines3",
+        "(SB3) are **extrapolated** from a shorter measured run with the same hyperparameters. Reproduce a row with",
         "`python -m benchmarks.published PRESET` (`--cpu` for CPU seconds).",
         "",
         "| preset | steps | score of each seed | mean | must reach (median) | published | seconds | SB3, extrapolated "

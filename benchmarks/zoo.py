@@ -110,9 +110,9 @@ def train(task: Task, seed: int) -> Path:
     return path
 
 
-def evaluated(model: Path | str, seed: int, episodes: int) -> dict[str, Any]:
+def evaluated(model: Path | str, seed: int, episodes: int, *options: str) -> dict[str, Any]:
     """The evaluation of a model in a process of its own."""
-    scored = surefoot("evaluate", str(model), "--episodes", str(episodes), "--seed", str(seed), "--json")
+    scored = surefoot("evaluate", str(model), "--episodes", str(episodes), "--seed", str(seed), "--json", *options)
     result: dict[str, Any] = json.loads(scored)
     return result
 
@@ -138,13 +138,13 @@ def ship(task: Task, seed: int) -> dict[str, Any]:
     state["config"] = configured(task.preset, {"train.seed": seed}).config.model_dump(mode="json")
     task.policy.parent.mkdir(parents=True, exist_ok=True)
     write_checkpoint(task.policy, state)
-    scored = evaluated(task.policy, STATED_SEED, task.episodes)
+    scored = evaluated(task.policy, STATED_SEED, task.episodes, "--trust")
     return {"seed": seed, **{key: scored[key] for key in ("mean_reward", "std_reward", "confidence_interval")}}
 
 
 def record(task: Task) -> None:
     """The video of one episode."""
-    agent: Any = PPO.load(task.policy)
+    agent: Any = PPO.load(task.policy, trust=True)
     if not hasattr(agent, "record"):
         print(f"{task.preset}: no video, because this Surefoot cannot record", flush=True)
         return
