@@ -38,8 +38,8 @@ def learning_table() -> str:
 
 def zoo_table() -> str:
     """For docs/zoo.md: scores, cost and commands, then what is missing, then the videos."""
-    titles = ("policy", "score (95% interval)", "seeds: mean ± std", "steps", "seconds", "size", "trained by")
-    lines = [_row(*titles), "|---|---|---|---:|---:|---:|---|"]
+    titles = ("policy", "score (95% interval)", "seeds: mean ± std", "seed", "steps", "seconds", "size")
+    lines = [_row(*titles), "|---|---|---|---:|---:|---:|---:|"]
     entries, missing = read()
     for entry in entries:
         low, high = map(rounded, entry.interval)
@@ -48,10 +48,10 @@ def zoo_table() -> str:
             f"`zoo:{entry.preset}`",
             f"**{rounded(entry.mean_reward)}** ({low} to {high})",
             f"{len(entry.seeds)}: {rounded(entry.mean_of_seeds)}{std}",
+            f"{entry.seed}",
             f"{entry.steps:,}",
             f"{entry.seconds:,.0f}",
             f"{entry.file.stat().st_size / 1000:,.0f} kB",
-            f"`{entry.train}`",
         )
         lines.append(_row(*cells))
     if missing:
