@@ -46,7 +46,7 @@ CHOOSING_SEED, STATED_SEED = 1000, 0
 VIDEO_STEPS = 300
 TOO_LONG = {
     "muscle-512": "50 million steps: days of training",
-    "Humanoid-v5": "10 million steps with one env: an hour or more for a seed; zoo:Humanoid-v5/fast is for the same env",
+    "Humanoid-v5": "10 million steps with one env: an hour for a seed; zoo:Humanoid-v5/fast is for the same env",
     "Atari": "10 million steps of one game: hours; the game with a policy is ALE/Pong-v5",
 }
 """Presets that are trained only when they are named."""
