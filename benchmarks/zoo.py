@@ -21,6 +21,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from PIL import Image, ImageSequence
+
 from benchmarks.kept_runs import KeptRuns
 from benchmarks.learning import TASKS as LEARNING
 from benchmarks.learning import curve_of, surefoot
@@ -44,6 +46,7 @@ LONG_EPISODES = {"ALE/Pong-v5": 20}
 """Numbers of episodes of presets whose episodes take a minute."""
 CHOOSING_SEED, STATED_SEED = 1000, 0
 VIDEO_STEPS = 300
+VIDEO_WIDTH, VIDEO_COLORS = 240, 64
 TOO_LONG = {
     "muscle-512": "50 million steps: days of training",
     "Humanoid-v5": "10 million steps with one env: an hour for a seed; zoo:Humanoid-v5/fast is for the same env",
@@ -154,6 +157,18 @@ def record(task: Task) -> None:
         agent.record(task.video, episodes=1, seed=STATED_SEED, max_steps=VIDEO_STEPS)
     except SurefootError as error:  # an env that cannot be drawn has a policy nevertheless
         print(f"{task.preset}: no video: {error}", flush=True)
+        return
+    shrink(task.video)
+
+
+def shrink(video: Path) -> None:
+    """Make a GIF small enough for a page with many of them: less wide, and with fewer colors."""
+    with Image.open(video) as gif:
+        times = [frame.info["duration"] for frame in ImageSequence.Iterator(gif)]
+        size = (VIDEO_WIDTH, round(gif.height * VIDEO_WIDTH / gif.width))
+        frames = [frame.convert("RGB").resize(size) for frame in ImageSequence.Iterator(gif)]
+    small = [frame.quantize(VIDEO_COLORS, dither=Image.Dither.NONE) for frame in frames]
+    small[0].save(video, save_all=True, append_images=small[1:], duration=times, loop=0, optimize=True)
 
 
 def complete(task: Task, seeds: int, again: bool) -> None:
