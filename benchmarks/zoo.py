@@ -49,8 +49,8 @@ VIDEO_STEPS = 300
 VIDEO_WIDTH, VIDEO_COLORS = 240, 64
 TOO_LONG = {
     "muscle-512": "50 million steps: days of training",
-    "Humanoid-v5": "10 million steps with one env: an hour for a seed; zoo:Humanoid-v5/fast is for the same env",
-    "Atari": "10 million steps of one game: hours; the game with a policy is ALE/Pong-v5",
+    "Humanoid-v5": "10 million steps with one env; zoo:Humanoid-v5/fast is for the same env",
+    "Atari": "10 million steps of one game; the game with a policy is ALE/Pong-v5",
 }
 """Presets that are trained only when they are named."""
 FIXED = ("--train.threads", "1", "--rollout.workers", "1", "--log.console", "off", "--log.tensorboard", "false")

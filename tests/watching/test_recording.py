@@ -103,7 +103,7 @@ def test_arguments_of_evaluations_apply(tmp_path):
 def test_pools_are_recorded_and_returns_are_those_of_evaluate(tmp_path):
     agent = PPO("envpool:CartPole-v1", seed=1, preset="none", **SMALL)
     recording = agent.record(tmp_path / "pool.gif", 10, seed=5)  # two rows of the evaluation play two episodes
-    assert sorted(recording.returns) == sorted(agent.evaluate(10, seed=5).rewards)
+    assert recording.returns == agent.evaluate(10, seed=5).rewards
     with Image.open(recording.path) as gif:
         assert gif.n_frames == recording.num_frames > 10
 
@@ -130,7 +130,6 @@ def test_a_given_env_is_used_and_stays_open(lamp, tmp_path):
         (lambda: Lamp(), r"was made with render_mode=None.*def make\(render_mode=None\)"),
         (Lamp(), "was made with render_mode=None"),
         ("envpool:HalfCheetah-v4", "EnvPool cannot draw MuJoCo's tasks.*--env HalfCheetah-v4"),
-        ("envpool:Catch-v0", "could not be drawn|space"),
         (gym.make_vec("CartPole-v1", 2), "a vector env cannot be recorded; pass one env"),
         ("FrozenLake-v1", "space"),
     ],

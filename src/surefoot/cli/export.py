@@ -46,8 +46,7 @@ def export_model(
     parity = exported.parity
     tell("policy", str(path))
     tell("model", f"{exported.model}  ({exported.model.stat().st_size / 1e6:.1f} MB)")
-    print(
-        f"checked   {parity.steps} steps of {agent.config.env.id}: within {parity.largest_difference:.1e} of the policy"
-    )
+    compared = f"{parity.steps} steps of {agent.config.env.id}"
+    tell("checked", f"{compared}: within {parity.largest_difference:.1e} of the policy")
     tell("script", f"{exported.script}  (needs only numpy and onnxruntime)")
     return 0

@@ -28,14 +28,20 @@ def tell_next(*commands: Sequence[str | Path]) -> None:
         print(f"{'' if index else 'next':{LABEL}s}{shlex.join(map(str, words))}", flush=True)
 
 
+def terminal_width() -> int | None:
+    """Columns of the terminal; None for files and pipes."""
+    return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
+
+
 def wrapped(line: str, indent: int) -> str:
     """A line as it is, or on a terminal in lines of its width; a long word, such as a path, stays whole."""
-    if sys.stdout is None or not sys.stdout.isatty():
+    width = terminal_width()
+    if width is None:
         return line
     whole = re.sub(r"'surefoot [^']*'", lambda quoted: quoted[0].replace(" ", _KEPT), line)
     lines = textwrap.fill(
         whole,
-        max(20, shutil.get_terminal_size().columns),
+        max(20, width),
         subsequent_indent=" " * indent,
         break_long_words=False,
         break_on_hyphens=False,

@@ -1,7 +1,5 @@
 """`surefoot zoo`"""
 
-import shutil
-import sys
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Annotated
@@ -9,7 +7,7 @@ from typing import Annotated
 import tyro
 
 from surefoot.cli.arguments import parse
-from surefoot.cli.lines import LABEL, wrapped
+from surefoot.cli.lines import LABEL, terminal_width, wrapped
 from surefoot.zoo import PREFIX, ZooEntry, rounded, zoo_entries, zoo_entry, zoo_missing
 
 _TITLES = ("policy", "score", "95% interval", "seeds: mean ± std", "steps", "seconds", "env")
@@ -33,7 +31,7 @@ def list_zoo(name: Annotated[str | None, tyro.conf.Positional] = None, /) -> int
         return 0
     rows = [_TITLES, *(_row(entry) for entry in zoo_entries().values())]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    widths[0] = max(widths[0], *(len(PREFIX + missing) for missing in zoo_missing()))
+    widths[0] = max(widths[0], 0, *(len(PREFIX + missing) for missing in zoo_missing()))
     shown = _that_fit(widths)
     for first, *rest in rows:
         cells = [f"{cell:>{width}}" for cell, width in zip(rest, widths[1:], strict=True)]
@@ -47,9 +45,9 @@ def list_zoo(name: Annotated[str | None, tyro.conf.Positional] = None, /) -> int
 
 def _that_fit(widths: Sequence[int]) -> int:
     """How many columns fit into the terminal; files and pipes get all."""
-    if sys.stdout is None or not sys.stdout.isatty():
+    columns, needed = terminal_width(), accumulate(width + len(_GAP) for width in widths)
+    if columns is None:
         return len(widths)
-    columns, needed = shutil.get_terminal_size().columns, accumulate(width + len(_GAP) for width in widths)
     return max(2, sum(total - len(_GAP) <= columns for total in needed))
 
 
