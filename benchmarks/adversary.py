@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.kept_runs import KeptRuns, Run
 from benchmarks.learning import EPISODES, curve_of, surefoot
 from surefoot.benchmark.machine import describe_machine, machine
-from surefoot.core.aggregates import aggregate
+from surefoot.statistics.aggregates import aggregate
 
 RESULTS = Path(__file__).parent / "results" / "adversary"
 SIDES = ("plain", "adversary")

@@ -20,9 +20,9 @@ from surefoot.benchmark.recipe import Plan, Recipe
 from surefoot.benchmark.report import MISSING, Report, Table
 from surefoot.benchmark.rounds import Effort, Measured, Rounds, Say, measure
 from surefoot.benchmark.spread import Spread, ratio
-from surefoot.core.errors import ConfigError
-from surefoot.core.extras import install_hint
-from surefoot.core.registry import nearest
+from surefoot.errors import ConfigError
+from surefoot.machine.extras import install_hint
+from surefoot.settings.registry import nearest
 
 RATES = {"end to end": "steps_per_s", "rollout only": "rollout_steps_per_s"}
 

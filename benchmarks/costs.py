@@ -20,9 +20,9 @@ from surefoot.benchmark.recipe import Plan, Recipe, training_recipe
 from surefoot.benchmark.rounds import Effort, measure
 from surefoot.benchmark.spread import spread
 from surefoot.benchmark.window import Window
-from surefoot.core.config import Config
-from surefoot.core.layers import build_config
 from surefoot.policies.policy import ActorCritic
+from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config
 from surefoot.telemetry.watch import AlertWatch
 from surefoot.training.reporting import metrics_of
 

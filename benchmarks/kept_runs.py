@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from surefoot.core.errors import ConfigError
+from surefoot.errors import ConfigError
 
 Run = dict[str, Any]
 

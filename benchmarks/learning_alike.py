@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.kept_runs import KeptRuns, Run
 from benchmarks.learning import curve_of, surefoot
 from surefoot.benchmark.machine import machine
-from surefoot.core.aggregates import aggregate
+from surefoot.statistics.aggregates import aggregate
 
 RESULTS = Path(__file__).parent / "results" / "learning_alike"
 SEEDS = 5

@@ -22,9 +22,9 @@ from surefoot.benchmark.load import Load, OthersClock
 from surefoot.benchmark.machine import describe_machine, machine
 from surefoot.benchmark.spread import Spread, ratio, spread
 from surefoot.compose import Specs, build_env, build_policy, build_trainer
-from surefoot.core.layers import build_config
 from surefoot.envs.engines.ray import RayEngine
 from surefoot.rollout.ray import RayCollector
+from surefoot.settings.layers import build_config
 from surefoot.training.trainer import Trainer
 
 RESULTS = Path(__file__).parent / "results" / "many_machines"

@@ -26,10 +26,10 @@ from typing import Any
 from benchmarks.kept_runs import KeptRuns, Run
 from benchmarks.learning import EPISODES, curve_of, surefoot
 from surefoot.benchmark.machine import describe_machine, machine
-from surefoot.core.aggregates import aggregate
-from surefoot.core.config import Config
-from surefoot.core.layers import build_config
 from surefoot.presets import load_preset
+from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config
+from surefoot.statistics.aggregates import aggregate
 
 RESULTS = Path(__file__).parent / "results" / "published"
 SB3_STEPS = 20_480

@@ -1,4 +1,4 @@
-"""Objectives with CVaR change what agents do: the corridor, the one-step investor, and a frontier over many steps.
+"""Objectives with CVaR change what agents do: the corridor, one-step investors, and a frontier over many steps.
 
     python -m benchmarks.risk                     everything
     python -m benchmarks.risk corridor investor   some of it
@@ -22,8 +22,8 @@ import yaml
 from benchmarks.kept_runs import KeptRuns, Run
 from benchmarks.learning import surefoot
 from surefoot.benchmark.machine import machine
-from surefoot.core.risk import cvar
 from surefoot.envs.tasks.market_answers import best_exposure, limited_exposure, student_t_tail_factor
+from surefoot.statistics.risk import cvar
 
 RESULTS = Path(__file__).parent / "results" / "risk"
 ALPHA = 0.1
@@ -31,6 +31,12 @@ INVESTOR: dict[str, Any] = {
     **{"process": "student_t", "degrees": 5, "drift": 0.5, "volatility": 0.5, "exposure_cost": 0.5},
     **{"turnover_cost": 0, "horizon": 1, "window": 0, "low": 0, "high": 2, "bankrupt_below": -1e6},
 }
+CAUTIOUS: dict[str, Any] = INVESTOR | {"degrees": 7, "drift": 0.3, "volatility": 0.6, "exposure_cost": 0.4}
+"""Its best exposure is smaller than the usual noise."""
+CAUTIOUS_ALPHA, CAUTIOUS_BETA = 0.07, 0.15
+QUIET = {"fade_noise": {"start": 0.37, "end": 0.05, "until": 0.15}}
+"""Hooks that lower the noise before it decides the answer."""
+QUIET_BETA = "beta 0.5, warmup 10, fade_noise"
 MANY_STEPS: dict[str, Any] = {
     **{"process": "student_t", "degrees": 5, "drift": 0.02, "volatility": 0.1, "exposure_cost": 0.02},
     **{"turnover_cost": 0, "horizon": 16, "window": 0, "low": 0, "high": 2, "bankrupt_below": -1e6},
@@ -47,14 +53,16 @@ class Task:
     settings: dict[str, Any]
     variants: dict[str, dict[str, Any]]
     """Settings of the estimator by name."""
+    noisy: tuple[str, ...] = ()
+    """Variants without the hooks of the settings."""
 
 
-def market(kwargs: dict[str, Any], steps: int, rows: int, batch: int) -> dict[str, Any]:
+def market(kwargs: dict[str, Any], steps: int, rows: int, length: int, batch: int) -> dict[str, Any]:
     """A small policy for a market without memory; its gain so far and the time left are in the observation."""
     return {
         "env": {"id": "Market-v0", "kwargs": kwargs, "truncation_as_termination": True},
         "policy": {"memory": "none", "hidden": [32, 32], "distribution": {"kind": "gaussian", "log_std": -1.0}},
-        "rollout": {"num_envs": rows, "num_steps": 32},
+        "rollout": {"num_envs": rows, "num_steps": length},
         "ppo": {"batch_size": batch, "epochs": 4, "gamma": 1.0, "gae_lambda": 0.95, "entropy_coef": 0.0},
         "optimizer": {"lr": 0.003},
         "schedules": {"lr": "linear"},
@@ -63,9 +71,9 @@ def market(kwargs: dict[str, Any], steps: int, rows: int, batch: int) -> dict[st
     }
 
 
-def mix(beta: float) -> dict[str, Any]:
+def mix(beta: float, warmup: int = 0, alpha: float = ALPHA) -> dict[str, Any]:
     """(1 - beta) mean + beta CVaR."""
-    return {"kind": "risk", "alpha": ALPHA, "beta": beta, "window": 8192}
+    return {"kind": "risk", "alpha": alpha, "beta": beta, "window": 8192} | ({"warmup": warmup} if warmup else {})
 
 
 TASKS = [
@@ -80,20 +88,34 @@ TASKS = [
         "investor",
         3,
         2000,
-        market(INVESTOR, 4_000_000, 1024, 8192),
+        market(INVESTOR, 4_000_000, 1024, 32, 8192) | {"hooks": QUIET},
         {
             "beta 0": mix(0.0),
             "beta 0.25": mix(0.25),
             "beta 0.4": mix(0.4),
             "beta 0.5": mix(0.5),
             "ES at most 0.4": {"kind": "risk", "alpha": ALPHA, "limit": -0.4, "window": 8192},
+            QUIET_BETA: mix(0.5, warmup=10),
         },
+        noisy=("beta 0", "beta 0.25", "beta 0.4", "beta 0.5", "ES at most 0.4"),
+    ),
+    Task(
+        "noise",
+        3,
+        2000,
+        market(CAUTIOUS, 4_000_000, 1024, 32, 8192) | {"hooks": QUIET},
+        {
+            "std from 0.37": mix(CAUTIOUS_BETA, alpha=CAUTIOUS_ALPHA),
+            "warmup 30": mix(CAUTIOUS_BETA, warmup=30, alpha=CAUTIOUS_ALPHA),
+            "warmup 10, fade_noise": mix(CAUTIOUS_BETA, warmup=10, alpha=CAUTIOUS_ALPHA),
+        },
+        noisy=("std from 0.37", "warmup 30"),
     ),
     Task(
         "frontier",
         3,
         4000,
-        market(MANY_STEPS, 1_000_000, 128, 1024),
+        market(MANY_STEPS, 1_000_000, 128, 32, 1024),
         {f"beta {beta:g}": mix(beta) for beta in (0.0, 0.1, 0.2, 0.3, 0.5)},
     ),
 ]
@@ -102,6 +124,8 @@ TASKS = [
 def run(task: Task, variant: str, seed: int) -> Run:
     """Train one seed and evaluate its deterministic policy."""
     settings = task.settings | {"ppo": {**task.settings.get("ppo", {}), "estimator": task.variants[variant]}}
+    if variant in task.noisy:
+        settings["hooks"] = {}
     fixed = ["--log.console", "off", "--train.eval_episodes", "0", "--train.threads", "1", "--seed", str(seed)]
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "config.yaml"
@@ -124,6 +148,11 @@ def of(runs: Sequence[Run], variant: str) -> list[Run]:
     return [one for one in runs if one["variant"] == variant]
 
 
+def exposures(runs: Sequence[Run]) -> str:
+    """Exposures of the modes, per seed."""
+    return ", ".join(f"{one['metrics']['position']:.3f}" for one in runs)
+
+
 def corridor_table(runs: Sequence[Run]) -> list[str]:
     """Which way the agents take; some never arrive."""
     lines = ["| objective | share of the risky way, per seed (-: it walks to and fro) |", "|---|---|"]
@@ -138,11 +167,25 @@ def investor_table(runs: Sequence[Run]) -> list[str]:
     """Exposures beside the closed form."""
     k = student_t_tail_factor(ALPHA, degrees=5)
     answers = {f"beta {beta:g}": best_exposure(0.5, 0.5, 0.5, k, weight=beta) for beta in (0.0, 0.25, 0.4, 0.5)}
+    answers[QUIET_BETA] = answers["beta 0.5"]
     answers["ES at most 0.4"] = limited_exposure(0.5, 0.5, 0.5, k, limit=0.4).exposure
     lines = ["| objective | closed form | exposure of the mode, per seed |", "|---|---|---|"]
     for variant in TASKS[1].variants:
-        found = ", ".join(f"{one['metrics']['position']:.3f}" for one in of(runs, variant))
-        lines.append(f"| {variant} | {answers[variant]:.3f} | {found} |")
+        lines.append(f"| {variant} | {answers[variant]:.3f} | {exposures(of(runs, variant))} |")
+    return lines
+
+
+def noise_table(runs: Sequence[Run]) -> list[str]:
+    """Exposures of the cautious investor beside the closed form, with and without less noise."""
+    k = student_t_tail_factor(CAUTIOUS_ALPHA, CAUTIOUS["degrees"])
+    drift, volatility, cost = (CAUTIOUS[name] for name in ("drift", "volatility", "exposure_cost"))
+    answer = best_exposure(drift, volatility, cost, k, weight=CAUTIOUS_BETA)
+    lines = [
+        f"Alpha {CAUTIOUS_ALPHA}, beta {CAUTIOUS_BETA}: the closed form is {answer:.3f}.",
+        *("", "| noise | exposure of the mode, per seed |", "|---|---|"),
+    ]
+    for variant in TASKS[2].variants:
+        lines.append(f"| {variant} | {exposures(of(runs, variant))} |")
     return lines
 
 
@@ -165,7 +208,7 @@ def frontier_table(runs: Sequence[Run]) -> list[str]:
         "| beta | best constant exposure: objective, mean, CVaR | agents: objective | mean | CVaR | exposure |",
         "|---|---|---|---|---|---|",
     ]
-    for variant, settings in TASKS[2].variants.items():
+    for variant, settings in TASKS[3].variants.items():
         own = of(runs, variant)
         if not own:
             continue
@@ -193,7 +236,7 @@ def plot_frontier(runs: Sequence[Run], file: Path) -> None:
     figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
     means, worsts = zip(*constant_exposures().values(), strict=True)
     axes.plot(worsts, means, color="gray", label="constant exposure, 0 to 1.5")
-    for index, variant in enumerate(TASKS[2].variants):
+    for index, variant in enumerate(TASKS[3].variants):
         own = of(runs, variant)
         axes.scatter([one["cvar"] for one in own], [one["mean"] for one in own], color=f"C{index}", label=variant)
     axes.set(
@@ -207,7 +250,7 @@ def plot_frontier(runs: Sequence[Run], file: Path) -> None:
     pyplot.close(figure)
 
 
-TABLES = {"corridor": corridor_table, "investor": investor_table, "frontier": frontier_table}
+TABLES = {"corridor": corridor_table, "investor": investor_table, "noise": noise_table, "frontier": frontier_table}
 
 
 def write_readme() -> None:
@@ -228,7 +271,7 @@ def write_readme() -> None:
 def main() -> None:
     """Run the named tasks, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tasks", nargs="*", help="corridor, investor or frontier; all if none is named")
+    parser.add_argument("tasks", nargs="*", help="corridor, investor, noise or frontier; all if none is named")
     parser.add_argument("--again", action="store_true", help="start over")
     arguments = parser.parse_args()
     unknown = set(arguments.tasks) - {task.name for task in TASKS}

@@ -10,7 +10,7 @@ from surefoot.benchmark.configured import Training
 from surefoot.benchmark.subject import Subject
 
 if TYPE_CHECKING:
-    from surefoot.core.registry import Registry
+    from surefoot.settings.registry import Registry
 
 
 class Side(Subject, Protocol):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from surefoot.benchmark.subject import Subject
 from surefoot.benchmark.window import Window
-from surefoot.core.errors import EnvError
+from surefoot.errors import EnvError
 
 DRAWN = 64
 """Batches of random actions, drawn before the clock runs and then used in turn."""

@@ -13,8 +13,8 @@ from surefoot.benchmark.report import MISSING, Report, Table
 from surefoot.benchmark.rounds import Effort, Measured, Say, measure
 from surefoot.benchmark.spread import Spread, ratio
 from surefoot.benchmark.subject_process import SubjectError
-from surefoot.core.errors import ConfigError
-from surefoot.core.extras import install_hint
+from surefoot.errors import ConfigError
+from surefoot.machine.extras import install_hint
 
 NATIVE = "native"
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.benchmark.machine import machine
-from surefoot.core.config import Config
-from surefoot.core.cores import available_cores
-from surefoot.core.layers import build_config, read_yaml
 from surefoot.jobs.job import Job
 from surefoot.jobs.local import LocalBackend
 from surefoot.jobs.pool import Pool
+from surefoot.machine.cores import available_cores
 from surefoot.presets import configured, load_preset
+from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config, read_yaml
 from surefoot.sweep.directory import BEST, DATABASE
 from surefoot.sweep.settings import SweepConfig, read_settings
 from surefoot.sweep.study import Study

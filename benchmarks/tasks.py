@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from surefoot.core.config import Config
-from surefoot.core.layers import build_config
+from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config
 
 LEARNING_RATE, GAMMA, GAE_LAMBDA, CLIP, VALUE_COEF, MAX_GRAD_NORM = 3e-4, 0.99, 0.95, 0.2, 0.5, 0.5
 ADAM_EPS = 1e-5

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from surefoot.benchmark.machine import machine
 from surefoot.compose import Specs, build_env, build_policy, build_trainer
-from surefoot.core.layers import build_config
-from surefoot.core.ranks import ALONE, Ranks, together
+from surefoot.machine.ranks import ALONE, Ranks, together
+from surefoot.settings.layers import build_config
 
 ITERATIONS, REPEATS = 8, 3
 CASES: dict[str, dict[str, Any]] = {

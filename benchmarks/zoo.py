@@ -21,7 +21,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from PIL import Image, ImageSequence
+from PIL import Image, ImageOps, ImageSequence
 
 from benchmarks.kept_runs import KeptRuns
 from benchmarks.learning import TASKS as LEARNING
@@ -29,7 +29,7 @@ from benchmarks.learning import curve_of, surefoot
 from benchmarks.published import TASKS as PUBLISHED
 from surefoot.api import PPO
 from surefoot.benchmark.machine import machine
-from surefoot.core.errors import ConfigError, SurefootError
+from surefoot.errors import ConfigError, SurefootError
 from surefoot.models import find_model
 from surefoot.presets import configured, load_preset, preset_names
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
@@ -46,7 +46,7 @@ LONG_EPISODES = {"ALE/Pong-v5": 20}
 """Numbers of episodes of presets whose episodes take a minute."""
 CHOOSING_SEED, STATED_SEED = 1000, 0
 VIDEO_STEPS = 300
-VIDEO_WIDTH, VIDEO_COLORS = 240, 64
+VIDEO_SIDE, VIDEO_COLORS = 240, 64
 TOO_LONG = {
     "muscle-512": "50 million steps: days of training",
     "Humanoid-v5": "10 million steps with one env; zoo:Humanoid-v5/fast is for the same env",
@@ -162,11 +162,12 @@ def record(task: Task) -> None:
 
 
 def shrink(video: Path) -> None:
-    """Make a GIF small enough for a page with many of them: less wide, and with fewer colors."""
+    """Fit a GIF into the square that all pictures of the gallery have, with fewer colors to keep the page small."""
     with Image.open(video) as gif:
         times = [frame.info["duration"] for frame in ImageSequence.Iterator(gif)]
-        size = (VIDEO_WIDTH, round(gif.height * VIDEO_WIDTH / gif.width))
-        frames = [frame.convert("RGB").resize(size) for frame in ImageSequence.Iterator(gif)]
+        frames = [frame.convert("RGB") for frame in ImageSequence.Iterator(gif)]
+    corner = frames[0].crop((frames[0].width - 1, 0, frames[0].width, 1)).tobytes()
+    frames = [ImageOps.pad(frame, (VIDEO_SIDE, VIDEO_SIDE), color=tuple(corner)) for frame in frames]
     small = [frame.quantize(VIDEO_COLORS, dither=Image.Dither.NONE) for frame in frames]
     small[0].save(video, save_all=True, append_images=small[1:], duration=times, loop=0, optimize=True)
 

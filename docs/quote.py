@@ -1,9 +1,11 @@
 """Keeps the quotes in docs equal to the source: `python docs/quote.py` rewrites them, `--check` only looks.
 
 A quote is a comment `<!-- quote: PATH MARKER -->` followed by a code block; the source has `# tour: MARKER` and
-`# tour: end` around the lines (`//` in C++). The marker `*` quotes the whole file.
+`# tour: end` around the lines (`//` in C++). The marker `*` quotes the whole file. In Python, names of functions and
+methods can be quoted without a mark in the source: `<!-- quote: PATH function,Class.method -->`.
 """
 
+import ast
 import re
 import sys
 import textwrap
@@ -20,9 +22,30 @@ def quoted(path: str, marker: str) -> str:
         return source
     lines = rf"^ *(?:#|//) tour: {re.escape(marker)}\n(.*?)^ *(?:#|//) tour: end$"
     found = re.search(lines, source, re.DOTALL | re.MULTILINE)
-    if found is None:
-        raise LookupError(f"{path} has no lines marked '# tour: {marker}'")
-    return textwrap.dedent(found.group(1)).strip() + "\n"
+    if found is not None:
+        return textwrap.dedent(found.group(1)).strip() + "\n"
+    definitions = _definitions(source) if path.endswith(".py") else {}
+    names = marker.split(",")
+    if not definitions.keys() >= set(names):
+        raise LookupError(f"{path} has no lines marked '# tour: {marker}', and no function of this name")
+    return "\n".join(definitions[name] for name in names)
+
+
+def _definitions(source: str) -> dict[str, str]:
+    """The text of every function, class and method of a Python file, by its qualified name."""
+    lines = source.splitlines(keepends=True)
+    found = {}
+
+    def collect(nodes: list[ast.stmt], prefix: str) -> None:
+        for node in nodes:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+                found[prefix + node.name] = textwrap.dedent("".join(lines[first - 1 : node.end_lineno]))
+                if isinstance(node, ast.ClassDef):
+                    collect(node.body, f"{prefix}{node.name}.")
+
+    collect(ast.parse(source).body, "")
+    return found
 
 
 def refreshed(text: str) -> str:

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from surefoot.core.choices import choices
-from surefoot.core.config import Config, key_types, part_of
-from surefoot.core.parts import PartOf, PartSettings, PartsOf, Section, settings_class
-from surefoot.core.ranges import Range
-from surefoot.core.registry import Registry
 from surefoot.population.settings import PopulationConfig
+from surefoot.settings.choices import choices
+from surefoot.settings.config import Config, key_types, part_of
+from surefoot.settings.parts import PartOf, PartSettings, PartsOf, Section, settings_class
+from surefoot.settings.ranges import Range
+from surefoot.settings.registry import Registry
 
 PAGE = Path(__file__).parent / "settings.md"
 
@@ -18,8 +18,8 @@ def page() -> str:
     lines = [
         "# Settings",
         "",
-        "Written by `python docs/settings_page.py` from `core/config.py` and the parts' own files. Give any of them as",
-        "`--section.key value`, in a YAML file (`--config`), or by name to `PPO(...)`.",
+        "Written by `python docs/settings_page.py` from `settings/config.py` and the parts' own files. Give any of",
+        "them as `--section.key value`, in a YAML file (`--config`), or by name to `PPO(...)`.",
         "",
         "A part is a kind such as `conv`, or a mapping with its settings: `encoder: {kind: conv, features: 128}`.",
         "On the command line: `--policy.encoder conv --policy.encoder.features 128`. A kind may be `module:Name`,",

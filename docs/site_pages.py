@@ -7,6 +7,7 @@ image or a video is copied, and any other file is a link to the repository (`rep
 import logging
 import posixpath
 import re
+from html import unescape
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -22,6 +23,9 @@ MEDIA = (".png", ".gif", ".jpg", ".jpeg", ".svg", ".webp", *VIDEOS)
 _CODE = re.compile(r"(^ *```.*?^ *```|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(?P<before>]\(|\b(?:src|href|poster)=\")(?P<target>[^)\"\s]+)")
 _VIDEO = re.compile(rf"!\[([^]]*)]\(([^)\s]+(?:{'|'.join(VIDEOS)}))\)")
+_CELL = re.compile(r"<td(?P<style>[^>]*)>(?P<content>(?:(?!</td>).)*)</td>", re.DOTALL)
+_MOST_UNBROKEN = 32
+"""Characters of a cell of numbers that stays on one line."""
 _log = logging.getLogger("mkdocs.hooks.site_pages")  # below mkdocs: --strict counts its warnings
 
 
@@ -50,6 +54,18 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     pieces = _CODE.split(markdown)
     pieces[::2] = [_VIDEO.sub(_player, _LINK.sub(link, piece)) for piece in pieces[::2]]
     return "".join(pieces)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Mark the cells of tables that are mostly numbers: these must not break."""
+    return _CELL.sub(_cell, html)
+
+
+def _cell(match: re.Match[str]) -> str:
+    text = unescape(re.sub(r"<[^>]+>", "", match["content"]))
+    letters = sum(character.isalpha() for character in text)
+    is_number = re.search(r"\d", text) and 3 * letters < len(text) <= _MOST_UNBROKEN
+    return f'<td class="number"{match["style"]}>{match["content"]}</td>' if is_number else match[0]
 
 
 def _address(file: Path, folder: str, config: MkDocsConfig, files: Files) -> str:

@@ -1,4 +1,4 @@
-"""Writes README's speed tables from the committed results: python docs/speed_table.py"""
+"""Writes the speed tables of README and docs/results.md from the committed results: python docs/speed_table.py"""
 
 import json
 from pathlib import Path
@@ -63,9 +63,13 @@ def rates(entry: dict[str, Any]) -> dict[str, float]:
     return {one["name"]: one["steps_per_s"]["median"] for one in entry["subjects"] if "steps_per_s" in one}
 
 
-def _ratios(entry: dict[str, Any]) -> list[str]:
+def _fastest(entry: dict[str, Any]) -> str:
     found = rates(entry)
-    ours = max((name for name in OURS if name in found), key=found.__getitem__)
+    return max((name for name in OURS if name in found), key=found.__getitem__)
+
+
+def _ratios(entry: dict[str, Any]) -> list[str]:
+    ours = _fastest(entry)
     ratios = {ratio["theirs"]: ratio["end_to_end"] for ratio in entry["ratios"] if ratio["ours"] == ours}
     return [_times(ratios.get(name)) for name in OVER]
 
@@ -82,15 +86,34 @@ def _times(ratio: dict[str, float] | None) -> str:
     return MISSING if ratio is None else f"**{ratio['median']:.2f}** ({ratio['low']:.2f} to {ratio['high']:.2f})"
 
 
-def written() -> str:
-    """README with the tables of the results that exist."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    head, _, rest = text.partition(BEGIN)
-    _, _, tail = rest.partition(END)
+def short_table(results: list[dict[str, Any]]) -> str:
+    """Markdown for README: our fastest engine beside Stable-Baselines3, or sb3-contrib for recurrent policies."""
+    lines = ["| task | Surefoot | SB3 | speedup |", "|---|---:|---:|---:|"]
+    for is_recurrent, peer, one in ((False, "sb3", results[0]), (True, RECURRENT, results[-1])):
+        for entry in one["tasks"]:
+            task, found = entry["task"], rates(entry)
+            if peer in found and bool(task.get("lstm")) == is_recurrent:
+                ours = _fastest(entry)
+                name = f"{task['env']}, {task['num_envs']} x {task['num_steps']}" + ", LSTM" * is_recurrent
+                times = _ratios_over(peer, entry)[ours]["median"]
+                lines.append(f"| {name} | {_rate(found[ours])} | {_rate(found[peer])} | **{times:.1f}x** |")
+    return "\n".join(lines) + "\n"
+
+
+def written(page: Path, tables: str) -> str:
+    """A page with its tables replaced."""
+    head, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    return head + BEGIN + tables + END + rest.partition(END)[2]
+
+
+def pages() -> dict[Path, str]:
+    """Each page, with the tables of the results that exist."""
     found = [json.loads(file.read_text(encoding="utf-8")) for file in RESULTS if file.exists()]
     tables = [table(found[0]), *[each for each in map(memory_table, reversed(found)) if each][:1]]
-    return head + BEGIN + "\n".join(tables) + END + tail
+    all_tables = {ROOT / "README.md": short_table(found), ROOT / "docs" / "results.md": "\n".join(tables)}
+    return {page: written(page, text) for page, text in all_tables.items()}
 
 
 if __name__ == "__main__":
-    (ROOT / "README.md").write_text(written(), encoding="utf-8")
+    for page, text in pages().items():
+        page.write_text(text, encoding="utf-8")

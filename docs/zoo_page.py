@@ -1,15 +1,17 @@
-"""Writes the tables of docs/zoo.md and README's learning results from the zoo's index: python docs/zoo_page.py"""
+"""Writes the tables of docs/zoo.md and docs/results.md from the zoo's index: python docs/zoo_page.py"""
 
 import json
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from surefoot.zoo import INDEX, ZooEntry, entry_of, folder, rounded
 
 ROOT = Path(__file__).parent.parent
-README, PAGE, GALLERY = ROOT / "README.md", ROOT / "docs" / "zoo.md", ROOT / "docs" / "gallery"
+RESULTS, PAGE, GALLERY = (ROOT / "docs" / name for name in ("results.md", "zoo.md", "gallery"))
 LEARNING = ROOT / "benchmarks" / "results" / "learning"
+PER_ROW = 3
 BEGIN, END = "<!-- zoo: begin -->\n", "<!-- zoo: end -->\n"
 
 
@@ -21,8 +23,8 @@ def read() -> tuple[list[ZooEntry], dict[str, str]]:
 
 
 def learning_table() -> str:
-    """For README: every seed beside what is required and published."""
-    lines = ["| preset | steps | Surefoot, per seed | required | published |", "|---|---|---|---|---|"]
+    """For docs/results.md: every seed beside what is required and published."""
+    lines = ["| preset | steps | Surefoot, per seed | required | published |", "|---|---:|---|---|---|"]
     for entry in read()[0]:
         scores = ", ".join(map(rounded, entry.seeds.values()))
         lines.append(_row(entry.preset, f"{entry.steps:,}", scores, entry.required, entry.published))
@@ -38,20 +40,20 @@ def learning_table() -> str:
 
 def zoo_table() -> str:
     """For docs/zoo.md: scores, cost and commands, then what is missing, then the videos."""
-    titles = ("policy", "score (95% interval)", "seeds: mean ± std", "seed", "steps", "seconds", "size")
-    lines = [_row(*titles), "|---|---|---|---:|---:|---:|---:|"]
+    titles = ("policy", "score", "95% interval", "mean ± std (seeds)", "seed", "steps", "seconds")
+    lines = [_row(*titles), "|---|" + "---:|" * (len(titles) - 1)]
     entries, missing = read()
     for entry in entries:
         low, high = map(rounded, entry.interval)
         std = "" if entry.std_of_seeds is None else f" ± {rounded(entry.std_of_seeds)}"
         cells = (
             f"`zoo:{entry.preset}`",
-            f"**{rounded(entry.mean_reward)}** ({low} to {high})",
-            f"{len(entry.seeds)}: {rounded(entry.mean_of_seeds)}{std}",
+            f"**{rounded(entry.mean_reward)}**",
+            f"{low} to {high}",
+            f"{rounded(entry.mean_of_seeds)}{std} ({len(entry.seeds)})",
             f"{entry.seed}",
             f"{entry.steps:,}",
             f"{entry.seconds:,.0f}",
-            f"{entry.file.stat().st_size / 1000:,.0f} kB",
         )
         lines.append(_row(*cells))
     if missing:
@@ -61,9 +63,19 @@ def zoo_table() -> str:
 
 
 def _videos(entries: list[ZooEntry]) -> list[str]:
-    files = {entry.preset: f"{entry.preset.replace('/', '-')}.gif" for entry in entries}
-    shown = [f"![{name}](gallery/{file})" for name, file in files.items() if (GALLERY / file).exists()]
-    return ["", "## Gallery", "", *shown] if shown else []
+    """A table of pictures with captions: forges show no other grid."""
+    shown = [_picture(entry) for entry in entries if _file(entry).exists()]
+    rows = [["<tr>", *shown[first : first + PER_ROW], "</tr>"] for first in range(0, len(shown), PER_ROW)]
+    return ["", "## Gallery", "", '<table class="gallery">', *chain(*rows), "</table>"] if shown else []
+
+
+def _picture(entry: ZooEntry) -> str:
+    image = f'<img src="gallery/{_file(entry).name}" alt="{entry.preset}" width="240" height="240">'
+    return f'<td align="center">{image}<br><b>{entry.preset}</b><br>score {rounded(entry.mean_reward)}</td>'
+
+
+def _file(entry: ZooEntry) -> Path:
+    return GALLERY / f"{entry.preset.replace('/', '-')}.gif"
 
 
 def _row(*cells: str) -> str:
@@ -78,7 +90,7 @@ def written(page: Path, table: str) -> str:
 
 def pages() -> dict[Path, str]:
     """Each page, as it should be."""
-    return {README: written(README, learning_table()), PAGE: written(PAGE, zoo_table())}
+    return {RESULTS: written(RESULTS, learning_table()), PAGE: written(PAGE, zoo_table())}
 
 
 def write() -> None:

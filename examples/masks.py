@@ -21,14 +21,14 @@ class Cards(gym.Env):
         super().reset(seed=seed)
         self.hand, self.is_held = self.np_random.random(CARDS), np.ones(CARDS, bool)
         self.last = 0.0
-        return self._observation(), {"action_mask": self.is_held}
+        return self._observation(), {"action_mask": self.is_held.copy()}
 
     def step(self, action):
         assert self.is_held[action], "masked actions are never taken"
         reward = float(self.hand[action] > self.last)
         self.last, self.is_held[action] = self.hand[action], False
         is_over = not self.is_held.any()
-        mask = np.ones(CARDS, bool) if is_over else self.is_held  # of the next action; a mask must allow something
+        mask = np.ones(CARDS, bool) if is_over else self.is_held.copy()  # it must allow something
         return self._observation(), reward, is_over, False, {"action_mask": mask}
 
     def _observation(self):

@@ -20,11 +20,15 @@ class Convoy(ParallelEnv):
     metadata = {"name": "convoy", "render_modes": []}
     possible_agents = ["left", "middle", "right"]
 
+    def __init__(self):  # the methods below must return the same object at every call
+        self.seen = {agent: gym.spaces.Box(-np.inf, np.inf, (5,), np.float32) for agent in self.possible_agents}
+        self.moves = {agent: gym.spaces.Discrete(3) for agent in self.possible_agents}
+
     def observation_space(self, agent):
-        return gym.spaces.Box(-np.inf, np.inf, (5,), np.float32)
+        return self.seen[agent]
 
     def action_space(self, agent):
-        return gym.spaces.Discrete(3)
+        return self.moves[agent]
 
     def reset(self, seed=None, options=None):
         self.agents, self.time = list(self.possible_agents), 0

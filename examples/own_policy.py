@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from surefoot import PPO, Policy, PolicyOutput
-from surefoot.core.config import NormalizeConfig, PolicyConfig
 from surefoot.policies.critics.scalar import ScalarCritic
 from surefoot.policies.distributions.categorical import CategoricalHead
+from surefoot.settings.config import NormalizeConfig, PolicyConfig
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
 

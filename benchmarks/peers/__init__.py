@@ -7,7 +7,7 @@ needs none of them.
 import torch
 
 from benchmarks.sides import Side
-from surefoot.core.registry import Registry
+from surefoot.settings.registry import Registry
 
 PEERS: Registry[Side] = Registry("peer", __name__)
 

@@ -5,6 +5,7 @@
 #include <nanobind/ndarray.h>
 
 #include <cstddef>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -49,6 +50,39 @@ template <class Number>
 Number* entry(const nb::dict& arrays, const char* name, const Shape& shape) {
   if (!arrays.contains(name)) throw nb::value_error((std::string(name) + " is missing").c_str());
   return checked<Number>(arrays[name], name, shape);
+}
+
+/// The table of a rollout as it crosses the border: the arrays of each field by its name, one for each leaf.
+using Fields = std::map<std::string, std::vector<nb::object>>;
+
+/// The arrays of a field, `lead` and one of the sizes each.
+template <class Number>
+std::vector<Number*> leaves(const Fields& fields, const std::string& name, const Shape& lead, const Shape& sizes) {
+  const auto found = fields.find(name);
+  const std::size_t count = found == fields.end() ? 0 : found->second.size();
+  if (count != sizes.size()) {
+    throw nb::value_error(
+        (name + " must be " + std::to_string(sizes.size()) + " arrays, not " + std::to_string(count)).c_str());
+  }
+  std::vector<Number*> arrays;
+  for (std::size_t leaf = 0; leaf < count; ++leaf) {
+    Shape shape = lead;
+    shape.push_back(sizes[leaf]);
+    const std::string place = count == 1 ? name : name + "[" + std::to_string(leaf) + "]";
+    arrays.push_back(checked<Number>(found->second[leaf], place, shape));
+  }
+  return arrays;
+}
+
+/// The only array of a field.
+template <class Number>
+Number* leaf(const Fields& fields, const std::string& name, const Shape& lead, std::size_t size = 1) {
+  if (!fields.contains(name)) throw nb::value_error((name + " is missing").c_str());
+  return leaves<Number>(fields, name, lead, {size})[0];
+}
+template <class Number>
+Number* leaf_or_null(const Fields& fields, const std::string& name, const Shape& lead, std::size_t size = 1) {
+  return fields.contains(name) ? leaf<Number>(fields, name, lead, size) : nullptr;
 }
 
 /// A numpy array that owns its numbers.

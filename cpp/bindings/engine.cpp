@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
+#include <tuple>
 
 #include "arrays.hpp"
 #include "signal_check.hpp"
@@ -19,8 +21,6 @@
 
 namespace surefoot {
 namespace {
-
-using PartBounds = std::vector<std::vector<float>>;
 
 constexpr std::size_t kMostEnvs = 1 << 24, kMostThreads = 65536;
 
@@ -89,7 +89,7 @@ class Exclusive {
  public:
   explicit Exclusive(Engine& engine) try : use_(engine) {
   } catch (const std::runtime_error& error) {
-    PyErr_SetString(nb::module_::import_("surefoot.core.errors").attr("NativeError").ptr(), error.what());
+    PyErr_SetString(nb::module_::import_("surefoot.errors").attr("NativeError").ptr(), error.what());
     throw nb::python_error();
   }
 
@@ -135,6 +135,9 @@ void step(Engine& engine, nb::handle actions, const std::vector<nb::object>& obs
   if (outcome.contains("metrics")) {
     slot.metrics = entry<float>(outcome, "metrics", {count, engine.rows().metrics().size()});
   }
+  if (outcome.contains("poses")) {
+    slot.poses = entry<double>(outcome, "poses", {engine.rows().num_envs(), engine.rows().pose_size()});
+  }
   if (outcome.contains("resting")) slot.resting = entry<bool>(outcome, "resting", {count});
   const RowActions taken = actions_of(engine, actions, {count});
   const Exclusive exclusive(engine);
@@ -142,71 +145,60 @@ void step(Engine& engine, nb::handle actions, const std::vector<nb::object>& obs
   engine.step(taken, slot);
 }
 
-RolloutArrays arrays_of(Engine& engine, const Policy& policy, const nb::dict& given,
-                        const std::vector<nb::object>& obs) {
-  const Rows& rows = engine.rows();
-  const std::size_t num_rows = rows.size();
-  RolloutArrays arrays{};
-  arrays.num_rows = num_rows;
-  if (!given.contains("reward")) throw nb::value_error("reward is missing");
-  arrays.num_steps = steps_of(given["reward"], "reward");
-  const Shape each{arrays.num_steps, num_rows}, acted{arrays.num_steps, num_rows, rows.action_size()};
-  for (std::size_t part = 0; part < rows.obs_parts().size(); ++part) {
-    const Shape shape{arrays.num_steps + 1, num_rows, rows.obs_sizes()[part]};
-    arrays.obs.push_back(checked<float>(obs.at(part), "obs", shape));
-  }
-  if (given.contains("action_mask"))
-    arrays.mask = mask_of(engine, given["action_mask"], {arrays.num_steps + 1, num_rows});
-  if (policy.is_discrete()) {
-    arrays.choice = entry<std::int64_t>(given, "action", acted);
-  } else {
-    arrays.action = entry<float>(given, "action", acted);
-  }
-  arrays.log_prob = entry<float>(given, "log_prob", each);
-  arrays.value = entry<float>(given, "value", each);
-  arrays.reward = entry<float>(given, "reward", each);
-  arrays.final_value = entry<float>(given, "final_value", each);
-  arrays.terminated = entry<bool>(given, "terminated", each);
-  arrays.truncated = entry<bool>(given, "truncated", each);
-  arrays.episode_start = entry<bool>(given, "episode_start", {arrays.num_steps + 1, num_rows});
-  arrays.last_value = entry<float>(given, "last_value", {num_rows});
-  arrays.running_reward = entry<double>(given, "running_reward", {num_rows});
-  arrays.running_length = entry<std::int64_t>(given, "running_length", {num_rows});
-  if (rows.num_agents() > 1) arrays.valid = entry<bool>(given, "valid", each);
-  if (given.contains("prediction")) {
-    arrays.prediction = entry<float>(given, "prediction", {arrays.num_steps, num_rows, policy.prediction_size()});
-  }
-  if (const std::size_t count = rows.metrics().size(); count > 0) {
-    arrays.metrics = entry<float>(given, "metrics", {arrays.num_steps, num_rows, count});
-  }
-  return arrays;
+/// Another policy as it comes in: its number, what it runs, what rows remember of it, and whether it is followed.
+using GivenPolicy = std::tuple<std::int64_t, const Policy*, std::vector<nb::object>, bool>;
+
+std::size_t steps_of(const Fields& fields) {
+  const auto found = fields.find("reward");
+  if (found == fields.end() || found->second.size() != 1) throw nb::value_error("reward is missing");
+  return steps_of(found->second[0], "reward");
 }
 
 /// What rows remember, and where it is kept at the steps that sequences begin with.
-struct StateArrays {
-  std::vector<nb::object> carried, stored;
-  std::vector<std::size_t> steps;
-};
-
-void add_state(RolloutArrays& arrays, const Policy& policy, const StateArrays& given) {
-  const std::vector<std::size_t>& sizes = policy.state_sizes();
-  for (const auto& [name, parts] : {std::pair("memory", &given.carried), std::pair("stored_state", &given.stored)}) {
-    if (parts->size() == sizes.size()) continue;
-    throw nb::value_error((std::string(name) + " must be " + std::to_string(sizes.size()) + " arrays, not " +
-                           std::to_string(parts->size()))
-                              .c_str());
+void add_state(RolloutArrays& arrays, const Policy& policy, const Fields& fields) {
+  if (const auto found = fields.find("state_steps"); found != fields.end() && found->second.size() == 1) {
+    const std::size_t chunks = steps_of(found->second[0], "state_steps");
+    const auto* steps = leaf<const std::int64_t>(fields, "state_steps", {}, chunks);
+    arrays.state_steps.assign(steps, steps + chunks);  // a negative one is far beyond the end
   }
-  if (!std::is_sorted(given.steps.begin(), given.steps.end()) ||
-      (!given.steps.empty() && given.steps.back() >= arrays.num_steps)) {
+  const auto& steps = arrays.state_steps;
+  if (!std::is_sorted(steps.begin(), steps.end()) || (!steps.empty() && steps.back() >= arrays.num_steps)) {
     throw nb::value_error("state_steps must be steps of the rollout, in ascending order");
   }
-  for (std::size_t part = 0; part < sizes.size(); ++part) {
-    const std::string index = std::to_string(part) + "]";
-    const Shape rows{arrays.num_rows, sizes[part]}, chunks{given.steps.size(), arrays.num_rows, sizes[part]};
-    arrays.state.push_back(checked<float>(given.carried[part], "memory[" + index, rows));
-    arrays.stored_state.push_back(checked<float>(given.stored[part], "stored_state[" + index, chunks));
+  arrays.state = leaves<float>(fields, "memory", {arrays.num_rows}, policy.state_sizes());
+  arrays.stored_state = leaves<float>(fields, "stored_state", {steps.size(), arrays.num_rows}, policy.state_sizes());
+}
+
+RolloutArrays arrays_of(Engine& engine, const Policy& policy, const Fields& fields) {
+  const Rows& rows = engine.rows();
+  RolloutArrays arrays{};
+  arrays.num_rows = rows.size();
+  arrays.num_steps = steps_of(fields);
+  const Shape each{arrays.num_steps, rows.size()}, and_next{arrays.num_steps + 1, rows.size()}, row{};
+  const std::size_t num_metrics = rows.metrics().size();
+  arrays.obs = leaves<float>(fields, "obs", and_next, rows.obs_sizes());
+  arrays.mask = rows.mask_size() > 0 ? leaf<bool>(fields, "action_mask", and_next, rows.mask_size()) : nullptr;
+  if (policy.is_discrete()) {
+    arrays.choice = leaf<std::int64_t>(fields, "action", each, rows.action_size());
+  } else {
+    arrays.action = leaf<float>(fields, "action", each, rows.action_size());
   }
-  arrays.state_steps = given.steps;
+  arrays.log_prob = leaf<float>(fields, "log_prob", each);
+  arrays.value = leaf<float>(fields, "value", each);
+  arrays.prediction = leaf_or_null<float>(fields, "prediction", each, policy.prediction_size());
+  arrays.reward = leaf<float>(fields, "reward", each);
+  arrays.final_value = leaf<float>(fields, "final_value", each);
+  arrays.terminated = leaf<bool>(fields, "terminated", each);
+  arrays.truncated = leaf<bool>(fields, "truncated", each);
+  arrays.episode_start = leaf<bool>(fields, "episode_start", and_next);
+  arrays.actor = leaf_or_null<std::int64_t>(fields, "actor", each);
+  arrays.metrics = num_metrics > 0 ? leaf<float>(fields, "metrics", each, num_metrics) : nullptr;
+  arrays.last_value = leaf<float>(fields, "last_value", row, rows.size());
+  arrays.running_reward = leaf<double>(fields, "running_reward", row, rows.size());
+  arrays.running_length = leaf<std::int64_t>(fields, "running_length", row, rows.size());
+  arrays.acting = leaf_or_null<std::int64_t>(fields, "acting", row, rows.size());
+  if (rows.num_agents() > 1 || arrays.acting != nullptr) arrays.valid = leaf<bool>(fields, "valid", each);
+  return arrays;
 }
 
 /// As many choices, from the same first ones on.
@@ -221,42 +213,69 @@ bool has_choices_of(const Policy& policy, const ActionSpace& space) {
   return true;
 }
 
-void check_fit(const Rows& rows, const Policy& policy, const RolloutArrays& arrays) {
+void check_fit(const Rows& rows, const Policy& policy) {
   const auto& wanted = policy.plan().obs;
   bool fits = wanted.size() == rows.obs_parts().size();
   for (std::size_t part = 0; fits && part < wanted.size(); ++part) fits = wanted[part].size == rows.obs_sizes()[part];
-  if (!fits) throw nb::value_error("policy: takes other observations than the environment gives");
+  if (!fits) throw nb::value_error("policy: its observations differ from those of the environment");
   if (policy.action_size() != rows.action_size() || policy.is_discrete() != rows.action_space().has_choices()) {
-    throw nb::value_error("policy: gives actions of another kind or size than the environment takes");
+    throw nb::value_error("policy: its actions have another kind or size than those of the environment");
   }
   if (policy.is_discrete() && !has_choices_of(policy, rows.action_space())) {
-    throw nb::value_error("policy: chooses among other actions than the environment has");
-  }
-  if ((arrays.mask != nullptr) != (rows.mask_size() > 0)) {
-    throw nb::value_error("action_mask must be given if the environment has masks, and only then");
+    throw nb::value_error("policy: its numbers of choices differ from those of the environment");
   }
 }
 
-RolloutResult collect(Engine& engine, const Policy& policy, const std::vector<nb::object>& obs, const nb::dict& given,
-                      std::uint64_t seed, std::uint64_t first_step, std::uint64_t first_row, std::uint32_t stream,
-                      PartBounds low, PartBounds high, std::vector<bool> with_moments,
-                      const std::vector<nb::object>& carried, const std::vector<nb::object>& stored_state,
-                      const std::vector<std::size_t>& state_steps) {
-  const std::size_t parts = engine.rows().obs_parts().size();
-  if (obs.size() != parts || low.size() != parts || high.size() != parts || with_moments.size() != parts) {
-    throw nb::value_error("obs, low, high and with_moments must have one entry for each part of the observation");
+/// Who else acts, and where; rows may only be assigned to policies that are given.
+void add_others(RolloutArrays& arrays, const Rows& rows, const Fields& fields, const std::vector<GivenPolicy>& given) {
+  std::set<std::int64_t> known{0};
+  for (const auto& [number, policy, memory, is_followed] : given) {
+    if (policy == nullptr || !policy->is_synced()) throw nb::value_error("others: a policy has no weights yet");
+    check_fit(rows, *policy);
+    if (number < 1 || !known.insert(number).second) throw nb::value_error("others: numbers must be unique, from 1 on");
+    const Fields remembered{{"memory of another policy", memory}};
+    auto state = leaves<float>(remembered, "memory of another policy", {rows.size()}, policy->state_sizes());
+    arrays.others.push_back({number, policy, std::move(state), is_followed});
   }
-  for (std::size_t part = 0; part < parts; ++part) {
-    const std::size_t size = engine.rows().obs_sizes()[part];
-    if (low[part].size() != high[part].size() || (!low[part].empty() && low[part].size() != size)) {
-      throw nb::value_error("low and high must be as long as their part of the observation, or empty");
-    }
+  if (arrays.acting == nullptr) return;
+  arrays.wanted = leaf<const std::int64_t>(fields, "wanted", {}, rows.size());
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (known.contains(arrays.acting[row]) && known.contains(arrays.wanted[row])) continue;
+    throw nb::value_error("acting and wanted must be 0 or the number of one of the others");
   }
+}
+
+/// The bounds of the observations' parts that have any, and the parts that the policy normalizes.
+RolloutKey key_of(const Rows& rows, const Policy& policy) {
+  RolloutKey key{};
+  for (const ObsPart& part : rows.obs_parts()) {
+    const auto is_finite = [](double bound) { return std::isfinite(bound); };
+    const auto& [low, high] = part.bounds;
+    const bool is_bounded =
+        std::any_of(low.begin(), low.end(), is_finite) || std::any_of(high.begin(), high.end(), is_finite);
+    const auto filled = [&](const std::vector<double>& bounds) {
+      std::vector<float> each(bounds.begin(), bounds.end());
+      if (is_bounded && each.size() == 1) each.resize(part.size(), each[0]);
+      return is_bounded ? each : std::vector<float>{};
+    };
+    key.low.push_back(filled(low));
+    key.high.push_back(filled(high));
+  }
+  for (const ObsPlan& part : policy.plan().obs) key.with_moments.push_back(!part.normalizer.empty());
+  return key;
+}
+
+RolloutResult collect(Engine& engine, const Policy& policy, const Fields& fields, std::uint64_t seed,
+                      std::uint64_t first_step, std::uint64_t first_row, std::uint32_t stream,
+                      const std::vector<GivenPolicy>& others) {
+  const Rows& rows = engine.rows();
   // tour: binding
-  RolloutArrays arrays = arrays_of(engine, policy, given, obs);
-  check_fit(engine.rows(), policy, arrays);
-  add_state(arrays, policy, {carried, stored_state, state_steps});
-  const RolloutKey key{seed, first_step, first_row, stream, std::move(low), std::move(high), std::move(with_moments)};
+  check_fit(rows, policy);
+  RolloutArrays arrays = arrays_of(engine, policy, fields);
+  add_state(arrays, policy, fields);
+  add_others(arrays, rows, fields, others);
+  RolloutKey key = key_of(rows, policy);
+  std::tie(key.seed, key.first_step, key.first_row, key.stream) = std::tie(seed, first_step, first_row, stream);
   const Exclusive exclusive(engine);
   RolloutResult result;
   {
@@ -301,21 +320,26 @@ void check(Engine& engine, nb::handle state) {
   engine.rows().check_all(states);
 }
 
+/// Of all envs, or one of the agent for all of them.
+std::size_t num_values_of(const Rows& rows, std::size_t index) {
+  if (index >= rows.parameters().size()) throw nb::index_error("the environment has no such parameter");
+  return rows.parameters()[index].is_of_agent ? 1 : rows.num_envs();
+}
+
 /// Of all envs, or of none if one of them refuses its value.
 void set_parameter(Engine& engine, std::size_t index, nb::handle values) {
   Rows& rows = engine.rows();
-  if (index >= rows.parameters().size()) throw nb::index_error("the environment has no such parameter");
-  const std::size_t size = size_of(rows.parameters()[index].shape);
-  const auto* given = checked<const double>(values, "values", {rows.num_envs(), size});
+  const std::size_t count = num_values_of(rows, index), size = size_of(rows.parameters()[index].shape);
+  const auto* given = checked<const double>(values, "values", {count, size});
   const Exclusive exclusive(engine);
   std::vector<double> before;
-  for (std::size_t env = 0; env < rows.num_envs(); ++env) {
+  for (std::size_t env = 0; env < count; ++env) {
     const auto value = rows.parameter(env, index);
     before.insert(before.end(), value.begin(), value.end());
   }
   std::size_t env = 0;
   try {
-    for (; env < rows.num_envs(); ++env) rows.set_parameter(env, index, {given + env * size, size});
+    for (; env < count; ++env) rows.set_parameter(env, index, {given + env * size, size});
   } catch (...) {
     for (std::size_t done = 0; done < env; ++done) rows.set_parameter(done, index, {&before[done * size], size});
     throw;
@@ -324,13 +348,24 @@ void set_parameter(Engine& engine, std::size_t index, nb::handle values) {
 
 nb::object parameter(Engine& engine, std::size_t index) {
   const Rows& rows = engine.rows();
-  if (index >= rows.parameters().size()) throw nb::index_error("the environment has no such parameter");
+  const std::size_t count = num_values_of(rows, index);
   std::vector<double> values;
-  for (std::size_t env = 0; env < rows.num_envs(); ++env) {
+  for (std::size_t env = 0; env < count; ++env) {
     const auto value = rows.parameter(env, index);
     values.insert(values.end(), value.begin(), value.end());
   }
-  return owned(std::move(values), {rows.num_envs(), size_of(rows.parameters()[index].shape)});
+  return owned(std::move(values), {count, size_of(rows.parameters()[index].shape)});
+}
+
+nb::tuple scene(Engine& engine, std::size_t env) {
+  if (env >= engine.rows().num_envs()) throw nb::index_error("there is no such env");
+  const Exclusive exclusive(engine);
+  const Scene scene = engine.rows().scene(env);
+  std::vector<double> pose(engine.rows().pose_size());
+  engine.rows().pose(env, pose.data());
+  const Shape shape{pose.size()};
+  return nb::make_tuple(nb::bytes(scene.model.data(), scene.model.size()), scene.seconds_per_step,
+                        owned(std::move(pose), shape));
 }
 
 using PartSpec = std::tuple<std::string, Shape, std::vector<double>, std::vector<double>>;
@@ -365,9 +400,12 @@ std::vector<std::pair<std::string, std::string>> metrics(Engine& engine) {
   return named;
 }
 
-std::vector<std::tuple<std::string, Shape, std::vector<double>>> parameters(Engine& engine) {
-  std::vector<std::tuple<std::string, Shape, std::vector<double>>> named;
-  for (const auto& each : engine.rows().parameters()) named.emplace_back(each.name, each.shape, each.values);
+/// Name, shape, default values, and whether they belong to the agent.
+std::vector<std::tuple<std::string, Shape, std::vector<double>, bool>> parameters(Engine& engine) {
+  std::vector<std::tuple<std::string, Shape, std::vector<double>, bool>> named;
+  for (const auto& each : engine.rows().parameters()) {
+    named.emplace_back(each.name, each.shape, each.values, each.is_of_agent);
+  }
   return named;
 }
 
@@ -452,11 +490,14 @@ void bind_engine(nanobind::module_& module) {
            nb::arg("resting") = nb::none())
       .def("step", &step, nb::arg("actions"), nb::arg("obs"), nb::arg("final_obs"), nb::arg("outcome"),
            nb::arg("action_mask").none())
-      .def("collect", &collect, nb::arg("policy"), nb::arg("obs"), nb::arg("arrays"), nb::arg("seed"),
-           nb::arg("first_step"), nb::arg("first_row"), nb::arg("stream"), nb::arg("low"), nb::arg("high"),
-           nb::arg("with_moments"), nb::arg("memory") = nb::make_tuple(), nb::arg("stored_state") = nb::make_tuple(),
-           nb::arg("state_steps") = nb::make_tuple())
+      .def("collect", &collect, nb::arg("policy"), nb::arg("fields"), nb::arg("seed"), nb::arg("first_step"),
+           nb::arg("first_row"), nb::arg("stream"), nb::arg("others") = nb::make_tuple(),
+           "A rollout into the arrays of `fields`, one list of leaves per name. `others` are policies that act in the"
+           " rows with their numbers in the fields `acting` and, from their next episode on, `wanted`.")
       .def("replay", &replay, nb::arg("actions"), nb::arg("ended"))
+      .def("scene", &scene, nb::arg("env"),
+           nb::sig("def scene(self, env: int) -> tuple[bytes, float, numpy.typing.NDArray[numpy.float64]]"),
+           "For pictures: MuJoCo's model as a file, the seconds of a step, and the pose; empty for other envs.")
       .def("save", &save, nb::sig("def save(self) -> numpy.typing.NDArray[numpy.float64]"))
       .def("load", &load, nb::arg("state"), "Continue from saved states; if one of them is refused, nothing changes.")
       .def("check", &check, nb::arg("state"), "Raise what `load` would raise.");

@@ -4,6 +4,7 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unordered_map.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -83,6 +84,24 @@ SequenceSamples sequences_of(const Policy& policy, const nb::dict& dict, std::si
   return found;
 }
 
+/// Columns of samples by name, of any of three types.
+std::vector<ExtraSamples> extras_of(const nb::dict& dict, std::size_t samples) {
+  std::vector<ExtraSamples> extras;
+  for (const auto& [key, value] : dict) {
+    nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu> array;
+    const auto name = nb::cast<std::string>(key);
+    const bool is_array = nb::try_cast(value, array, false) && array.ndim() >= 1 && array.shape(0) == samples;
+    const bool is_float = is_array && array.dtype() == nb::dtype<float>();
+    const bool is_integer = is_array && array.dtype() == nb::dtype<std::int64_t>();
+    if (!is_float && !is_integer && !(is_array && array.dtype() == nb::dtype<bool>())) {
+      throw nb::type_error(("the extra " + name + " must be a float32, int64 or bool array, one row a sample").c_str());
+    }
+    const ExtraType type = is_float ? ExtraType::kFloat : is_integer ? ExtraType::kInteger : ExtraType::kFlag;
+    extras.push_back({name, type, array.size() / samples, static_cast<const std::byte*>(array.data())});
+  }
+  return extras;
+}
+
 LearnerSamples samples_of(const Policy& policy, const nb::dict& dict) {
   LearnerSamples samples{};
   const auto obs = setting<std::vector<nb::object>>(dict, "obs");
@@ -117,6 +136,8 @@ LearnerSamples samples_of(const Policy& policy, const nb::dict& dict) {
                                           has_own ? Shape{samples.count, samples.prediction_size} : column);
   samples.advantage = entry<const float>(dict, "advantage", column);
   samples.returns = entry<const float>(dict, "returns", column);
+  if (has(dict, "weight")) samples.weight = entry<const float>(dict, "weight", column);
+  if (has(dict, "extras")) samples.extras = extras_of(setting<nb::dict>(dict, "extras"), samples.count);
   return samples;
 }
 
@@ -143,16 +164,25 @@ FlatMemory memory_of(const nb::dict& dict, const std::vector<NamedTensor>& tenso
     memory.offsets.insert(*offset);
   }
   if (found != offsets.size()) throw nb::value_error("offsets names a tensor that is not given");
-  memory.num_parts = setting<std::size_t>(dict, "num_parts");
+  memory.missed = setting<std::unordered_map<std::string, std::size_t>>(dict, "missed");
+  memory.clips = setting<std::vector<std::size_t>>(dict, "clips");
+  for (const std::size_t clip : memory.clips) {
+    if (clip >= memory.clips.size()) throw nb::value_error("clips has a number out of range");
+  }
   std::size_t end = 0;
   for (const auto& [from, to, part] :
        setting<std::vector<std::tuple<std::size_t, std::size_t, std::size_t>>>(dict, "parts")) {
-    if (from != end || to < from) throw nb::value_error("parts must cover the memory in order, without gaps");
-    if (part >= memory.num_parts) throw nb::value_error("parts has a number out of range");
+    if (from < end || to < from || to > memory.size) throw nb::value_error("parts must lie in the memory, in order");
+    if (part >= memory.num_parts()) throw nb::value_error("parts has a number out of range");
     memory.parts.push_back({from, to, part});
     end = to;
   }
-  if (end != memory.size) throw nb::value_error("parts must cover the memory in order, without gaps");
+  for (const auto& [name, offset] : memory.offsets) {
+    const auto holds = [at = offset](const PartSlice& one) { return one.begin <= at && at < one.end; };
+    if (std::none_of(memory.parts.begin(), memory.parts.end(), holds)) {
+      throw nb::value_error((name + " lies in no part").c_str());
+    }
+  }
   return memory;
 }
 
@@ -244,6 +274,9 @@ nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settin
   }
   const std::vector<NamedTensor> named = named_tensors(tensors);
   const FlatMemory flat = memory_of(memory, named);
+  for (const auto& [name, steps] : flat.missed) {
+    if (steps > update.steps_before) throw nb::value_error((name + " has missed more steps than were taken").c_str());
+  }
   if (has(settings, "transforms")) {
     if (update.on_gradient) throw nb::value_error("there may be transforms or on_gradient, not both");
     update.transforms =
@@ -270,7 +303,7 @@ nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settin
   done["shares"] = owned(std::move(record.shares), {count});
   done["transformed"] = owned(std::move(record.transformed), {count, transform_measures.size()});
   done["transform_measures"] = transform_measures;
-  done["measures"] = owned(std::move(record.measures), {count, learner.measures().size() + flat.num_parts});
+  done["measures"] = owned(std::move(record.measures), {count, learner.measures().size() + flat.num_parts()});
   return done;
 }
 

@@ -15,6 +15,7 @@ namespace nb = nanobind;
 
 void bind_engine(nb::module_& module);
 void bind_learner(nb::module_& module);
+void bind_network(nb::module_& module);
 void bind_policy(nb::module_& module);
 void bind_recurrence(nb::module_& module);
 void bind_threads(nb::module_& module);
@@ -23,10 +24,19 @@ namespace {
 
 /// An env that fails is the error that Python code expects of envs.
 void translate_failure(const std::exception_ptr& thrown, void*) {
+  const auto raise = [](const char* message) {
+    PyErr_SetString(nb::module_::import_("surefoot.errors").attr("EnvError").ptr(), message);
+  };
   try {
     std::rethrow_exception(thrown);
   } catch (const surefoot::EnvFailure& failure) {
-    PyErr_SetString(nb::module_::import_("surefoot.core.errors").attr("EnvError").ptr(), failure.what());
+    raise(failure.what());
+  } catch (const std::exception&) {  // nanobind's to translate
+    throw;
+  } catch (...) {
+    raise(
+        "a native environment threw something other than a std::exception before its first reset; throw a"
+        " std::invalid_argument that says what is wrong");
   }
 }
 
@@ -52,6 +62,7 @@ NB_MODULE(_core, module) {
       "The MuJoCo version the core was built with, and the one that is loaded.");
   nb::register_exception_translator(translate_failure);
   bind_policy(module);
+  bind_network(module);
   bind_threads(module);
   bind_recurrence(module);
   bind_engine(module);

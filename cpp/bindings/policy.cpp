@@ -12,6 +12,7 @@
 #include "policy_plan.hpp"
 #include "surefoot/kernels.hpp"
 #include "surefoot/parts/critic.hpp"
+#include "surefoot/parts/encoder.hpp"
 #include "surefoot/parts/memory.hpp"
 #include "surefoot/parts/term.hpp"
 #include "surefoot/parts/transform.hpp"
@@ -28,7 +29,7 @@ struct Fresh {
   explicit Fresh(Shape sizes) : shape(std::move(sizes)) {
     std::size_t count = 1;
     for (const std::size_t size : shape) {
-      if (size > kMostNumbers / count) throw nb::value_error("more than 2^30 numbers are asked for at once");
+      if (size > kMostNumbers / count) throw nb::value_error("more than 2^30 numbers are requested at once");
       count = std::max(count * size, std::size_t{1});
     }
     data = new Number[count];
@@ -68,7 +69,7 @@ Leaves leaves_of(const Policy& policy, const std::vector<nb::object>& obs) {
   return leaves;
 }
 
-/// What rows remember, as it came in.
+/// The recurrent state of rows, as it was passed in.
 template <class Number>
 struct States {
   std::vector<Number*> parts;
@@ -171,6 +172,7 @@ nb::list kinds_of() {
 
 nb::dict part_kinds() {
   nb::dict kinds;
+  kinds["encoder"] = kinds_of<Encoder>();
   kinds["distribution"] = kinds_of<Head>();
   kinds["memory"] = kinds_of<Memory>();
   kinds["critic"] = kinds_of<Critic>();
@@ -233,8 +235,9 @@ void bind_policy(nanobind::module_& module) {
       .def_prop_ro("state_sizes", &Policy::state_sizes,
                    "Numbers per row of each part of the recurrent state; empty without memory.")
       .def_prop_ro("instructions", [](const Policy& policy) { return policy.kernels().name; });
-  module.def("part_kinds", &part_kinds,
-             "The kinds of distributions, memories, critics, terms and gradient transforms that the core supports.");
+  module.def(
+      "part_kinds", &part_kinds,
+      "The kinds of encoders, distributions, memories, critics, terms and gradient transforms that the core supports.");
   module.def(
       "instructions", [] { return kernels().name; },
       "The instruction set of this process; SUREFOOT_INSTRUCTIONS selects another one than the best.");
@@ -244,5 +247,5 @@ void bind_policy(nanobind::module_& module) {
       [](std::uint64_t seed, std::uint64_t step, std::uint64_t first_row, std::size_t rows, std::size_t count,
          std::uint32_t stream) { return uniform_array({seed, step, first_row, stream}, rows, count); },
       "seed"_a, "step"_a, "first_row"_a, "rows"_a, "count"_a, "stream"_a = kAction,
-      "Uniforms [rows, count], equal to those of surefoot.core.philox.");
+      "Uniforms [rows, count], equal to those of surefoot.philox.");
 }

@@ -64,22 +64,10 @@ class Entries {
 
 MlpPlan mlp_plan(const Entries& entries, const char* name) { return {entries.read<std::vector<std::string>>(name)}; }
 
-ImagePlan image_plan(const Entries& entries) {
-  ImagePlan plan{
-      {entries.read<std::size_t>("channels"), entries.read<std::size_t>("height"), entries.read<std::size_t>("width")},
-      entries.read<bool>("channels_last")};
-  for (const Entries& layer : entries.list("layers")) {
-    plan.layers.push_back(
-        {layer.read<std::string>("layer"), layer.read<std::size_t>("kernel"), layer.read<std::size_t>("stride")});
-  }
-  return plan;
-}
-
 BodyPlan body_plan(const Entries& entries) {
   BodyPlan plan;
   for (const Entries& encoder : entries.list("encoders")) {
-    plan.encoders.push_back({encoder.read<std::size_t>("obs"), mlp_plan(encoder, "layers")});
-    if (encoder.has("image")) plan.encoders.back().image = image_plan(encoder.inner("image"));
+    plan.encoders.push_back({encoder.read<std::size_t>("obs"), encoder.part("encoder")});
   }
   plan.trunk = mlp_plan(entries, "trunk");
   if (entries.has("memory")) plan.memory = entries.part("memory");

@@ -24,7 +24,7 @@ class HalfCheetah final : public Cloned<HalfCheetah, MujocoEnv> {
 
   Outcome step(const Action& action) override {
     const double before = qpos()[0];
-    simulate(action.values, false);  // nobody reads the forces between bodies
+    simulate(action.values, false);  // forces between bodies are not used
     const double velocity = (qpos()[0] - before) / dt();
     // Gymnasium's actions are float32, and so is the cost it makes of them.
     const float cost = control_weight_ * sum_of_squares(action.values.data(), action.values.size());

@@ -40,7 +40,7 @@ class PlanarWalker : public MujocoEnv {
 
   Outcome step(const Action& action) override {
     const double before = qpos()[0];
-    simulate(action.values, false);  // nobody reads the forces between bodies
+    simulate(action.values, false);  // forces between bodies are not used
     const double velocity = (qpos()[0] - before) / dt();
     const bool healthy = is_healthy();
     // Gymnasium's actions are float32, and so is the cost it makes of them.

@@ -44,7 +44,7 @@ struct Flat {
     memory.mean = mean.data();
     memory.square = square.data();
     memory.size = value.size();
-    memory.num_parts = 3;
+    memory.clips = {0, 1, 0};
     // Statistics are given, not learned.
     std::erase_if(memory.offsets, [](const auto& entry) { return entry.first.starts_with("normalizer"); });
     own.assign(2, Floats(value.size()));

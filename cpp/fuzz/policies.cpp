@@ -87,9 +87,9 @@ std::size_t RandomPolicy::add_layers(const std::string& name, std::size_t in, st
 std::size_t RandomPolicy::add_body(const std::string& name, BodyPlan& body) {
   std::size_t features = 0;
   for (std::size_t i = 0; i < plan.obs.size(); ++i) {
-    body.encoders.push_back({i, {}});
-    features +=
-        add_layers(name + ".encoder" + std::to_string(i) + ".", plan.obs[i].size, body.encoders.back().network.layers);
+    std::vector<std::string> layers;
+    features += add_layers(name + ".encoder" + std::to_string(i) + ".", plan.obs[i].size, layers);
+    body.encoders.push_back({i, layers.empty() ? PartPlan("identity") : PartPlan("mlp", {{"layers", layers}})});
   }
   const std::string kind = chance_.one_of(kMemories);
   if (kind != "none") {

@@ -13,7 +13,7 @@ void collect(Engine& engine, const Policy& policy, Slots& slots, Chance& chance)
   const Rows& rows = engine.rows();
   const std::size_t steps = chance.between(1, 24), count = rows.size(), places = steps * count;
   const std::size_t chunks = chance.between(1, steps);
-  std::vector<std::vector<float>> obs, state, stored;
+  std::vector<std::vector<float>> obs, state, stored, remembered;
   std::vector<float> numbers[4], last_value(count), action(places * rows.action_size());
   for (auto& each : numbers) each.resize(places);
   std::vector<std::int64_t> choice(places * rows.action_size()), length(count);
@@ -59,11 +59,23 @@ void collect(Engine& engine, const Policy& policy, Slots& slots, Chance& chance)
   for (const std::size_t size : policy.state_sizes()) {
     state.emplace_back(count * size);
     stored.emplace_back(chunks * count * size);
+    remembered.emplace_back(count * size);
   }
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) arrays.state_steps.push_back(chunk * steps / chunks);
   arrays.obs = pointers(obs);
   arrays.state = pointers(state);
   arrays.stored_state = pointers(stored);
+  std::vector<std::int64_t> acting(count), wanted(count), actor(places);
+  if (chance.once_in(2)) {  // the policy also acts as another one
+    for (auto* numbers : {&acting, &wanted}) {
+      for (std::int64_t& number : *numbers) number = static_cast<std::int64_t>(chance.between(0, 1));
+    }
+    arrays.others = {{1, &policy, pointers(remembered), chance.once_in(2)}};
+    arrays.acting = acting.data();
+    arrays.wanted = wanted.data();
+    arrays.actor = actor.data();
+    arrays.valid = valid.get();
+  }
   engine.collect(policy, arrays, key, [] { return true; });
 }
 

@@ -18,11 +18,11 @@ class MyEnv final : public Cloned<MyEnv> {
   // Arguments of the constructor come from `env.kwargs`, each with its default; unknown ones are refused.
   explicit MyEnv(const Options& options) : force_(options.number("force", 1.0)) {}
 
-  // What is observed and how one acts. Numbers are computed in double and stored as float32.
+  // The observation and action spaces. Numbers are computed in double and stored as float32.
   std::vector<ObsPart> obs_parts() const override { return {{"", {2}}}; }
   ActionSpace action_space() const override { return ActionSpace::box({1}, Bounds::within({1.0})); }
 
-  // A new episode. All luck comes from `random`, which draws what numpy's generator draws.
+  // A new episode. All random numbers come from `random`, which draws the same numbers as numpy's generator.
   void reset(Generator& random) override {
     position_ = random.uniform(-1.0, 1.0);
     velocity_ = 0.0;
@@ -46,7 +46,7 @@ class MyEnv final : public Cloned<MyEnv> {
   std::vector<MetricSpec> metrics() const override { return {{"distance", Summary::kMean}}; }
   void measure(double* values) const override { values[0] = std::abs(position_); }
 
-  // What can be set between rollouts, from a hook for example: envs.set_parameters({"wind": 0.5}).
+  // Parameters that can be set between rollouts, for example by a hook: envs.set_parameters({"wind": 0.5}).
   std::vector<ParameterSpec> parameters() const override { return {ParameterSpec::number("wind", 0.0)}; }
   void set_parameter(std::size_t, std::span<const double> value) override {
     if (!std::isfinite(value[0])) throw std::invalid_argument("the wind must be finite");

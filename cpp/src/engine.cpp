@@ -91,7 +91,7 @@ void Engine::check_process() const {
 Engine::Use::Use(Engine& engine) : engine_(engine) {
   engine.check_process();
   if (engine.in_use_.test_and_set()) {
-    throw std::runtime_error("the native engine is in use by another thread; make an engine for each");
+    throw std::runtime_error("the native engine is in use by another thread; create one engine per thread");
   }
 }
 
@@ -157,6 +157,7 @@ void Engine::step_env(std::size_t env, const RowActions& actions, const StepSlot
     }
     if (steps[agent].ended()) observe(row, slot.final_obs, true);
   }
+  if (slot.poses != nullptr) rows_->pose(env, slot.poses + env * rows_->pose_size());
   if (is_over) rows_->reset(env);
   show(env, slot);
 }
@@ -166,17 +167,17 @@ void Engine::step(const RowActions& actions, const StepSlot& slot) {
   each_env([&](std::size_t env) { step_env(env, actions, slot); });
 }
 
-std::size_t Engine::rows_per_block() const {
-  // Enough blocks for all threads; then as large as pays for the policy, whose weights are read once per block.
+std::size_t Engine::rows_per_block(std::size_t policies) const {
+  // Enough blocks for all threads; then as large as pays for the policies, whose weights are read once per block.
   const std::size_t share = (rows_->size() + pool_->size() - 1) / pool_->size(), agents = rows_->num_agents();
-  const std::size_t rows = std::clamp(share / kStretches, std::min(share, kFewRows), kManyRows);
+  const std::size_t rows = std::clamp(share / kStretches, std::min(share, policies * kFewRows), policies * kManyRows);
   return (rows + agents - 1) / agents * agents;  // no env is in two blocks
 }
 
 // tour: collect
 RolloutResult Engine::collect(const Policy& policy, const RolloutArrays& arrays, const RolloutKey& key,
                               const std::function<bool()>& keep_going) {
-  const std::size_t size = rows_per_block();
+  const std::size_t size = rows_per_block(1 + arrays.others.size());
   std::vector<RolloutBlock> blocks;
   for (std::size_t begin = 0; begin < rows_->size(); begin += size) {
     blocks.emplace_back(*rows_, policy, arrays, key, begin, std::min(begin + size, rows_->size()));
@@ -203,13 +204,15 @@ RolloutResult Engine::collect(const Policy& policy, const RolloutArrays& arrays,
 // tour: end
 
 void Engine::replay(std::size_t num_steps, const RowActions& actions, const bool* ended) {
-  if (rows_->num_agents() > 1) throw std::invalid_argument("only envs with one agent can be replayed");
   check_actions(rows_->action_space(), actions, num_steps * rows_->size());
-  each_env([&](std::size_t row) {
+  const std::size_t agents = rows_->num_agents();
+  each_env([&](std::size_t env) {
+    std::vector<RowStep> steps(agents);  // of several agents, which end at different times
     for (std::size_t step = 0; step < num_steps; ++step) {
-      const std::size_t place = step * rows_->size() + row;
-      rows_->advance(row, actions.of(place, rows_->action_size(), 1));
-      if (ended[place]) rows_->reset(row);
+      const std::size_t place = step * rows_->size() + env * agents;
+      const Action taken = actions.of(place, rows_->action_size(), agents);
+      if (agents == 1) rows_->advance(env, taken);
+      if (agents == 1 ? ended[place] : rows_->step(env, taken, steps.data())) rows_->reset(env);
     }
   });
 }

@@ -13,6 +13,8 @@ namespace surefoot {
 namespace {
 
 constexpr int kState = mjSTATE_INTEGRATION;
+/// After any of these, MuJoCo resets the simulation in the middle of a step, or ignores the controls.
+constexpr mjtWarning kDiverged[] = {mjWARN_BADQPOS, mjWARN_BADQVEL, mjWARN_BADQACC, mjWARN_BADCTRL};
 /// The arena is filled from both ends: a page begun at each.
 constexpr std::size_t kArenaEnds = 2 * 4096;
 
@@ -31,6 +33,19 @@ std::shared_ptr<const mjModel> load_model(const std::string& path) {
   char error[1024] = "";
   mjModel* model = mj_loadXML(path.c_str(), nullptr, error, sizeof(error));
   if (model == nullptr) throw std::invalid_argument("cannot load " + path + ": " + error);
+  return shared(model);
+}
+
+std::shared_ptr<const mjModel> parse_model(const std::string& xml) {
+  const Quiet quiet;
+  char error[1024] = "";
+  const std::unique_ptr<mjSpec, decltype(&mj_deleteSpec)> spec(
+      mj_parseXMLString(xml.c_str(), nullptr, error, sizeof(error)), mj_deleteSpec);
+  mjModel* model = spec == nullptr ? nullptr : mj_compile(spec.get(), nullptr);
+  if (model == nullptr) {
+    throw std::invalid_argument("cannot compile the model from its XML: " +
+                                std::string(spec ? mjs_getError(spec.get()) : error));
+  }
   return shared(model);
 }
 
@@ -87,7 +102,14 @@ std::vector<double> read_simulation(const mjModel& model, StateReader& state) {
 }  // namespace
 
 MujocoEnv::MujocoEnv(const Options& options, const std::string& xml_file, int frame_skip)
-    : model_(load_model(model_path(options, xml_file))),
+    : MujocoEnv(load_model(model_path(options, xml_file)), options, frame_skip) {}
+
+MujocoEnv::MujocoEnv(const Options& options, const Xml& xml, int frame_skip)
+    : MujocoEnv(parse_model(xml.text), options, frame_skip) {}
+
+MujocoEnv::MujocoEnv(std::shared_ptr<const mjModel> model, const Options& options, int frame_skip)
+    : original_(model),
+      model_(std::move(model)),
       data_(make_data(model_.get())),
       frame_skip_(options.count("frame_skip", frame_skip)),
       init_qpos_(qpos().begin(), qpos().end()),
@@ -95,8 +117,11 @@ MujocoEnv::MujocoEnv(const Options& options, const std::string& xml_file, int fr
 
 MujocoEnv::MujocoEnv(const MujocoEnv& other)
     : Env(other),
+      original_(other.original_),
       model_(other.has_own_model_ ? copied(other.model_.get()) : other.model_),
       has_own_model_(other.has_own_model_),
+      controls_inside_(other.controls_inside_),
+      drawn_(other.drawn_),
       data_(make_data(model_.get())),
       frame_skip_(other.frame_skip_),
       init_qpos_(other.init_qpos_),
@@ -126,7 +151,26 @@ void MujocoEnv::refresh_model() {
   shielded([&] { mj_setConst(&model, scratch.get()); });
 }
 
+void MujocoEnv::control_inside_substeps() {
+  if (model_->opt.integrator == mjINT_RK4) {
+    throw std::invalid_argument("control inside a substep needs another integrator than RK4, such as implicitfast");
+  }
+  controls_inside_ = true;
+}
+
+/// The simulation serves as scratch: it is reset afterwards.
+void MujocoEnv::apply() {
+  mjModel& model = own_model();
+  apply_drawn(drawn_, *original_, model);
+  shielded([&] { mj_setConst(&model, data_.get()); });
+}
+
 void MujocoEnv::reset(Generator& random) {
+  if (const auto ranges = model_ranges(); !ranges.empty()) {
+    drawn_.clear();
+    for (const ModelRange& range : ranges) drawn_.push_back(random.uniform(range.low, range.high));
+    apply();
+  }
   shielded([this] { mj_resetData(model_.get(), data_.get()); });
   reset_model(random);
 }
@@ -138,13 +182,23 @@ void MujocoEnv::control(std::span<const float> action, mjData& data) {
 }
 
 void MujocoEnv::simulate(std::span<const float> action, bool with_forces) {
+  for (const auto warning : kDiverged) data_->warning[warning].number = 0;
   shielded([&] {
-    for (int substep = 0; substep < frame_skip_; ++substep) {
-      control(action, *data_);
-      mj_step(model_.get(), data_.get());
-    }
+    for (int i = 0; i < frame_skip_; ++i) substep(action);
     if (with_forces) mj_rnePostConstraint(model_.get(), data_.get());
   });
+  is_unstable_ = std::any_of(std::begin(kDiverged), std::end(kDiverged),
+                             [this](auto warning) { return data_->warning[warning].number > 0; });
+}
+
+void MujocoEnv::substep(std::span<const float> action) {
+  if (!controls_inside_) {
+    control(action, *data_);
+    return mj_step(model_.get(), data_.get());
+  }
+  mj_step1(model_.get(), data_.get());
+  control(action, *data_);
+  mj_step2(model_.get(), data_.get());
 }
 
 void MujocoEnv::set_state(std::span<const double> qpos, std::span<const double> qvel) {
@@ -187,19 +241,36 @@ Footprint MujocoEnv::footprint() const {
   return {own + fixed + std::min(arena, used + kArenaEnds), own + fixed + arena};
 }
 
+Scene MujocoEnv::scene() const {
+  std::vector<char> file(static_cast<std::size_t>(mj_sizeModel(model_.get())));
+  shielded([&] { mj_saveModel(model_.get(), nullptr, file.data(), static_cast<mjtSize>(file.size())); });
+  return {std::move(file), dt()};
+}
+
+std::size_t MujocoEnv::pose_size() const { return static_cast<std::size_t>(mj_stateSize(model_.get(), kState)); }
+
+void MujocoEnv::pose(double* state) const { mj_getState(model_.get(), data_.get(), state, kState); }
+
 std::size_t MujocoEnv::state_size() const {
-  auto size = static_cast<std::size_t>(mj_stateSize(model_.get(), kState));
+  auto size = pose_size();
   for (const auto& array : derived()) size += array.size();
-  return size;
+  return size + model_ranges().size();
 }
 
 void MujocoEnv::save(double* state) const {
-  mj_getState(model_.get(), data_.get(), state, kState);
-  state += mj_stateSize(model_.get(), kState);
+  const auto ranges = model_ranges();
+  for (std::size_t i = 0; i < ranges.size(); ++i) *state++ = drawn_.empty() ? ranges[i].low : drawn_[i];
+  pose(state);
+  state += pose_size();
   for (const auto& array : derived()) state = std::copy(array.begin(), array.end(), state);
 }
 
 void MujocoEnv::load(StateReader& state) {
+  if (const auto ranges = model_ranges(); !ranges.empty()) {
+    drawn_.clear();
+    for (const ModelRange& range : ranges) drawn_.push_back(state.number(range.name, range.low, range.high));
+    apply();
+  }
   const std::vector<double> simulation = read_simulation(*model_, state);
   // Nothing of what the simulation did before may show: contacts of the old state would seed the next one.
   shielded([&] {

@@ -1,4 +1,5 @@
 #include "surefoot/parts/critic.hpp"
+#include "surefoot/parts/encoder.hpp"
 #include "surefoot/parts/head.hpp"
 #include "surefoot/parts/memory.hpp"
 #include "surefoot/parts/term.hpp"
@@ -22,11 +23,13 @@ std::unique_ptr<Role> make_part(const PartPlan& plan, const Kernels& kernels) {
   return part;
 }
 
+template std::map<std::string, MakePart<Encoder>>& known_parts<Encoder>();
 template std::map<std::string, MakePart<Head>>& known_parts<Head>();
 template std::map<std::string, MakePart<Memory>>& known_parts<Memory>();
 template std::map<std::string, MakePart<Critic>>& known_parts<Critic>();
 template std::map<std::string, MakePart<Term>>& known_parts<Term>();
 template std::map<std::string, MakePart<Transform>>& known_parts<Transform>();
+template std::unique_ptr<Encoder> make_part<Encoder>(const PartPlan&, const Kernels&);
 template std::unique_ptr<Head> make_part<Head>(const PartPlan&, const Kernels&);
 template std::unique_ptr<Memory> make_part<Memory>(const PartPlan&, const Kernels&);
 template std::unique_ptr<Critic> make_part<Critic>(const PartPlan&, const Kernels&);
@@ -34,7 +37,7 @@ template std::unique_ptr<Term> make_part<Term>(const PartPlan&, const Kernels&);
 template std::unique_ptr<Transform> make_part<Transform>(const PartPlan&, const Kernels&);
 
 void Head::noise(std::size_t rows, const NoiseKey& key, float* out) const {
-  kernels_.uniforms({key.seed, key.step, key.first_row, key.stream, rows, noise_size()}, out);
+  kernels_.uniforms({key.seed, key.step, key.first_row, key.stream, rows, noise_size(), key.rows}, out);
   shape_noise(rows, out);
 }
 

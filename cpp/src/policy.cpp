@@ -17,22 +17,10 @@ void require(bool holds, const char* problem) {
   if (!holds) throw std::invalid_argument(std::string("the plan of the policy: ") + problem);
 }
 
-void check_image(const ImagePlan& image, std::size_t obs_size) {
-  if (image.layers.empty()) return;
-  require(image.size.floats() == obs_size, "an image's size is not that of its observation");
-  ImageSize size = image.size;
-  for (const ConvolutionPlan& layer : image.layers) {
-    require(layer.kernel > 0 && layer.stride > 0, "a convolution's kernel or stride is 0");
-    require(layer.kernel <= std::min(size.height, size.width), "a convolution's kernel is larger than its image");
-    size = convolved(size, layer);
-  }
-}
-
 void check_body(const PolicyPlan& plan, const BodyPlan& body) {
   require(!body.encoders.empty() || body.takes_actor_memory, "a body needs an encoder");
   for (const EncoderPlan& encoder : body.encoders) {
     require(encoder.obs < plan.obs.size(), "an encoder's obs is past the end of the list");
-    check_image(encoder.image, plan.obs[encoder.obs].size);
   }
 }
 
@@ -52,7 +40,10 @@ void check(const PolicyPlan& plan) {
 Policy::Policy(PolicyPlan plan, const Kernels& kernels)
     : plan_(std::move(plan)), kernels_(kernels), weights_(std::make_unique<Weights>()) {
   check(plan_);
-  const auto add_memory = [&](const BodyPlan& body_plan, Body& body) {
+  const auto add_parts = [&](const BodyPlan& body_plan, Body& body) {
+    for (const EncoderPlan& encoder : body_plan.encoders) {
+      body.encoders.emplace_back(encoder, plan_.obs[encoder.obs].size, kernels);
+    }
     body.memory = make_part<Memory>(body_plan.memory, kernels);
     body.first_part = state_sizes_.size();
     const std::vector<std::size_t> sizes = body.memory->state_sizes();
@@ -61,9 +52,9 @@ Policy::Policy(PolicyPlan plan, const Kernels& kernels)
     state_sizes_.insert(state_sizes_.end(), sizes.begin(), sizes.end());
     return !sizes.empty();
   };
-  const bool actor_remembers = add_memory(plan_.actor, weights_->actor);
+  const bool actor_remembers = add_parts(plan_.actor, weights_->actor);
   if (!plan_.shares_trunk) {
-    const bool critic_remembers = add_memory(plan_.critic, weights_->critic);
+    const bool critic_remembers = add_parts(plan_.critic, weights_->critic);
     const bool takes_actors = plan_.critic.takes_actor_memory;
     require(!takes_actors || actor_remembers, "the actor has no memory");
     require(!takes_actors || !critic_remembers, "a critic that takes the actor's memory has none of its own");
@@ -114,12 +105,12 @@ void Policy::act(std::size_t rows, ObsLeaves obs, const CarriedState& state, con
   for_chunks(rows, [&](std::size_t first, std::size_t count) {
     const Pass pass(*this, obs, state, first, count, workspace);
     const std::size_t action = first * action_size;
-    const NoiseKey key{noise.seed, noise.step, noise.first_row + first, noise.stream};
     const Sampled sampled{acted.action ? acted.action + action : nullptr,
                           acted.choice ? acted.choice + action : nullptr, acted.log_prob + first};
     const MatrixView features = pass.actor_features(acted.state);
     const MatrixView latent = pass.trunk(weights_->actor, features);
-    head().sample(pass.rows_of(latent), mask ? mask + first * mask_size : nullptr, key, sampled);
+    head().sample(pass.rows_of(latent), mask ? mask + first * mask_size : nullptr, noise.from(first), sampled);
+    if (acted.value == nullptr) return;
     pass.value(plan_.shares_trunk ? latent : pass.trunk(weights_->critic, pass.critic_features(features, acted.state)),
                acted.value + first, acted.prediction ? acted.prediction + first * prediction_size : nullptr);
   });

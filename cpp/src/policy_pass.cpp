@@ -47,8 +47,8 @@ MatrixView Policy::Pass::critic_features(MatrixView actor_features, std::span<fl
 }
 
 MatrixView Policy::Pass::features(const BodyPlan& plan, const Body& body, MatrixView before) const {
-  if (body.is_plain) return prepared(body.encoders[0].obs);
   if (body.encoders.empty()) return before;
+  if (body.encoders.size() == 1 && !plan.takes_actor_memory) return encoded(body.encoders[0]);
   float* const all = workspace_.floats(kFeatures, rows_ * body.feature_size);
   float* column = all;
   const auto append = [&](MatrixView from, std::size_t size) {
@@ -58,39 +58,21 @@ MatrixView Policy::Pass::features(const BodyPlan& plan, const Body& body, Matrix
     column += size;
   };
   if (plan.takes_actor_memory) append(before, weights_.actor.remembered_size);
-  for (std::size_t i = 0; i < body.encoders.size(); ++i) {
-    const Encoder& encoder = body.encoders[i];
-    append(network(encoder.network, convolved(encoder, plan.encoders[i].image)), encoder.output_size);
-  }
+  for (const EncoderPart& part : body.encoders) append(encoded(part), part.output_size);
   return {all, body.feature_size};
 }
 
-MatrixView Policy::Pass::convolved(const Encoder& encoder, const ImagePlan& image) const {
-  const MatrixView in = prepared(encoder.obs);
-  if (encoder.convolutions.empty()) return in;
-  std::size_t planes_floats = 0, out_floats = 0;
-  for (const PackedConvolution& layer : encoder.convolutions) {
-    planes_floats = std::max(planes_floats, layer.shape.planes_floats());
-    out_floats = std::max(out_floats, layer.shape.out_floats());
+MatrixView Policy::Pass::encoded(const EncoderPart& part) const {
+  MatrixView in = prepared(part.obs);
+  if (part.own_size) {
+    const std::size_t size = *part.own_size;
+    float* const out = workspace_.floats(kOwn, rows_ * size);
+    float* const kept = workspace_.floats(kKept, part.kept_size);
+    std::fill_n(kept, part.kept_size, 0.0f);
+    part.encoder->forward({rows_, in, part.values, kept, 0, {workspace_, kEncoder}}, out, size);
+    in = {out, size};
   }
-  const ImageSize& size = encoder.convolutions.back().shape.out();
-  float* const planes = workspace_.floats(kPlanes, planes_floats);
-  float* const out = workspace_.floats(kImage, out_floats);
-  float* const flat = workspace_.floats(kFlat, rows_ * size.floats());
-  std::fill_n(planes, planes_floats, 0.0f);
-  for (std::size_t row = 0; row < rows_; ++row) {
-    const float* from = in.data + row * in.stride;
-    PixelStrides strides = image.strides();
-    for (const PackedConvolution& layer : encoder.convolutions) {
-      layer.shape.split(from, strides, planes);
-      layer.shape.forward(planes, layer.weight.data(), layer.bias.data(), out);
-      kernels_.activate(Activation::kRelu, out, layer.shape.out_floats());
-      from = out;
-      strides = layer.shape.out_strides();
-    }
-    copy_image(size, from, strides, flat + row * size.floats(), size.channels_first());
-  }
-  return {flat, size.floats()};
+  return network(part.layers, in, kEncodedEven);
 }
 
 MatrixView Policy::Pass::network(const Network& network, MatrixView in, std::size_t slot) const {

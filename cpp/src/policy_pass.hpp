@@ -5,7 +5,8 @@
 
 namespace surefoot {
 
-/// Slots of the workspace; from kState on one for each part of the state, and after those the parts' own.
+/// Slots of the workspace; from kEncoder on those of encoders, from kState on one for each part of the state, and after
+/// those the other parts' own.
 enum Slot : std::size_t {
   kNormalized,
   kFeatures,
@@ -14,10 +15,12 @@ enum Slot : std::size_t {
   kOwnEven,
   kOwnOdd,
   kValues,
-  kPlanes,
-  kImage,
-  kFlat,
-  kState
+  kEncodedEven,
+  kEncodedOdd,
+  kOwn,
+  kKept,
+  kEncoder,
+  kState = kEncoder + 8
 };
 
 struct Policy::Pass {
@@ -26,7 +29,7 @@ struct Policy::Pass {
        Workspace& workspace);
 
   /// Encoders and memory of the actor. With a memory the result stands as long as `next`, or to the end of the pass
-  /// if nobody wants to know what rows remember next; else until the next features or trunk.
+  /// if the next state is not wanted; else until the next features or trunk.
   MatrixView actor_features(std::span<float* const> next) const;
   /// The same of the critic, which may take the actor's.
   MatrixView critic_features(MatrixView actor_features, std::span<float* const> next) const;
@@ -46,8 +49,8 @@ struct Policy::Pass {
   MatrixView remember(const Body& body, MatrixView in, std::span<float* const> next) const;
   /// A part of the state as rows begin the step with it.
   float* carried(std::size_t part) const;
-  /// An observation through an encoder's convolutions, if it has any.
-  MatrixView convolved(const Encoder& encoder, const ImagePlan& image) const;
+  /// An observation through an encoder. The result stands until the next one runs.
+  MatrixView encoded(const EncoderPart& part) const;
   /// In `slot` and the one after it, by turns.
   MatrixView network(const Network& network, MatrixView in, std::size_t slot = kEven) const;
 

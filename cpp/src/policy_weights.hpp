@@ -6,6 +6,7 @@
 
 #include "surefoot/layer.hpp"
 #include "surefoot/parts/critic.hpp"
+#include "surefoot/parts/encoder.hpp"
 #include "surefoot/parts/head.hpp"
 #include "surefoot/parts/memory.hpp"
 #include "surefoot/policy.hpp"
@@ -16,26 +17,31 @@ struct Network {
   std::vector<Layer> layers;
 };
 
-struct PackedConvolution {
-  Convolution shape;
-  AlignedFloats weight, bias;
-};
+struct EncoderPart {
+  EncoderPart(const EncoderPlan& plan, std::size_t size, const Kernels& kernels)
+      : obs(plan.obs),
+        obs_size(size),
+        encoder(make_part<Encoder>(plan.encoder, kernels)),
+        own_size(encoder->own_size(size)),
+        kept_size(encoder->kept_size()) {}
 
-struct Encoder {
-  std::size_t obs;
-  std::vector<PackedConvolution> convolutions;
-  Network network;
-  std::size_t output_size;
+  std::size_t obs, obs_size;
+  std::unique_ptr<Encoder> encoder;
+  std::optional<std::size_t> own_size;  // of what the encoder computes before its layers, if it does
+  std::size_t kept_size;
+  std::vector<AlignedFloats> tensors{};  // that it computes from
+  std::vector<const float*> values{};    // of these
+  Network layers{};
+  std::size_t output_size = 0;
 };
 
 struct Body {
-  std::vector<Encoder> encoders;
+  std::vector<EncoderPart> encoders;
   std::unique_ptr<Memory> memory;
   std::size_t first_part, num_parts;  // of the memory's state in the policy's
   Network trunk;
   std::size_t feature_size;     // of the actor's memory, where it is taken, and all encoders
   std::size_t remembered_size;  // of what the memory gives
-  bool is_plain;                // one observation as it is: nothing to lay side by side
 };
 
 struct ValuePart {

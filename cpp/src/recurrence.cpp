@@ -12,7 +12,7 @@ namespace {
 /// Floats a sample that a layer keeps for each cell.
 constexpr std::size_t kKept = 4;
 
-/// What one thread does of a step: neighboring sequences that still run.
+/// One thread's share of a step: neighboring sequences that still run.
 struct Part {
   std::size_t step;
   std::size_t sequence;  // the first of them

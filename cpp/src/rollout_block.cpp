@@ -40,6 +40,7 @@ RolloutBlock::RolloutBlock(Rows& rows, const Policy& policy, const RolloutArrays
   for (std::size_t part = 0; part < arrays.state.size(); ++part) {
     state_.push_back(arrays.state[part] + begin * policy.state_sizes()[part]);
   }
+  if (arrays.acting != nullptr) groups_.emplace(rows, policy, arrays, key, begin, end);
 }
 
 // tour: advance
@@ -62,6 +63,9 @@ void RolloutBlock::advance(std::size_t num_steps, Workspace& workspace) {
     }
     const bool* starts = arrays_.episode_start + step_ * arrays_.num_rows + begin_;
     policy_.value(count(), leaves_, {state_, starts}, workspace, arrays_.last_value + begin_);
+    for (std::size_t row = begin_; row < end_; ++row) {
+      if (acting(row) != 0) arrays_.last_value[row] = 0;
+    }
     watch_obs();
   }
 }
@@ -78,6 +82,12 @@ void RolloutBlock::store_state() {
 }
 
 void RolloutBlock::act(Workspace& workspace) {
+  if (groups_) groups_->assign(step_);
+  if (!groups_ || groups_->is_learner_alone()) return act_alone(workspace);
+  groups_->act(step_, workspace, {env_action_.data(), env_choice_.data()});
+}
+
+void RolloutBlock::act_alone(Workspace& workspace) {
   const std::size_t place = step_ * arrays_.num_rows + begin_, size = rows_.action_size();
   for (std::size_t part = 0; part < leaves_.size(); ++part) {
     leaves_[part] = arrays_.obs[part] + place * rows_.obs_sizes()[part];
@@ -115,10 +125,12 @@ void RolloutBlock::record(std::size_t row, const RowStep& step) {
   arrays_.truncated[place] = step.truncated;
   arrays_.final_value[place] = 0;
   arrays_.episode_start[place + arrays_.num_rows] = step.ended() || !step.valid;
-  if (arrays_.valid != nullptr) arrays_.valid[place] = step.valid;
+  const bool is_own = acting(row) == 0;
+  if (arrays_.valid != nullptr) arrays_.valid[place] = step.valid && is_own;
+  if (arrays_.actor != nullptr) arrays_.actor[place] = step.valid ? acting(row) : -1;
   if (!std::isfinite(arrays_.reward[place])) return report(row, Where::kReward, 0, 0, step.reward);
   if (!measured_.empty()) measure(row, step);
-  if (!step.valid) return;
+  if (!step.valid || !is_own) return;
   ++num_steps_;
   // The tracker of episodes adds up the rewards that were stored.
   arrays_.running_reward[row] += static_cast<double>(arrays_.reward[place]);

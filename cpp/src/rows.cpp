@@ -10,12 +10,31 @@ namespace {
 
 constexpr std::size_t kMostSteps = std::size_t{1} << 53;  // beyond it doubles skip whole numbers
 
-/// Names the env of what fails in it.
+/// Whatever the code of an env throws is a failure; what it refuses, such as a value or a saved state, is a
+/// std::invalid_argument.
 template <class Work>
-auto in_env(std::size_t env, const Work& work) {
-  const auto named = [env](const std::exception& error) { return "env " + std::to_string(env) + ": " + error.what(); };
+auto in_call(const char* call, const Work& work) {
   try {
     return work();
+  } catch (const EnvFailure&) {
+    throw;
+  } catch (const std::invalid_argument&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw EnvFailure(std::string(call) + " threw an exception: " + error.what());
+  } catch (...) {
+    throw EnvFailure(std::string(call) +
+                     " threw something other than a std::exception, so its message is unknown; throw a"
+                     " std::runtime_error that says what is wrong");
+  }
+}
+
+/// Names the env of what fails in it.
+template <class Work>
+auto in_env(std::size_t env, const char* call, const Work& work) {
+  const auto named = [env](const std::exception& error) { return "env " + std::to_string(env) + ": " + error.what(); };
+  try {
+    return in_call(call, work);
   } catch (const EnvFailure& failure) {
     throw EnvFailure(named(failure));
   } catch (const std::invalid_argument& refusal) {
@@ -41,7 +60,8 @@ void check_spaces(const Env& env) {
   if (env.has_mask() && !space.has_choices()) throw std::invalid_argument("actions of a box cannot be masked");
   for (const auto& parameter : env.parameters()) {
     if (parameter.values.size() == size_of(parameter.shape)) continue;
-    throw std::invalid_argument("parameter '" + parameter.name + "' has another number of values than its shape says");
+    throw std::invalid_argument("parameter '" + parameter.name +
+                                "' has a number of values that does not match its shape");
   }
 }
 
@@ -68,7 +88,8 @@ Rows::Rows(std::unique_ptr<Env> first, std::size_t num_envs, const Endings& endi
   for (const std::size_t size : obs_sizes_) obs_size_ += size;
   std::vector<double> values;
   for (const auto& parameter : parameters_) {
-    values.insert(values.end(), parameter.values.begin(), parameter.values.end());
+    of_agent_.push_back(parameter.is_of_agent ? parameter.values : std::vector<double>());
+    if (!parameter.is_of_agent) values.insert(values.end(), parameter.values.begin(), parameter.values.end());
     parameter_places_.push_back(values.size());
   }
   for (std::size_t env = 0; env < num_envs; ++env) {
@@ -91,10 +112,16 @@ void Rows::reseed(std::size_t env, const Generator::Words& words) {
 }
 
 void Rows::reset(std::size_t env) {
-  in_env(env, [&] { envs_[env]->reset(generators_[env]); });
+  in_env(env, "reset", [&] { envs_[env]->reset(generators_[env]); });
   elapsed_[env] = 0;
-  if (num_agents_ > 1)
-    std::fill_n(takes_part_.begin() + static_cast<std::ptrdiff_t>(env * num_agents_), num_agents_, 1);
+  if (num_agents_ == 1) return;
+  bool is_empty = true;
+  for (std::size_t agent = 0; agent < num_agents_; ++agent) {
+    const bool takes_part = in_env(env, "takes_part", [&] { return envs_[env]->takes_part(agent); });
+    takes_part_[env * num_agents_ + agent] = takes_part;
+    is_empty &= !takes_part;
+  }
+  if (is_empty) in_env(env, "takes_part", [] { throw EnvFailure("no agent takes part after a reset"); });
 }
 
 bool Rows::is_at_limit(std::size_t env) const {
@@ -112,13 +139,13 @@ RowStep Rows::counted(const Outcome& outcome, bool is_at_limit) const {
 
 bool Rows::step(std::size_t env, const Action& actions, RowStep* steps) {
   if (num_agents_ == 1) {
-    const Outcome outcome = in_env(env, [&] { return envs_[env]->step(actions); });
+    const Outcome outcome = in_env(env, "step", [&] { return envs_[env]->step(actions); });
     ++elapsed_[env];
     *steps = counted(outcome, is_at_limit(env));
     return steps->ended();
   }
   Outcome* outcomes = &outcomes_[env * num_agents_];
-  in_env(env, [&] { envs_[env]->step_agents(actions, outcomes); });
+  in_env(env, "step_agents", [&] { envs_[env]->step_agents(actions, outcomes); });
   ++elapsed_[env];
   const bool is_cut_off = is_at_limit(env);
   bool is_over = true;
@@ -132,37 +159,42 @@ bool Rows::step(std::size_t env, const Action& actions, RowStep* steps) {
 }
 
 void Rows::advance(std::size_t env, const Action& actions) {
-  in_env(env, [&] { envs_[env]->advance(actions); });
+  in_env(env, "advance", [&] { envs_[env]->advance(actions); });
 }
 
 void Rows::observe(std::size_t row, double* obs) const {
-  if (num_agents_ == 1) return envs_[row]->observe(obs);
+  if (num_agents_ == 1) return in_env(row, "observe", [&] { envs_[row]->observe(obs); });
   takes_part_[row] ? observe_end(row, obs) : static_cast<void>(std::fill_n(obs, obs_size_, 0.0));
 }
 
 void Rows::observe_end(std::size_t row, double* obs) const {
-  envs_[row / num_agents_]->observe_agent(row % num_agents_, obs);
+  const std::size_t env = row / num_agents_;
+  in_env(env, "observe_agent", [&] { envs_[env]->observe_agent(row % num_agents_, obs); });
 }
 
 void Rows::mask(std::size_t row, bool* allowed) const {
-  if (num_agents_ == 1) return envs_[row]->mask(allowed);
+  if (num_agents_ == 1) return in_env(row, "mask", [&] { envs_[row]->mask(allowed); });
   if (!takes_part_[row]) return static_cast<void>(std::fill_n(allowed, mask_size_, true));
-  envs_[row / num_agents_]->mask_agent(row % num_agents_, allowed);
+  const std::size_t env = row / num_agents_;
+  in_env(env, "mask_agent", [&] { envs_[env]->mask_agent(row % num_agents_, allowed); });
 }
 
 void Rows::measure(std::size_t row, double* values) const {
-  envs_[row / num_agents_]->measure_agent(row % num_agents_, values);
+  const std::size_t env = row / num_agents_;
+  in_env(env, "measure", [&] { envs_[env]->measure_agent(row % num_agents_, values); });
 }
 
 void Rows::set_parameter(std::size_t env, std::size_t index, std::span<const double> value) {
   if (std::any_of(value.begin(), value.end(), [](double number) { return std::isnan(number); })) {
     throw std::invalid_argument("the parameter '" + parameters_[index].name + "' must not be NaN");
   }
-  envs_[env]->set_parameter(index, value);
+  if (parameters_[index].is_of_agent && env > 0) return;
+  in_call("set_parameter", [&] { envs_[env]->set_parameter(index, value); });
   std::copy(value.begin(), value.end(), const_cast<double*>(parameter(env, index).data()));
 }
 
 std::span<const double> Rows::parameter(std::size_t env, std::size_t index) const {
+  if (parameters_[index].is_of_agent) return of_agent_[index];
   const std::size_t begin = parameter_places_[index], end = parameter_places_[index + 1];
   return {parameter_values_.data() + env * parameter_places_.back() + begin, end - begin};
 }
@@ -176,7 +208,7 @@ void Rows::save(std::size_t env, double* state) const {
   *state++ = static_cast<double>(elapsed_[env]);
   if (num_agents_ > 1) state = std::copy_n(&takes_part_[env * num_agents_], num_agents_, state);
   state = std::copy_n(parameter_values_.data() + env * parameter_places_.back(), parameter_places_.back(), state);
-  envs_[env]->save(state);
+  in_env(env, "save", [&] { envs_[env]->save(state); });
 }
 
 void Rows::load(std::size_t env, const double* state) {
@@ -189,6 +221,7 @@ void Rows::load(std::size_t env, const double* state) {
     takes_part_[env * num_agents_ + agent] = reader.flag("takes_part[" + std::to_string(agent) + "]");
   }
   for (std::size_t index = 0; index < parameters_.size(); ++index) {
+    if (parameters_[index].is_of_agent) continue;
     std::vector<double> value(parameter(env, index).size());
     for (double& number : value)
       number = std::bit_cast<double>(reader.word());  // infinite ones are the env's to refuse
@@ -200,13 +233,15 @@ void Rows::load(std::size_t env, const double* state) {
 
 void Rows::load_all(const double* states) {
   check_all(states);
-  for (std::size_t env = 0; env < num_envs(); ++env) in_env(env, [&] { load(env, states + env * state_size()); });
+  for (std::size_t env = 0; env < num_envs(); ++env)
+    in_env(env, "load", [&] { load(env, states + env * state_size()); });
 }
 
 void Rows::check_all(const double* states) const {
   Rows trial(envs_.front()->clone(), 1, endings_);
   std::copy_n(parameter_values_.data(), trial.parameter_values_.size(), trial.parameter_values_.data());
-  for (std::size_t env = 0; env < num_envs(); ++env) in_env(env, [&] { trial.load(0, states + env * state_size()); });
+  for (std::size_t env = 0; env < num_envs(); ++env)
+    in_env(env, "load", [&] { trial.load(0, states + env * state_size()); });
 }
 
 }  // namespace surefoot

@@ -45,23 +45,9 @@ std::size_t TensorReader::check_linear(const std::string& weight_name, const std
   return out;
 }
 
-std::size_t TensorReader::check_convolution(const std::string& prefix, std::size_t channels, std::size_t kernel) {
-  const NamedTensor* const weight = find(prefix + ".weight");
-  const NamedTensor* const bias = find(prefix + ".bias");
-  std::size_t out = kUnknownSize;
-  if (weight) {
-    const std::vector<std::size_t>& shape = weight->shape;
-    if (shape.size() != 4 || shape[0] == 0 || !matches(shape[1], channels) || shape[2] != kernel ||
-        shape[3] != kernel) {
-      problems_.push_back(misshapen(*weight, {out, channels, kernel, kernel}));
-    } else {
-      out = shape[0];
-    }
-  }
-  if (bias && (bias->shape.size() != 1 || !matches(bias->shape[0], out))) {
-    problems_.push_back(misshapen(*bias, {out}));
-  }
-  return out;
+void TensorReader::check_shape(const std::string& name, const std::vector<std::size_t>& shape) {
+  const NamedTensor* const tensor = find(name);
+  if (tensor && tensor->shape != shape) problems_.push_back(misshapen(*tensor, shape));
 }
 
 void TensorReader::check_size(const std::string& name, std::size_t size) {

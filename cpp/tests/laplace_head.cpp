@@ -90,7 +90,7 @@ const RegisteredPart<Head, LaplaceHead> kLaplace{"laplace"};
 PolicyPlan laplace_plan() {
   PolicyPlan plan;
   plan.obs = {{"", 2, "", std::numeric_limits<float>::infinity()}};
-  plan.actor = {{{0, {}}}, {}};
+  plan.actor = {{{0}}, {}};
   plan.shares_trunk = true;
   plan.head = {"laplace", {{"layer", "location"}, {"size", 2.0}, {"scale", 0.5}}};
   plan.values = {{scalar("value")}};
@@ -163,7 +163,7 @@ TEST(a_head_from_one_file_learns) {
     memory.square = square.data();
     memory.size = values.size();
     memory.parts = {{0, memory.size, 0}};
-    memory.num_parts = 1;
+    memory.clips = {0};
     Learner learner(laplace_plan(), {{"surrogate"}}, tensors, *kernels);
     const std::vector<float> obs{1, 2, -1, 0.5f}, nothing(2);
     // Locations are obs * weight + bias: (5.25, -0.5) and (0.25, 0.75); actions beside them, scale 0.5.

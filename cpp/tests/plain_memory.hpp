@@ -25,15 +25,15 @@ struct Remembering {
     actor = {kind, layers, hidden, "actor_cells"};
     const float no_clip = std::numeric_limits<float>::infinity();
     plan.obs = {{"seen", 3, "", no_clip}, {"secret", 2, "", no_clip}};
-    plan.actor = {{{0, {{"encoder"}}}}, {{"actor_trunk"}}, actor.part()};
+    plan.actor = {{{0, {"mlp", {{"layers", std::vector<std::string>{"encoder"}}}}}}, {{"actor_trunk"}}, actor.part()};
     plan.shares_trunk = body == CriticBody::kShared;
     std::size_t remembered = hidden;
     if (body == CriticBody::kOwn) {
       critic = {kind, layers, hidden, "critic_cells"};
-      plan.critic = {{{0, {}}, {1, {}}}, {{"critic_trunk"}}, critic.part()};
+      plan.critic = {{{0}, {1}}, {{"critic_trunk"}}, critic.part()};
       made_up.add_memory(critic, 5);
     } else if (body == CriticBody::kBranch) {
-      plan.critic = {{{1, {}}}, {{"critic_trunk"}}, {"none"}, true};
+      plan.critic = {{{1}}, {{"critic_trunk"}}, {"none"}, true};
       remembered += 2;
     } else if (body == CriticBody::kBareBranch) {
       plan.critic = {{}, {{"critic_trunk"}}, {"none"}, true};
@@ -106,7 +106,7 @@ struct PlainRow {
 
   Step step(const Numbers& seen, const Numbers& secret) {
     const PolicyPlan& plan = of.plan;
-    const Numbers remembered = remember(of.actor, network(plan.actor.encoders[0].network, seen), 0);
+    const Numbers remembered = remember(of.actor, network({{"encoder"}}, seen), 0);
     const Numbers actor = network(plan.actor.trunk, remembered);
     Numbers critic = actor;
     if (!plan.shares_trunk) {

@@ -36,7 +36,7 @@ struct SmallPolicy {
   static PolicyPlan plan(const CellsPlan& memory) {
     PolicyPlan plan;
     plan.obs = {{"", 4, "", std::numeric_limits<float>::infinity()}};
-    plan.actor = {{{0, {}}}, {{"trunk"}}, memory.part()};
+    plan.actor = {{{0}}, {{"trunk"}}, memory.part()};
     plan.shares_trunk = true;
     plan.head = categorical("head", 2);
     plan.values = {{scalar("value")}};

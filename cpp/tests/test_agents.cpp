@@ -132,12 +132,13 @@ struct DuelPolicy {
 
 struct DuelRollout {
   std::vector<float> obs, log_prob, value, reward, final_value, last_value, metrics;
-  std::vector<std::int64_t> choice, running_length;
+  std::vector<std::int64_t> choice, running_length, actor, acting, wanted;
   std::vector<double> running_reward;
   std::vector<unsigned char> mask, terminated, truncated, start, valid;
   RolloutResult result;
 
-  DuelRollout(std::size_t threads, std::size_t num_envs, std::size_t steps) {
+  /// If `has_copy`, a copy of the policy acts in the place of every second agent.
+  DuelRollout(std::size_t threads, std::size_t num_envs, std::size_t steps, bool has_copy = false) {
     const std::size_t rows = 2 * num_envs, places = steps * rows;
     Engine engine(std::make_unique<Rows>(kDuel, Options(), num_envs, Endings{24, false}), threads);
     obs.resize((steps + 1) * rows * 3);
@@ -150,6 +151,7 @@ struct DuelRollout {
     mask.resize((steps + 1) * rows * 3);
     for (auto* each : {&terminated, &truncated, &valid}) each->resize(places);
     start.resize(places + rows);
+    std::fill_n(start.begin(), rows, 1);
     const auto flags = [](std::vector<unsigned char>& bytes) { return reinterpret_cast<bool*>(bytes.data()); };
     std::vector<double> first(rows * 3);
     StepSlot slot{};
@@ -177,7 +179,16 @@ struct DuelRollout {
                          running_length.data()};
     arrays.valid = flags(valid);
     arrays.metrics = metrics.data();
-    const DuelPolicy policy;
+    const DuelPolicy policy, copy;
+    if (has_copy) {
+      actor.resize(places);
+      acting.resize(rows);
+      for (std::size_t row = 0; row < rows; ++row) wanted.push_back(row % 2);
+      arrays.actor = actor.data();
+      arrays.acting = acting.data();
+      arrays.wanted = wanted.data();
+      arrays.others = {{1, &copy.policy, {}, false}};
+    }
     const RolloutKey key{5, 0, 0, 1, {{}}, {{}}, {true}};
     result = engine.collect(policy.policy, arrays, key, [] { return true; });
   }
@@ -205,6 +216,51 @@ TEST(rollouts_of_agents_are_alike_on_any_number_of_threads) {
     CHECK(same_bytes(other.result.moments[0].mean, reference.result.moments[0].mean));
     CHECK_EQUAL(other.result.episodes.size(), reference.result.episodes.size());
   }
+}
+
+TEST(a_copy_of_a_policy_acts_as_the_policy_does) {
+  const std::size_t envs = 21, steps = 60, rows = 2 * envs;
+  const DuelRollout alone(1, envs, steps);
+  for (const std::size_t threads : {1, 2, 4}) {
+    const DuelRollout together(threads, envs, steps, true);
+    CHECK(same_bytes(together.obs, alone.obs) && same_bytes(together.reward, alone.reward));
+    CHECK(same_bytes(together.choice, alone.choice) && same_bytes(together.start, alone.start));
+    CHECK_EQUAL(together.acting, together.wanted);
+    std::size_t valid = 0;
+    for (std::size_t place = 0; place < steps * rows; ++place) {
+      const bool is_own = place % 2 == 0;
+      valid += together.valid[place];
+      CHECK_EQUAL(together.valid[place] != 0, is_own && alone.valid[place]);
+      CHECK_EQUAL(together.actor[place], alone.valid[place] ? (is_own ? 0 : 1) : -1);
+      CHECK_EQUAL(together.value[place], is_own ? alone.value[place] : 0.0f);
+      CHECK_EQUAL(together.log_prob[place], is_own ? alone.log_prob[place] : 0.0f);
+    }
+    CHECK_EQUAL(together.result.num_steps, valid);
+    for (std::size_t row = 0; row < rows; ++row) {
+      CHECK_EQUAL(together.last_value[row], row % 2 == 0 ? alone.last_value[row] : 0.0f);
+    }
+  }
+}
+
+TEST(agents_that_do_not_take_part_wait_for_the_next_reset) {
+  Duels duels;
+  const double none[] = {0.0, 0.0}, all[] = {0.0, 9.0}, both[] = {9.0, 9.0};
+  duels.rows.set_parameter(0, 1, all);
+  duels.rows.reset(0);
+  CHECK_EQUAL(duels.observed(1), std::vector<double>(3, 0.0));
+  CHECK(!duels.act(kRest, kStrike));
+  CHECK(duels.steps[0].valid && !duels.steps[1].valid && !duels.steps[1].ended());
+  std::vector<double> state(duels.rows.state_size());
+  duels.rows.save(0, state.data());
+  Duels copy;
+  copy.rows.load(0, state.data());
+  CHECK(!copy.act(kRest, kStrike) && !copy.steps[1].valid);
+  duels.rows.set_parameter(0, 1, none);
+  duels.rows.reset(0);
+  duels.act(kRest, kRest);
+  CHECK(duels.steps[0].valid && duels.steps[1].valid);
+  duels.rows.set_parameter(0, 1, both);
+  CHECK_THROWS(duels.rows.reset(0), EnvFailure);
 }
 
 }  // namespace

@@ -1,11 +1,14 @@
 // What a MuJoCo task can change: its control inside a step, its own model, its state.
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <stdexcept>
+#include <vector>
 
 #include "check.hpp"
 #include "surefoot/mujoco_env.hpp"
@@ -123,6 +126,102 @@ TEST(a_model_is_shared_until_a_task_asks_for_its_own) {
   act(first, 1.0f);
   act(*shared, 1.0f);
   CHECK(position(first) < position(*shared));
+}
+
+/// A ball that falls on a floor and can be pushed up.
+std::string ball(double radius, const std::string& integrator = "Euler") {
+  return "<mujoco><option integrator='" + integrator + "'/><worldbody><geom type='plane' size='1 1 1'/>" +
+         "<body pos='0 0 1'><joint name='up' type='slide' axis='0 0 1'/><geom mass='1' size='" +
+         std::to_string(radius) + "'/></body></worldbody><actuator><motor joint='up'/></actuator></mujoco>";
+}
+
+class Ball final : public Cloned<Ball, MujocoEnv> {
+ public:
+  explicit Ball(const std::string& xml, bool inside = true) : Cloned(Options(), Xml{xml}, 1) {
+    if (inside) control_inside_substeps();
+  }
+
+  std::vector<ObsPart> obs_parts() const override { return {{"", {1}}}; }
+  Outcome step(const Action& action) override {
+    simulate(action.values, false);
+    return {0.0, is_unstable()};
+  }
+  void observe(double* obs) const override { obs[0] = qpos()[0]; }
+
+  double radius() const { return model().geom_size[3]; }
+  int contacts() const { return data().ncon; }
+  double lag = 0.0;  // between where the ball is and where MuJoCo's derived position says that it is
+
+ protected:
+  std::vector<ModelRange> model_ranges() const override { return {{"radius", 0.1, 0.9}}; }
+  void apply_drawn(std::span<const double> drawn, const mjModel&, mjModel& model) override {
+    model.geom_size[3] = drawn[0];
+  }
+  void control(std::span<const float> action, mjData& data) override {
+    data.ctrl[0] = action[0];
+    lag = std::max(lag, std::abs(data.xpos[5] - 1.0 - data.qpos[0]));
+  }
+};
+
+Outcome push(Env& env, float force) { return env.step({{&force, 1}, {}}); }
+
+TEST(control_inside_a_substep_sees_what_belongs_to_its_positions) {
+  Generator random({1, 2, 3, 5});
+  Ball inside(ball(0.1)), before(ball(0.1), false);
+  for (Ball* env : {&inside, &before}) {
+    env->reset(random);
+    for (int step = 0; step < 5; ++step) push(*env, 20.0f);
+  }
+  CHECK_NEAR(inside.lag, 0.0, 1e-15);
+  CHECK(before.lag > 1e-6);
+  CHECK_THROWS(Ball(ball(0.1, "RK4")), std::invalid_argument);
+  Ball(ball(0.1, "RK4"), false);
+}
+
+TEST(text_that_is_no_model_is_refused) {
+  CHECK_THROWS(Ball("<mujoco><worldbody><joint/></worldbody></mujoco>"), std::invalid_argument);
+  CHECK_THROWS(Ball("no XML"), std::invalid_argument);
+}
+
+TEST(a_simulation_that_diverges_says_so_until_the_next_step) {
+  Generator random({1, 2, 3, 5});
+  Ball env(ball(0.1));
+  env.reset(random);
+  CHECK(!push(env, 1.0f).terminated);
+  CHECK(push(env, std::numeric_limits<float>::quiet_NaN()).terminated);
+  CHECK(!push(env, 1.0f).terminated);
+  CHECK(push(env, 1e30f).terminated);
+  CHECK(std::isfinite(position(env)));
+}
+
+TEST(a_drawn_model_is_saved_and_equals_one_made_with_its_numbers) {
+  Generator random({1, 2, 3, 5});
+  Ball env(ball(0.3)), other(ball(0.3));
+  env.reset(random);
+  other.reset(random);
+  CHECK(env.radius() != other.radius());
+  std::vector<double> state(env.state_size());
+  env.save(state.data());
+  StateReader reader(state);
+  other.load(reader);
+  CHECK(reader.is_done());
+  CHECK_EQUAL(env.radius(), other.radius());
+  Ball fresh(ball(env.radius()), true);  // its drawn number is overwritten by the same one
+  StateReader again(state);
+  fresh.load(again);
+  bool touched = false;
+  for (int step = 0; step < 400;
+       ++step) {  // falls until it lies on the floor, where MuJoCo's bounds decide on contacts
+    for (Ball* one : {&env, &other, &fresh}) push(*one, 0.0f);
+    touched = touched || env.contacts() > 0;
+    CHECK_EQUAL(env.contacts(), fresh.contacts());
+    CHECK_EQUAL(position(env), position(other));
+  }
+  CHECK(touched);
+  CHECK_NEAR(position(env), env.radius() - 1.0, 0.02);
+  state[0] = 5.0;
+  StateReader forged(state);
+  CHECK_THROWS(other.load(forged), std::invalid_argument);
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ struct Tiny {
   Tiny() {
     plan.obs = {{"", 2, "", std::numeric_limits<float>::infinity()}};
     plan.activation = Activation::kRelu;
-    plan.actor = {{{0, {}}}, {{"hidden"}}};
-    plan.critic = {{{0, {}}}, {}};
+    plan.actor = {{{0}}, {{"hidden"}}};
+    plan.critic = {{{0}}, {}};
     plan.head = categorical("logits", 2);
     plan.values = {{scalar("value")}};
   }

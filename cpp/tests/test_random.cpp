@@ -4,6 +4,7 @@
 
 #include "check.hpp"
 #include "surefoot/random.hpp"
+#include "surefoot/step_random.hpp"
 
 namespace surefoot {
 namespace {
@@ -91,6 +92,24 @@ TEST(generator_goes_on_from_its_words) {
   Generator copy(random.words());
   for (int i = 0; i < 20; ++i) CHECK_EQUAL(copy.normal(), random.normal());
   CHECK_EQUAL(copy.words(), random.words());
+}
+
+TEST(steps_draw_what_python_draws) {
+  Generator numpy(
+      {0x9d0aecc4e7b18891, 0x9ae2415a6b292038, 0xc4751896ce8acebf, 0x66887f5ac070d959});  // numpy.random.default_rng(7)
+  StepRandom random(numpy);
+  random.next_step();
+  CHECK_EQUAL(random.uniform(), 0.7857382393636637);
+  CHECK_EQUAL(random.uniform(-2.0, 5.0), 0.9280143789247131);
+  CHECK_EQUAL(random.normal(), -0.6989941331897584);
+  double state[StepRandom::kStateSize];
+  CHECK(random.save(state) == state + StepRandom::kStateSize);
+  CHECK_EQUAL(random.normal(), -0.03242959821814365);
+  StepRandom other;
+  StateReader reader(state);
+  other.load(reader);
+  other.next_step();
+  CHECK_EQUAL(other.normal(), 0.6339275786925435);
 }
 
 }  // namespace

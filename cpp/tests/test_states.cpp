@@ -104,7 +104,7 @@ TEST(an_env_must_read_what_it_saves) {
     if (size == 2) {
       CHECK_EQUAL(refusal(rows, states), "");
     } else {
-      CHECK_THROWS(rows.load_all(states.data()), std::logic_error);
+      CHECK_THROWS(rows.load_all(states.data()), EnvFailure);
     }
   }
 }

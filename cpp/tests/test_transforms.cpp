@@ -39,7 +39,7 @@ struct Scaling {
   std::vector<double> step(const Floats& given, std::size_t threads = 1) {
     gradient = given;
     const std::size_t size = gradient.size();
-    const FlatMemory memory{nullptr, gradient.data(), nullptr, nullptr, size, {}, {{0, size, 0}}, 1};
+    const FlatMemory memory{nullptr, gradient.data(), nullptr, nullptr, size, {}, {}, {{0, size, 0}}, {0}};
     const double before = set.sum_squares(1, size, {given.data(), size});
     std::vector<Stretch> stretches;
     for (std::size_t first = 0; first < size; first += kStretch) {

@@ -24,7 +24,10 @@ agent = PPO(
     entropy_coef=0.0,  # --ent-coef
     value_coef=0.5,  # --vf-coef
     max_grad_norm=0.5,  # --max-grad-norm
-    normalize={"obs": True, "reward": True},  # the wrappers NormalizeObservation and NormalizeReward
+    normalize={
+        "obs": True,
+        "reward": True,
+    },  # the wrappers NormalizeObservation and NormalizeReward
 )
 agent.learn(STEPS)
 print(agent.evaluate(episodes=10).mean_reward)

@@ -1,4 +1,4 @@
-"""A script for Stable-Baselines3, ported: vector envs, VecNormalize, a callback, evaluation, saving and acting."""
+"""A script for Stable-Baselines3, ported: VecNormalize, a callback, evaluation, saving, acting."""
 
 import sys
 
@@ -19,8 +19,8 @@ class StopWhenSolved(Hook):
 
 
 # SB3: env = VecNormalize(make_vec_env("Pendulum-v1", n_envs=4), gamma=0.9)
-#      model = PPO("MlpPolicy", env, n_steps=1024, gamma=0.9, learning_rate=1e-3, n_epochs=10, clip_range=0.2, seed=1,
-#                  policy_kwargs={"net_arch": [64, 64]})
+#      model = PPO("MlpPolicy", env, n_steps=1024, gamma=0.9, learning_rate=1e-3, n_epochs=10,
+#                  clip_range=0.2, seed=1, policy_kwargs={"net_arch": [64, 64]})
 agent = PPO(
     "Pendulum-v1",
     preset="none",

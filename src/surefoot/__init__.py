@@ -6,21 +6,21 @@ The public API is exported here; docs/extend has one page per base class.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from surefoot.core.version import VERSION
+from surefoot.envs.tasks.registration import register_with_gymnasium
+from surefoot.version import VERSION
 
 if TYPE_CHECKING:
     from surefoot.api import PPO as PPO
-    from surefoot.core.config import Config as Config
-    from surefoot.core.errors import SurefootError as SurefootError
-    from surefoot.core.parts import Knob as Knob
-    from surefoot.core.parts import PartSettings as PartSettings
-    from surefoot.core.records import IterationReport as IterationReport
-    from surefoot.core.records import Knobs as Knobs
-    from surefoot.core.records import Learned as Learned
-    from surefoot.core.records import Progress as Progress
-    from surefoot.core.records import Rollout as Rollout
-    from surefoot.core.records import Targets as Targets
+    from surefoot.data.records import IterationReport as IterationReport
+    from surefoot.data.records import Knobs as Knobs
+    from surefoot.data.records import Learned as Learned
+    from surefoot.data.records import Progress as Progress
+    from surefoot.data.records import Rollout as Rollout
+    from surefoot.data.records import Targets as Targets
+    from surefoot.data.specs import ArraySpec as ArraySpec
+    from surefoot.errors import SurefootError as SurefootError
     from surefoot.evaluation.evaluation import Evaluation as Evaluation
+    from surefoot.evaluation.grid import Grid as Grid
     from surefoot.learning.attacks import Attack as Attack
     from surefoot.learning.estimators import Estimator as Estimator
     from surefoot.learning.schedules import Schedule as Schedule
@@ -36,7 +36,10 @@ if TYPE_CHECKING:
     from surefoot.policies.memory import Memory as Memory
     from surefoot.policies.policy import Policy as Policy
     from surefoot.policies.policy import PolicyOutput as PolicyOutput
-    from surefoot.sb3_import import from_sb3 as from_sb3
+    from surefoot.sb3.agent import from_sb3 as from_sb3
+    from surefoot.settings.config import Config as Config
+    from surefoot.settings.parts import Knob as Knob
+    from surefoot.settings.parts import PartSettings as PartSettings
     from surefoot.telemetry.sinks import FileSink as FileSink
     from surefoot.training.hooks import Hook as Hook
     from surefoot.training.hooks import RunContext as RunContext
@@ -45,17 +48,19 @@ __version__ = VERSION
 
 _HOMES = {
     "PPO": "surefoot.api",
-    "Config": "surefoot.core.config",
-    "SurefootError": "surefoot.core.errors",
-    "Knob": "surefoot.core.parts",
-    "PartSettings": "surefoot.core.parts",
-    "IterationReport": "surefoot.core.records",
-    "Knobs": "surefoot.core.records",
-    "Learned": "surefoot.core.records",
-    "Progress": "surefoot.core.records",
-    "Rollout": "surefoot.core.records",
-    "Targets": "surefoot.core.records",
+    "Config": "surefoot.settings.config",
+    "SurefootError": "surefoot.errors",
+    "Knob": "surefoot.settings.parts",
+    "PartSettings": "surefoot.settings.parts",
+    "IterationReport": "surefoot.data.records",
+    "Knobs": "surefoot.data.records",
+    "Learned": "surefoot.data.records",
+    "Progress": "surefoot.data.records",
+    "Rollout": "surefoot.data.records",
+    "Targets": "surefoot.data.records",
+    "ArraySpec": "surefoot.data.specs",
     "Evaluation": "surefoot.evaluation.evaluation",
+    "Grid": "surefoot.evaluation.grid",
     "Attack": "surefoot.learning.attacks",
     "Estimator": "surefoot.learning.estimators",
     "Schedule": "surefoot.learning.schedules",
@@ -71,7 +76,7 @@ _HOMES = {
     "Memory": "surefoot.policies.memory",
     "Policy": "surefoot.policies.policy",
     "PolicyOutput": "surefoot.policies.policy",
-    "from_sb3": "surefoot.sb3_import",
+    "from_sb3": "surefoot.sb3.agent",
     "FileSink": "surefoot.telemetry.sinks",
     "Hook": "surefoot.training.hooks",
     "RunContext": "surefoot.training.hooks",
@@ -88,3 +93,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+register_with_gymnasium()

@@ -1,7 +1,7 @@
 """PPO: the Python API, with familiar names."""
 
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from copy import deepcopy
 from pathlib import Path
@@ -16,8 +16,8 @@ from surefoot.call_arguments import (
     SB3_POLICIES,
     Pathlike,
     as_path,
+    check_fits,
     check_modules,
-    check_number,
     encoder_factory,
     program_of,
     refuse_unknown,
@@ -37,40 +37,48 @@ from surefoot.compose import (
     evaluation_rows,
     learner_plan,
     saved_setup,
+    untrusted_cluster,
     untrusted_env,
 )
-from surefoot.core.config import Config
-from surefoot.core.errors import CheckpointError, ConfigError, EnvError
-from surefoot.core.layers import build_config, by_name
-from surefoot.core.philox import Stream, uniforms
-from surefoot.core.quoted import quoted
-from surefoot.core.records import State
-from surefoot.core.saved import Saved, reading
-from surefoot.core.state import ModuleState, load_states
-from surefoot.core.synonyms import of_agent
-from surefoot.core.torch_defaults import torch_defaults
-from surefoot.core.tree import tree_first, tree_map
-from surefoot.core.trust import Trust
+from surefoot.data.records import State
+from surefoot.data.specs import HybridSpec
+from surefoot.data.tree import tree_first, tree_map
 from surefoot.envs.make import EnvSource, is_instance
 from surefoot.envs.protocol import VecEnv
 from surefoot.envs.protocol.batching import as_batch
+from surefoot.envs.protocol.parameters import Values, agent_values, set_agent_values
+from surefoot.errors import CheckpointError, ConfigError, EnvError
 from surefoot.evaluation.evaluate import evaluate
 from surefoot.evaluation.evaluation import Evaluation
+from surefoot.evaluation.grid import Cell, Grid, checked_axes, evaluate_cells
 from surefoot.export.onnx_file import Exported, export_onnx
 from surefoot.export.parity import TOLERANCE
 from surefoot.learning.attacks import Attack, attacker
+from surefoot.learning.native_learner import LearnerPlan
 from surefoot.learning.terms import Objective
+from surefoot.machine.torch_defaults import torch_defaults
+from surefoot.machine.turns import TakesTurns, in_turn
 from surefoot.models import find_model
+from surefoot.output.quoted import quoted
+from surefoot.philox import Stream, uniforms
 from surefoot.policies.acting import as_mask, as_starts, as_state
 from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
 from surefoot.presets import NO_PRESET, configured
 from surefoot.run import Run
+from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config, by_name
+from surefoot.settings.synonyms import of_agent
 from surefoot.starting import starting_state
+from surefoot.storage.saved import Saved, reading
+from surefoot.storage.state import ModuleState, load_states
+from surefoot.storage.trust import Trust
 from surefoot.telemetry.console import ConsoleMode, mode_in_python
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from surefoot.training.hooks import HookLike
+from surefoot.training.parts import saved_agent_values
 from surefoot.training.policy_only import is_policy_only, saved_with_masks, start_from
 from surefoot.training.policy_only import policy_only as only_policy
+from surefoot.training.reporting import LastRecord
 from surefoot.training.run_directory import RunDirectory
 from surefoot.training.trainer import Trainer
 from surefoot.watching.playing import MOST_STEPS
@@ -83,7 +91,7 @@ EXPORT_ROWS = 2
 """Number of parallel envs for checking an exported policy."""
 
 
-class PPO:
+class PPO(TakesTurns):
     """An agent: `PPO("HalfCheetah-v5", seed=1).learn(1_000_000)`.
 
     `env` is a preset, a Gymnasium id, an env, a factory of envs, a list of factories (one env each) or a Gymnasium
@@ -116,7 +124,7 @@ class PPO:
         target, base = (env, preset) if isinstance(env, str) else (None, preset or NO_PRESET)
         given = by_name(settings)
         config = configured(target, {"preset": base}, layer if target is None else {}, given).config
-        check_number(source, config)
+        check_fits(source, config, given)
         vec_env = build_env(config, source)
         specs = Specs(vec_env.obs_spec, vec_env.action_spec)
         own = policy or build_policy(config, specs, encoder_factory(encoder))
@@ -134,17 +142,20 @@ class PPO:
         env: VecEnv | None,
         saved: dict[str, Any] | None,
     ) -> None:
+        super().__init__()
         self.config, self.specs, self.policy = config, specs, policy
         self._source, self._env, self._saved = source, env, saved
         self._trainer: Trainer | None = None
+        self._record: LastRecord | None = None
         self._hook_states: dict[str, Any] = {} if saved is None else dict(saved.get("hooks", {}))
         self._default_steps = config.train.steps  # learn() makes train.steps the total
         self._predictions = 0
         self._needs_mask = bool(env.mask_size) if env is not None else saved is not None and saved_with_masks(saved)
         self._is_closed = False
         self._file: Path | str = "the saved state"
-        self._untrusted = ""
+        self._untrusted = self._untrusted_cluster = ""
 
+    @in_turn
     @torch_defaults()
     def learn(
         self,
@@ -203,7 +214,9 @@ class PPO:
             else:
                 action = output.distribution.sample(self._noise(rows))
             env_action = self.policy.head.to_env(action).numpy()
-        return (env_action[0] if is_single else env_action), output.state
+        chosen = env_action[0] if is_single else env_action
+        spec = self.specs.action
+        return (spec.split(chosen) if isinstance(spec, HybridSpec) else chosen), output.state
 
     @torch_defaults()
     def evaluate(
@@ -231,6 +244,51 @@ class PPO:
         rows = evaluation_rows(self._source if env is None else env, episodes)
         with self._envs_like_ours(env, seed, rows) as vec_env:
             return evaluate(self.policy, vec_env, episodes, seed, deterministic, perturb)
+
+    @torch_defaults()
+    def evaluate_over(
+        self,
+        over: Mapping[str, Sequence[Any]],
+        episodes: int = 20,
+        *,
+        seed: int = 0,
+        deterministic: bool = True,
+        env: EnvSource | None = None,
+        tell: Callable[[Cell], None] | None = None,
+    ) -> Grid:
+        """Evaluate at every combination of some values: `over={"level": range(10), "terrain": ["stairs", "gaps"]}`.
+
+        A name is a parameter of the env if it declares one, else an argument of its constructor. Every cell plays from
+        the same seeds. `tell` is called after every cell, for a progress bar.
+        """
+        axes, source = checked_axes(over), self._source if env is None else env
+        episodes = whole_number(episodes, "evaluate_over: episodes", at_least=1)
+        seed = whole_number(seed, "evaluate_over: seed", at_least=0)
+        declared = self._declared_over(axes, env, source)
+
+        def evaluate_at(cell: Cell) -> Evaluation:
+            kwargs = {name: value for name, value in cell.items() if name not in declared}
+            with self._envs_like_ours(env, seed, evaluation_rows(source, episodes), kwargs) as vec_env:
+                vec_env.set_parameters({name: value for name, value in cell.items() if name in declared})
+                found = evaluate(self.policy, vec_env, episodes, seed, deterministic)
+            if tell is not None:
+                tell(cell)
+            return found
+
+        return evaluate_cells(axes, evaluate_at)
+
+    def _declared_over(self, axes: Mapping[str, Any], env: EnvSource | None, source: EnvSource | None) -> set[str]:
+        """Which names of a grid are parameters of the envs; the others must be arguments of their constructor."""
+        if is_instance(source):
+            raise EnvError("an env instance cannot be created again for every cell; pass a function that creates it")
+        with self._envs_like_ours(env, 0, 1) as first:
+            declared = set(axes) & set(first.parameters)
+        if not isinstance(source, str | None) and (others := sorted(set(axes) - declared)):
+            raise EnvError(
+                f"{', '.join(others)}: these envs declare no such parameter, and a function that creates envs takes no"
+                " arguments; pass the id of the env"
+            )
+        return declared
 
     @torch_defaults()
     def record(
@@ -276,6 +334,7 @@ class PPO:
         with self._envs_like_ours(env, self.config.train.seed, EXPORT_ROWS) as vec_env:
             return export_onnx(self.policy, vec_env, self.config, as_path(path), tolerance)
 
+    @in_turn
     @torch_defaults()
     def save(self, path: Pathlike, *, policy_only: bool = False) -> None:
         """Write a checkpoint from which the agent can act and continue training.
@@ -309,7 +368,7 @@ class PPO:
         the zoo: `zoo:Hopper-v5`. `device` replaces `train.device`, for example if this machine has no GPU; agents act
         on the CPU in any case. A checkpoint can name parts and envs outside Surefoot. They are imported only with
         `trust=True`, if `trust` or the config.yaml of the run directory contains their names, or if their module is
-        imported already.
+        imported already. So is the address of a Ray cluster: `learn` connects only to one that is trusted.
         """
         model = find_model(as_path(path))
         path, trust = model.file, model.trusted(trust)
@@ -321,6 +380,7 @@ class PPO:
         now = build_config(config.model_dump(mode="json"), layer, placed)
         own = policy or build_saved_policy(config, specs, state, path, encoder_factory(encoder))
         with reading(path):
+            saved_agent_values(state)  # refuses a damaged file now
             if not is_policy_only(state):
                 Saved(state)["hooks"].entries()
                 if now.env.id != config.env.id and Saved(state)["collector"].entries():
@@ -329,8 +389,10 @@ class PPO:
         agent = cls.__new__(cls)
         agent._begin(now, specs, own, source, None, state)
         agent._file, agent._untrusted = path, untrusted_env(config, trust) if env is None else ""
+        agent._untrusted_cluster = untrusted_cluster(config, trust)
         return agent
 
+    @in_turn
     @torch_defaults()
     def __deepcopy__(self, memo: dict[int, Any]) -> "PPO":
         """An independent copy with new envs: the envs of an engine cannot be copied."""
@@ -346,8 +408,10 @@ class PPO:
         other._begin(self.config, self.specs, policy, source, None, state)
         other._default_steps, other._predictions = self._default_steps, self._predictions
         other._file, other._untrusted = self._file, self._untrusted
+        other._untrusted_cluster = self._untrusted_cluster
         return other
 
+    @in_turn
     @torch_defaults()
     def close(self) -> None:
         """Close the envs; `predict` and `save` still work, and `learn` creates new envs."""
@@ -369,13 +433,28 @@ class PPO:
             if self._saved is not None and is_policy_only(self._saved):
                 start_from(trainer, self._saved, self._file)
             elif self._saved is not None:
-                Run(trainer, self.config, self.specs, self._source).load_state(self._saved, self._file)
+                run = Run(trainer, self.config, self.specs, self._source)
+                run.load_state(self._saved, self._file)
+                self._record = run.record
             self._trainer = trainer
         return self._trainer
 
-    def _build_env(self, source: EnvSource | None, seed: int | None = None, rows: int = 0) -> VecEnv:
+    def _build_env(
+        self,
+        source: EnvSource | None,
+        seed: int | None = None,
+        rows: int = 0,
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> VecEnv:
         self._check_trusted(source)
-        return build_env(self.config, source, seed, rows)
+        if seed is None and self._untrusted_cluster:
+            raise CheckpointError(
+                f"{self._file} wants to connect to the Ray cluster at '{self._untrusted_cluster}'; if you trust it,"
+                " load the file with trust=True, or with trust={its address}"
+            )
+        changed = {"env.eval_kwargs": {**self.config.env.eval_kwargs, **kwargs}} if kwargs else {}
+        config = build_config(self.config.model_dump(mode="json"), changed) if changed else self.config
+        return build_env(config, source, seed, rows)
 
     def _check_trusted(self, source: EnvSource | None) -> None:
         if source is None and self._untrusted:
@@ -395,7 +474,7 @@ class PPO:
                 f"this agent was given an env instance, which cannot be created again; pass an env: {caller}(env=...)"
             )
         self._check_trusted(source)
-        stage = build_stage(self.config, source, mode, fps)
+        stage = build_stage(self.config, source, mode, fps, self._agent_values())
         try:
             check_spaces(stage.shard(0, seed), self.specs)
             yield stage
@@ -403,20 +482,29 @@ class PPO:
             stage.close()
 
     @contextmanager
-    def _envs_like_ours(self, env: EnvSource | None, seed: int, rows: int) -> Iterator[VecEnv]:
+    def _envs_like_ours(
+        self, env: EnvSource | None, seed: int, rows: int, kwargs: Mapping[str, Any] | None = None
+    ) -> Iterator[VecEnv]:
         """The given env, or new envs like those used for training; an instance is lent by the trainer."""
         source = self._source if env is None else env
         if env is None and is_instance(source):
             self._refuse_closed()
         is_ours = is_instance(source) and source is self._source
         with self._trainer.collector.rows.lent() if is_ours and self._trainer is not None else nullcontext():
-            vec_env = self._build_env(source, seed, rows)
+            vec_env = self._build_env(source, seed, rows, kwargs)
             try:
                 check_spaces(vec_env, self.specs)
+                set_agent_values(vec_env, self._agent_values())
                 yield vec_env
             finally:
                 if not is_instance(source):
                     vec_env.close()
+
+    def _agent_values(self) -> Values:
+        """The parameters of the envs that belong to this agent: those of training, or those that were saved."""
+        if self._trainer is None and self._saved is not None:
+            return saved_agent_values(self._saved)
+        return {} if self._env is None else agent_values(self._env)
 
     def _refuse_closed(self) -> None:
         if self._is_closed and is_instance(self._source):
@@ -425,6 +513,7 @@ class PPO:
     def _run(self, directory: RunDirectory | None, hooks: Sequence[HookLike] = ()) -> Run:
         run = Run(self._started(), self.config, self.specs, self._source, directory, hooks)
         run.load_hooks(self._hook_states)
+        run.record = self._record or run.record
         return run
 
     def _train(self, directory: RunDirectory | None, hooks: Sequence[HookLike], console: ConsoleMode) -> None:
@@ -432,7 +521,7 @@ class PPO:
         try:
             _, exit_code = run.train(console)
         finally:
-            self._hook_states = run.hook_states()
+            self._hook_states, self._record = run.hook_states(), run.record
         # The iteration is finished and saved; now raise the interruption that the caller expects.
         if exit_code == 128 + signal.SIGINT:
             raise KeyboardInterrupt
@@ -464,7 +553,7 @@ class PPO:
         """Who learns; a part that cannot be built is reported by `learn`."""
         with suppress(Exception):
             plan = learner_plan(self.config, self.policy, Objective.of(self.config.ppo))
-            return "torch" if isinstance(plan, str) else "native"
+            return "native" if isinstance(plan, LearnerPlan) else "torch"
         return self.config.train.learner
 
     def _noise(self, rows: int) -> Tensor:

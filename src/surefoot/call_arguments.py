@@ -9,19 +9,26 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from surefoot.core.config import Config
-from surefoot.core.errors import CheckpointError, ConfigError
-from surefoot.core.layers import Raw
-from surefoot.core.quoted import quoted
-from surefoot.core.synonyms import of_call
 from surefoot.envs.make import EnvSource, check_source, fixed_envs
+from surefoot.errors import CheckpointError, ConfigError
+from surefoot.output.quoted import quoted
 from surefoot.policies.policy import EncoderFactory, Policy
 from surefoot.presets import load_preset, preset_names
+from surefoot.settings.config import Config
+from surefoot.settings.layers import Raw
+from surefoot.settings.synonyms import of_call
 from surefoot.watching.playing import Program
 
 Pathlike = str | Path
 SB3_POLICIES = ("MlpPolicy", "CnnPolicy", "MultiInputPolicy", "MlpLstmPolicy", "CnnLstmPolicy")
 """First arguments of Stable-Baselines3's agents."""
+
+_OF_IDS = {
+    "kwargs": "create it with these arguments",
+    "eval_kwargs": "pass evaluate(env=...) another one",
+    "max_episode_steps": "wrap it in gymnasium.wrappers.TimeLimit",
+}
+"""Settings of envs that are created by id, and what to do instead for others."""
 
 
 def source_settings(env: EnvSource) -> tuple[EnvSource | None, Raw]:
@@ -42,11 +49,16 @@ def _name(env: Any) -> str:
     return str(getattr(getattr(env, "spec", None), "id", None) or getattr(env, "__name__", type(env).__name__))
 
 
-def check_number(source: EnvSource | None, config: Config) -> None:
-    """Refuse a number of envs that contradicts the envs themselves."""
-    count, asked = None if source is None else fixed_envs(source), config.rollout.num_envs
+def check_fits(source: EnvSource | None, config: Config, given: Raw) -> None:
+    """Refuse settings that contradict the envs themselves, or that only an id can take."""
+    if source is None:
+        return
+    count, asked = fixed_envs(source), config.rollout.num_envs
     if count not in (None, asked):
         raise ConfigError([f"rollout.num_envs: {asked}, but {count} envs were passed; leave the setting out"])
+    unused = [name for name in _OF_IDS if given.get("env", {}).get(name)]
+    if unused:
+        raise ConfigError([f"env.{name}: applies to an id, but an env was passed; {_OF_IDS[name]}" for name in unused])
 
 
 def refuse_unknown(unknown: dict[str, Any], function: str, known: str) -> None:

@@ -1,6 +1,7 @@
 """The only file that wires a config into objects."""
 
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,24 +10,15 @@ from typing import Any
 
 import torch
 
-from surefoot.core.allocation import AllocationLimit, TooLargeError
-from surefoot.core.config import Config
-from surefoot.core.errors import CheckpointError, CheckpointMismatchError, ConfigError, EnvError
-from surefoot.core.layers import Raw, build_config
-from surefoot.core.philox import Stream, derived_seed
-from surefoot.core.ram import free_ram
-from surefoot.core.ranks import ALONE, Ranks
-from surefoot.core.records import Chunks
-from surefoot.core.saved import Saved, reading
-from surefoot.core.specs import ArraySpec, ObsSpec, spec_from_json
-from surefoot.core.torch_threads import torch_threads
-from surefoot.core.trust import Trust, names_in, trusting
+from surefoot.data.records import Chunks
+from surefoot.data.specs import ArraySpec, HybridSpec, ObsSpec, spec_from_json
 from surefoot.envs.engines import Engine
-from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.engines.ray import RayEngine, on_this_machine
 from surefoot.envs.library import is_library
 from surefoot.envs.make import PETTINGZOO, EnvSource, fixed_envs, is_instance, make_vec_env
 from surefoot.envs.protocol import VecEnv
+from surefoot.envs.protocol.parameters import Values, agent_values, set_agent_values
+from surefoot.errors import CheckpointError, CheckpointMismatchError, ConfigError, EnvError
 from surefoot.evaluation.best_metric import check_best_metric
 from surefoot.evaluation.evaluate import evaluate
 from surefoot.evaluation.evaluation import Evaluation
@@ -40,12 +32,22 @@ from surefoot.learning.reward_scaler import RewardScaler
 from surefoot.learning.schedules import Schedules
 from surefoot.learning.scorer import Scorer
 from surefoot.learning.terms import Objective
-from surefoot.policies.native_plan import plan_policy
+from surefoot.machine.allocation import AllocationLimit, TooLargeError
+from surefoot.machine.ram import free_ram
+from surefoot.machine.ranks import ALONE, Ranks
+from surefoot.machine.ray_cluster import RUNNING
+from surefoot.machine.torch_defaults import restore_defaults
+from surefoot.machine.torch_threads import torch_threads
+from surefoot.philox import Stream, derived_seed
+from surefoot.policies.native_parts import NotNative
 from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
 from surefoot.rollout.choice import collector_of
 from surefoot.rollout.collector import Collector
-from surefoot.rollout.ray import RayCollector
 from surefoot.rollout.shared_collector import SharedCollector
+from surefoot.settings.config import Config
+from surefoot.settings.layers import Raw, build_config
+from surefoot.storage.saved import Saved, reading
+from surefoot.storage.trust import Trust, is_trusted, names_in, trusting
 from surefoot.telemetry.sinks import check_sinks
 from surefoot.training.trainer import Trainer
 from surefoot.watching.hook import Film, check_videos
@@ -119,6 +121,7 @@ def build_env(
         config.rollout if is_for_training else on_this_machine(config.rollout),
         ranks.part(count),
     )
+    restore_defaults()
     if env.left_out and is_for_training and ranks.is_first:
         _log.warning("a policy cannot learn from %s; left out of the observation", ", ".join(env.left_out))
     return env
@@ -135,7 +138,7 @@ def build_trainer(config: Config, env: VecEnv, policy: Policy, ranks: Ranks = AL
     if ranks.size > 1:
         collector = SharedCollector(collector, ranks)
     objective = Objective.of(ppo)
-    plan = learner_plan(config, policy, objective) if device.is_cpu else str(device)
+    plan = learner_plan(config, policy, objective) if device.is_cpu else NotNative(str(device))
     keeps_cores_busy = isinstance(env, Engine) and env.keeps_cores_busy
     execution = execution_of(config, policy, keeps_cores_busy, isinstance(plan, LearnerPlan), ranks, device)
     learner: Learner
@@ -157,25 +160,29 @@ def build_trainer(config: Config, env: VecEnv, policy: Policy, ranks: Ranks = AL
     )
 
 
-def learner_plan(config: Config, policy: Policy, objective: Objective) -> LearnerPlan | str:
+def learner_plan(config: Config, policy: Policy, objective: Objective) -> LearnerPlan | NotNative:
     """The plan of the native learner, or the reason why PyTorch learns."""
     if config.train.learner == "torch":
-        return "train.learner is torch"
+        return NotNative("train.learner is torch")
     plan = plan_learner(policy, objective)
-    if isinstance(plan, str) and config.train.learner == "native":
-        raise ConfigError([f"train.learner: cannot be native: {plan}; set it to auto"])
+    if isinstance(plan, NotNative) and config.train.learner == "native":
+        raise ConfigError([f"train.learner: cannot be native: {plan.reason}; set it to auto"])
     return plan
 
 
 def build_learner(
-    config: Config, policy: Policy, objective: Objective, gradient: GradientStep, plan: LearnerPlan | str = ""
+    config: Config,
+    policy: Policy,
+    objective: Objective,
+    gradient: GradientStep,
+    plan: LearnerPlan | NotNative | None = None,
 ) -> Learner:
     """The native learner if there is a plan for it, else the one in PyTorch."""
     plan = plan or learner_plan(config, policy, objective)
     if isinstance(plan, LearnerPlan):
         return NativeLearner(policy, objective, gradient, config, plan)
     learner = Learner(policy, objective, gradient, config)
-    learner.description += f" ({plan})"
+    learner.description += f" ({plan.reason})"
     return learner
 
 
@@ -183,26 +190,16 @@ def build_collector(config: Config, env: VecEnv, policy: Policy) -> Collector:
     """The collector for these envs and this policy, here or on other machines."""
     num_steps, seed = config.rollout.num_steps, config.train.seed
     chunks = Chunks(num_steps, config.rollout.sequence_length, config.ppo.burn_in)
-    if isinstance(env, RayEngine):
-        return RayCollector(env, policy, num_steps, seed, chunks)
     return collector_of(env, policy, num_steps, seed, chunks)
 
 
-def describe_rollouts(env: VecEnv, policy: Policy) -> tuple[str, bool]:
-    """A line that names the collector, and the reason if it is not the native one; and whether it is native."""
-    plan = plan_policy(policy)
-    if isinstance(env, NativeEngine) and not isinstance(plan, str):
-        return f"native on {env.threads} thread{'s' * (env.threads > 1)}", True
-    if isinstance(env, RayEngine):
-        where = f"{len(env.parts)} Ray actors on {len(env.hosts)} machine{'s' * (len(env.hosts) > 1)}"
-        return f"{where}, {env.inner} in each" + f" ({env.why_not_native})" * bool(env.why_not_native), False
-    reason = plan if isinstance(env, NativeEngine) else getattr(env, "why_not_native", "")
-    name = type(env).name if isinstance(env, Engine) else "vector env"
-    return f"step by step, {name}" + f" ({reason})" * bool(reason), False
+def evaluator(
+    config: Config, policy: Policy, source: EnvSource | None, trained_in: VecEnv | None = None
+) -> Callable[[], Evaluation] | None:
+    """Evaluates the policy on separate envs; None if the source is an env instance, which cannot be created again.
 
-
-def evaluator(config: Config, policy: Policy, source: EnvSource | None) -> Callable[[], Evaluation] | None:
-    """Evaluates the policy on separate envs; None if the source is an env instance, which cannot be created again."""
+    They get the parameters of the agent from the envs that it is trained in.
+    """
     episodes = config.train.eval_episodes
     if episodes == 0 or is_instance(source):
         return None
@@ -211,6 +208,7 @@ def evaluator(config: Config, policy: Policy, source: EnvSource | None) -> Calla
     def run() -> Evaluation:
         env = build_env(config, source, seed, evaluation_rows(source, episodes))
         try:
+            set_agent_values(env, {} if trained_in is None else agent_values(trained_in))
             return evaluate(policy, env, episodes, seed)
         finally:
             env.close()
@@ -224,13 +222,17 @@ def evaluation_rows(source: EnvSource | None, episodes: int) -> int:
     return min(episodes, count or EVALUATION_ROWS)
 
 
-def build_stage(config: Config, source: EnvSource | None, mode: RenderMode, fps: float = MOST_FPS) -> Stage:
-    """An env like those of evaluations that is drawn, in this process."""
+def build_stage(
+    config: Config, source: EnvSource | None, mode: RenderMode, fps: float = MOST_FPS, of_agent: Values | None = None
+) -> Stage:
+    """An env like those of evaluations that is drawn, in this process, with the parameters of the agent."""
     one = source[0] if isinstance(source, list | tuple) else source
-    return Stage(config.env.id if one is None else one, config.env.for_evaluation, mode, fps)
+    return Stage(config.env.id if one is None else one, config.env.for_evaluation, mode, fps, of_agent)
 
 
-def filmer(config: Config, policy: Policy, source: EnvSource | None) -> Callable[[Path], Film] | None:
+def filmer(
+    config: Config, policy: Policy, source: EnvSource | None, trained_in: VecEnv | None = None
+) -> Callable[[Path], Film] | None:
     """Records the policy in a file; None if it is not wanted, or if the source cannot be created again."""
     train = config.train
     if train.video_every == 0 or is_instance(source):
@@ -239,7 +241,8 @@ def filmer(config: Config, policy: Policy, source: EnvSource | None) -> Callable
     program = Program(train.video_episodes, seed, most_steps=train.video_steps)
 
     def run(path: Path) -> Film:
-        stage, preview = build_stage(config, source, "rgb_array", most_fps(path, MOST_FPS)), Preview()
+        of_agent = {} if trained_in is None else agent_values(trained_in)
+        stage, preview = build_stage(config, source, "rgb_array", most_fps(path, MOST_FPS), of_agent), Preview()
         try:
             recording = record(policy, stage, program, EVALUATION_ROWS, path, preview=preview)
         finally:
@@ -261,8 +264,8 @@ def saved_setup(state: Mapping[str, Any], path: Path, trust: Trust = False) -> t
         except ConfigError as error:
             raise CheckpointError(f"its config is not valid: {'; '.join(error.problems)}") from error
         obs, action = spec_from_json(state["obs_spec"]), spec_from_json(state["action_spec"])
-        if not isinstance(action, ArraySpec):
-            raise CheckpointError("action_spec must be one array")
+        if not isinstance(action, ArraySpec) or isinstance(obs, HybridSpec):
+            raise CheckpointError("obs_spec must be one array or a dict of arrays, and action_spec one array or hybrid")
     return config, Specs(obs, action)
 
 
@@ -280,11 +283,21 @@ def untrusted_env(config: Config, trust: Trust) -> str:
     env_id = config.env.id
     module = env_id.removeprefix(PETTINGZOO).partition(":")[0]
     is_known = not is_library(env_id) and (":" not in env_id or module in sys.modules)
-    paths = [
-        text for text in names_in([config.env.kwargs, config.env.eval_kwargs]) if any(mark in text for mark in "/\\:")
-    ]
+    paths = [text for text in names_in([config.env.kwargs, config.env.eval_kwargs]) if _is_path(text)]
     wanted = [*([] if is_known else [env_id]), *sorted(paths)]
-    return next((name for name in wanted if trust is False or (trust is not True and name not in trust)), "")
+    return next((name for name in wanted if not is_trusted(name, trust)), "")
+
+
+def _is_path(text: str) -> bool:
+    """Whether a text looks like a path or an address, or is the name of a file in the current folder."""
+    return any(mark in text for mark in "/\\:~") or (bool(text) and "\0" not in text and os.path.lexists(text))
+
+
+def untrusted_cluster(config: Config, trust: Trust) -> str:
+    """The address of the cluster that training would connect to, if it is not trusted; `auto` is the user's own."""
+    engine = config.rollout.engine
+    address = engine.address if isinstance(engine, RayEngine.Settings) else None
+    return "" if address in (None, RUNNING) or is_trusted(address, trust) else address
 
 
 def resumed_config(saved: Config, changes: Raw) -> Config:

@@ -16,13 +16,13 @@ from surefoot.compose import (
     resumed_config,
     saved_setup,
 )
-from surefoot.core.config import Config
-from surefoot.core.errors import DirectoryInUseError
-from surefoot.core.ranks import ALONE, Ranks
-from surefoot.core.trust import Trust, names_in
 from surefoot.envs.protocol import VecEnv
+from surefoot.errors import DirectoryInUseError
+from surefoot.machine.ranks import ALONE, Ranks
 from surefoot.run import Run
+from surefoot.settings.config import Config
 from surefoot.starting import new_trainer
+from surefoot.storage.trust import Trust, names_in
 from surefoot.training.hooks import HookLike
 from surefoot.training.run_directory import RunDirectory
 from surefoot.training.trainer import Trainer
@@ -77,7 +77,7 @@ def run_of_job(path: Path, config: Config, hooks: Sequence[HookLike]) -> Iterato
     """The run of a directory, from its newest checkpoint if there is one: a job that is restarted continues."""
     directory, wanted = RunDirectory(path), config.model_dump(mode="json")
     with entered(directory):
-        saved = SavedRun.of(directory.newest(), names_in(wanted)) if directory.saved() else None
+        saved = SavedRun.of(directory.newest(), names_in(wanted)) if directory.has_begun else None
         config = config if saved is None else resumed_config(saved.config, wanted)
         with closing(build_env(config)) as env:
             run = continued_run(config, env, saved, directory, hooks)

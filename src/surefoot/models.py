@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from surefoot.core.errors import CheckpointError
-from surefoot.core.layers import read_yaml
-from surefoot.core.trust import Trust, names_in
+from surefoot.errors import CheckpointError
 from surefoot.inspection.seeds_folder import refuse_seeds_folder
+from surefoot.settings.layers import read_yaml
+from surefoot.storage.trust import Trust, names_in
 from surefoot.training.run_directory import RunDirectory
 from surefoot.zoo import PREFIX, zoo_entry
 

@@ -8,26 +8,26 @@ from typing import Any
 
 import torch
 
-from surefoot.compose import Specs, describe_rollouts, evaluator, filmer
-from surefoot.core.config import Config
-from surefoot.core.cores import available_cores
-from surefoot.core.errors import PartError, SurefootError
-from surefoot.core.failures import brief, origin
-from surefoot.core.ram import readable
-from surefoot.core.ranks import ALONE, Ranks
-from surefoot.core.records import Progress
-from surefoot.core.saved import Saved, reading
-from surefoot.core.specs import spec_to_json
-from surefoot.core.state import load_states, states
-from surefoot.core.version import VERSION
+from surefoot.compose import Specs, evaluator, filmer
+from surefoot.data.records import Progress
+from surefoot.data.specs import spec_to_json
 from surefoot.envs.make import EnvSource
 from surefoot.envs.protocol import VecEnv
+from surefoot.errors import PartError, SurefootError
 from surefoot.evaluation.evaluation import Evaluation
 from surefoot.evaluation.hook import EvaluateAndKeepBest
 from surefoot.learning.execution import Execution
+from surefoot.machine.cores import available_cores
+from surefoot.machine.ram import readable
+from surefoot.machine.ranks import ALONE, Ranks
+from surefoot.output.failures import brief, origin
 from surefoot.policies.policy import Policy
 from surefoot.rollout.actors import Actors
 from surefoot.rollout.footprint import rollout_bytes
+from surefoot.settings.config import Config
+from surefoot.starting import frozen_policy
+from surefoot.storage.saved import Saved, reading
+from surefoot.storage.state import load_states, states
 from surefoot.telemetry.console import ConsoleMode, build_console
 from surefoot.telemetry.history import NO_HISTORY, History, read_history
 from surefoot.telemetry.sink_group import SinkGroup
@@ -37,12 +37,13 @@ from surefoot.training.agreement import Agreement, agreed_stop
 from surefoot.training.checkpoint import check_savable
 from surefoot.training.hooks import Hook, HookGroup, HookLike, named_hooks
 from surefoot.training.other_rows import OTHER_ROWS, own_rows
-from surefoot.training.reporting import Report
+from surefoot.training.reporting import LastRecord, Report
 from surefoot.training.rollback import RollBack
 from surefoot.training.run_directory import RunDirectory
 from surefoot.training.saving import SaveCheckpoints
 from surefoot.training.signals import StopSignal
 from surefoot.training.trainer import Trainer
+from surefoot.version import VERSION
 from surefoot.watching.hook import RecordVideos
 
 _log = logging.getLogger("surefoot")
@@ -66,9 +67,10 @@ class Run:
         self.hooks = HookGroup(named_hooks(config, hooks))
         self._hook_states: dict[str, Any] = {}  # includes hooks that are not attached now
         self._saving: SaveCheckpoints | None = None
-        self.alerts = AlertWatch(config)
-        evaluate = evaluator(config, trainer.policy, source) if ranks.is_first else None
-        self._film = filmer(config, trainer.policy, source) if ranks.is_first else None
+        self.alerts, self.record = AlertWatch(config), LastRecord(config.log.log_every)
+        made_from = (config, trainer.policy, source, self.envs)
+        evaluate = evaluator(*made_from) if ranks.is_first else None
+        self._film = filmer(*made_from) if ranks.is_first else None
         start = trainer.progress.step
         self.evaluation = evaluate and EvaluateAndKeepBest(evaluate, self.state, config.train, start, directory)
 
@@ -111,6 +113,10 @@ class Run:
         if self._saving is not None:
             self._saving.is_asked = True
 
+    def load_policy(self, model: Path | str) -> Policy:
+        """A trained policy, for a hook: of a file, a run directory or `zoo:NAME`; trusted as this run's config is."""
+        return frozen_policy(model, self.config, self.specs)
+
     def load_state(self, state: Mapping[str, Any], source: Path | str = "the checkpoint") -> None:
         """Continue from a checkpoint, with a warning if that is not bit for bit; on an error nothing is changed."""
         with reading(source):
@@ -118,6 +124,8 @@ class Run:
             execution = self._resumed_execution(Saved(state))
             load_states({"hooks": self.hooks, **self.trainer.parts()}, state)
             self.trainer.execution = execution
+            record = {name: one.number() for name, one in Saved(state.get("record") or {}).entries().items()}
+        self.record = LastRecord(self.config.log.log_every, record)
         self._hook_states = dict(state["hooks"])
         if self.evaluation is not None:
             self.evaluation.go_on_from(self.trainer.progress.step, state.get("evaluation_due") is True)
@@ -157,14 +165,18 @@ class Run:
             state = self.whole_state()
             check_savable(state)
             self._hook_states = state["hooks"]
+        is_cut = self._rewind()
         history = NO_HISTORY if self.directory is None else read_history(self.directory.metrics_file, start)
-        sinks = SinkGroup(self._sinks(start, console or self.config.log.console, history))
+        first = start and start + (not is_cut)  # of the steps whose records are written from here on
+        sinks = SinkGroup(self._sinks(start, first, console or self.config.log.console, history))
         trainer.hooks = self._attached(sinks, start, history)
         try:
             if self.directory is not None:
                 self.directory.begin(start, state)
             with StopSignal() as stop, self._rescue():
                 trainer.hooks.begin()
+                if is_cut:
+                    self._write_again(sinks)
                 trainer.train(lambda: agreed_stop(self.ranks, stop) or bool(self.stop_reason))
                 trainer.hooks.end()
                 if self.stop_reason:
@@ -179,11 +191,14 @@ class Run:
 
     def state(self) -> dict[str, Any]:
         """The content of a checkpoint: everything needed to continue the run and to act."""
+        nothing: dict[str, Any] = {"best_score": None, "evaluation_due": False}
+        evaluation = nothing if self.evaluation is None else self.evaluation.evaluation_state
         return {
             "config": self.config.model_dump(mode="json"),
             "obs_spec": spec_to_json(self.specs.obs),
             "action_spec": spec_to_json(self.specs.action),
-            **({"best_score": None} if self.evaluation is None else self.evaluation.evaluation_state),
+            **evaluation,
+            "record": self.record.metrics(evaluation["evaluation_due"]),
             "execution": self.trainer.execution.state(),
             "hooks": self.hook_states(),
             **states(self.trainer.parts()),
@@ -204,7 +219,11 @@ class Run:
         """The built-in hooks around the user's: rollback comes first; saving before all that may fail afterwards."""
         train, folder = self.config.train, None if self.directory is None else self.directory.path
         self._rollback = RollBack(self.trainer, self.config, folder)
-        attached: dict[str, Hook] = {"surefoot.rollback": self._rollback, **self.hooks.named}
+        attached: dict[str, Hook] = {
+            "surefoot.rollback": self._rollback,
+            "surefoot.record": self.record,
+            **self.hooks.named,
+        }
         if self._saves:
             self._saving = SaveCheckpoints(
                 self.directory, self.whole_state, train.checkpoint_every, train.keep_checkpoints, start, self.ranks
@@ -222,6 +241,30 @@ class Run:
         for hook in attached.values():
             hook.run = self
         return HookGroup(attached)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all steps are done, and a kill left neither their evaluation nor their record out."""
+        return self.progress.is_done and not (self._lacks_evaluation or self._lacks_line)
+
+    @property
+    def _lacks_evaluation(self) -> bool:
+        return self.evaluation is not None and self.evaluation.is_overdue
+
+    @property
+    def _lacks_line(self) -> bool:
+        return self.directory is not None and self.record.lacks_line(self.directory, self.progress.step)
+
+    def _rewind(self) -> bool:
+        """Cut the records back to this step; returns whether a kill came before the one of this step was complete."""
+        if self.directory is not None:
+            self.directory.rewind(self.progress.step, not self._lacks_evaluation)
+        return self._lacks_line
+
+    def _write_again(self, sinks: SinkGroup) -> None:
+        if self.evaluation is not None:
+            self.record.loaded |= self.evaluation.late
+        sinks.write(self.progress.step, self.record.loaded)
 
     @contextmanager
     def _rescue(self) -> Iterator[None]:
@@ -278,14 +321,14 @@ class Run:
             "surefoot %s, torch %s: %s, seed %d, from step %d to %d",
             *(VERSION, torch.__version__, config.env.id, config.train.seed, start, config.train.steps),
         )
-        line, is_native = describe_rollouts(self.envs, self.policy)
+        collector = self.trainer.collector
         # A user who selected the native engine sees the warning even without a log handler.
-        surprising = config.rollout.engine.kind == "native" and not is_native
-        _log.log(logging.WARNING if surprising else logging.INFO, "rollouts: %s", line)
+        surprising = config.rollout.engine.kind == "native" and not collector.is_native
+        _log.log(logging.WARNING if surprising else logging.INFO, "rollouts: %s", collector.description)
         _log.info("learning: %s", self.learning)
         if self.envs.left_out:
             _log.info("left out of the observation: %s", ", ".join(self.envs.left_out))
-        rows, num_steps = self.trainer.collector.rows, config.rollout.num_steps
+        rows, num_steps = collector.rows, config.rollout.num_steps
         needed = readable(rollout_bytes(num_steps, rows.env, self.policy, rows.buffer.chunks))
         _log.info("a rollout of %d steps with %d rows takes %s of memory", num_steps, rows.env.num_rows, needed)
         if (threads := self.trainer.execution.torch_threads) > 1:
@@ -308,11 +351,11 @@ class Run:
                 " statistics and counters with new episodes, not bit for bit"
             )
 
-    def _sinks(self, start: int, mode: ConsoleMode, history: History) -> list[Sink]:
+    def _sinks(self, start: int, first: int, mode: ConsoleMode, history: History) -> list[Sink]:
         config = self.config
         if not self.ranks.is_first:
             return []
-        sinks = [] if self.directory is None else open_sinks(self.directory.path, config)
+        sinks = [] if self.directory is None else open_sinks(self.directory.path, config, first)
         # Last, so that nothing can fail while a live display holds the terminal.
         place = "" if self.directory is None else f" · {self.directory.path}"
         title = f"{config.env.id} · seed {config.train.seed}{place}"

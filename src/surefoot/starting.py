@@ -1,14 +1,18 @@
-"""New runs: from the beginning, or from the weights and normalizers of a model (train.start_from)."""
+"""What a run takes from trained models: the weights that it starts from (train.start_from), or a policy that stays."""
 
+from pathlib import Path
 from typing import Any
 
-from surefoot.compose import Specs, build_policy, build_trainer, differing, saved_setup
-from surefoot.core.config import Config
-from surefoot.core.errors import CheckpointMismatchError, ConfigError
-from surefoot.core.ranks import ALONE, Ranks
-from surefoot.core.trust import names_in
+from surefoot.compose import Specs, build_policy, build_saved_policy, build_trainer, differing, saved_setup
 from surefoot.envs.protocol import VecEnv
-from surefoot.models import find_model
+from surefoot.errors import CheckpointError, CheckpointMismatchError, ConfigError
+from surefoot.machine.ranks import ALONE, Ranks
+from surefoot.models import Model, find_model
+from surefoot.policies.policy import Policy
+from surefoot.settings.config import Config
+from surefoot.storage.saved import reading
+from surefoot.storage.state import ModuleState, load_states
+from surefoot.storage.trust import WANTS_TO_IMPORT, names_in
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.policy_only import policy_only, start_from
 from surefoot.training.trainer import Trainer
@@ -35,7 +39,7 @@ def starting_state(config: Config, specs: Specs) -> dict[str, Any] | None:
         return None
     model, source = find_model(name), _source(config)
     state = read_checkpoint(model.file)
-    saved, theirs = saved_setup(state, model.file, model.names | names_in(config.model_dump(mode="json")))
+    saved, theirs = _setup(state, model, config)
     if theirs != specs:
         raise CheckpointMismatchError(
             f"{source} was trained on {saved.env.id}, whose observation or action space differs from that of"
@@ -49,6 +53,39 @@ def starting_state(config: Config, specs: Specs) -> dict[str, Any] | None:
     if problems:
         raise ConfigError(problems)
     return policy_only(state, model.file) | {"config": config.model_dump(mode="json")}
+
+
+def frozen_policy(name: str | Path, config: Config, specs: Specs) -> Policy:
+    """The policy of a model, without gradients, for a run; it may observe fewer keys than the run's envs have."""
+    model = find_model(name)
+    state = read_checkpoint(model.file)
+    saved, theirs = _setup(state, model, config)
+    known = specs.obs if isinstance(specs.obs, dict) and isinstance(theirs.obs, dict) else {"": specs.obs}
+    wanted = theirs.obs if isinstance(theirs.obs, dict) else {"": theirs.obs}
+    if theirs.action != specs.action or any(known.get(key) != spec for key, spec in wanted.items()):
+        raise CheckpointMismatchError(
+            f"{name} was trained on {saved.env.id}, whose observation or action space differs from that of"
+            f" {config.env.id}; choose a model with the same spaces"
+        )
+    policy = build_saved_policy(saved, theirs, state, model.file)
+    with reading(model.file):
+        load_states({"policy": ModuleState(policy, "policy")}, state)
+    return policy.eval().requires_grad_(False)
+
+
+def _setup(state: dict[str, Any], model: Model, config: Config) -> tuple[Config, Specs]:
+    """The specs of a model and what its weights mean: hooks, sinks and the like of its run are not needed here."""
+    settings = state.get("config")
+    if isinstance(settings, dict):
+        settings = {section: settings[section] for section in ("env", *_SAME) if section in settings}
+    try:
+        trusted = model.names | names_in(config.model_dump(mode="json"))
+        return saved_setup({**state, "config": settings}, model.file, trusted)
+    except CheckpointError as error:
+        if WANTS_TO_IMPORT not in str(error):
+            raise
+        reason = str(error).partition(";")[0]
+        raise CheckpointError(f"{reason}; name it in this run's config if you trust it") from error
 
 
 def _same_layers(saved: Config, config: Config, specs: Specs) -> bool:

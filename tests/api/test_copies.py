@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from surefoot import PPO
-from surefoot.core.errors import EnvError
+from surefoot.errors import EnvError
 
 SETTINGS = {
     "policy": {"hidden": [4]},

@@ -9,7 +9,7 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 
 from surefoot import PPO
-from surefoot.core.errors import ConfigError, EnvError
+from surefoot.errors import ConfigError, EnvError
 from tests.envs.tasks import CounterEnv
 
 TINY: dict[str, Any] = {"num_steps": 16, "batch_size": 16, "epochs": 1, "hidden": [8], "eval_episodes": 2}
@@ -42,6 +42,14 @@ def test_engines_agree_about_them():
         learned.append([agent.predict(np.zeros(3, np.float32))[0].tolist(), agent.evaluate(2).rewards])
         agent.close()
     assert learned[0] == learned[1]
+
+
+def test_settings_of_ids_are_refused_where_an_env_is_passed():
+    remedies = {"kwargs": {"g": 9.0}, "eval_kwargs": {"g": 9.0}, "max_episode_steps": 5}
+    for name, value in remedies.items():
+        with pytest.raises(ConfigError, match=rf"^env\.{name}: applies to an id, but an env was passed; "):
+            PPO(lambda: gym.make("Pendulum-v1"), **{f"env.{name}": value})
+    PPO(lambda: gym.make("Pendulum-v1"), preset="CartPole-v1", eval_kwargs={}, max_episode_steps=None)
 
 
 def test_a_number_that_contradicts_them():

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor, nn
 
 from surefoot import PPO
-from surefoot.core.config import NormalizeConfig, PolicyConfig
-from surefoot.core.errors import CheckpointMismatchError, PolicyError
-from surefoot.core.records import IterationReport, Obs, State
-from surefoot.core.specs import ArraySpec, ObsSpec
-from surefoot.core.state import states
+from surefoot.data.records import IterationReport, Obs, State
+from surefoot.data.specs import ArraySpec, ObsSpec
+from surefoot.errors import CheckpointMismatchError, PolicyError
 from surefoot.policies.critics.scalar import ScalarCritic
 from surefoot.policies.distributions.categorical import CategoricalHead
 from surefoot.policies.policy import Policy, PolicyOutput
+from surefoot.settings.config import NormalizeConfig, PolicyConfig
+from surefoot.storage.state import states
 from tests.envs.tasks import CounterEnv
 from tests.training.states import assert_same
 
@@ -118,6 +118,31 @@ def test_an_encoder_that_gives_no_features_is_refused():
         PolicyError, match=r"an encoder must return features of shape \[batch, size\]; Flatten does not"
     ):
         PPO("CartPole-v1", encoder=nn.Flatten(0), **TINY)
+
+
+class ChannelsFirst(nn.Module):
+    """As torch's convolutions expect images, which Gymnasium's envs do not give."""
+
+    def __init__(self, permute: bool) -> None:
+        super().__init__()
+        self.layers, self.permute = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten()), permute
+
+    def forward(self, obs: Tensor) -> Tensor:
+        return self.layers(obs.permute(0, 3, 1, 2) if self.permute else obs)
+
+
+def test_an_encoder_that_cannot_read_images_is_told_what_arrives_and_how_to_permute():
+    message = (
+        r"the encoder ChannelsFirst cannot read observations of shape \[B, 12, 13, 3\] with channels last, which"
+        r" convolutions of torch need first: call obs\.permute\(0, 3, 1, 2\): RuntimeError: Given groups=1"
+    )
+    with pytest.raises(PolicyError, match=message):
+        PPO(lambda: CounterEnv(form="image"), encoder=ChannelsFirst(permute=False), **TINY)
+    assert_learns(PPO(lambda: CounterEnv(form="image"), encoder=ChannelsFirst(permute=True), **TINY), "actor_body.enc")
+    with pytest.raises(
+        PolicyError, match=r"Waves cannot read observations of shape luck \[B, 1\], where \[B, 3\]: Type"
+    ):
+        PPO(lambda: CounterEnv(form="dict"), encoder=Waves(), **TINY)
 
 
 class Own(Policy):

@@ -14,10 +14,10 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from surefoot import PPO
-from surefoot.core.errors import ConfigError, EnvError, RunDirectoryError
-from surefoot.core.records import IterationReport
-from surefoot.core.state import states
+from surefoot.data.records import IterationReport
+from surefoot.errors import ConfigError, EnvError, RunDirectoryError
 from surefoot.presets import preset_names
+from surefoot.storage.state import states
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.run_directory import RunDirectory
 from tests.cli.processes import Process
@@ -206,9 +206,37 @@ def test_a_directory_with_another_run_is_refused(tmp_path):
     with pytest.raises(RunDirectoryError, match="already contains a run"):
         tiny(seed=5).learn(32).learn(32, run_dir=tmp_path)
     assert ((tmp_path / "config.yaml").read_text(), saved_steps(tmp_path)) == before
-    agent = PPO.load(RunDirectory(tmp_path).saved()[0])
-    agent.learn(32, run_dir=tmp_path)
-    assert saved_steps(tmp_path) == [96, 64]
+
+
+def test_the_best_policy_of_a_run_is_told_where_the_run_continues(tmp_path):
+    tiny(tensorboard=False, eval_episodes=2, eval_every=32).learn(32, run_dir=tmp_path).save(tmp_path / "early")
+    PPO.load(RunDirectory(tmp_path).saved()[0]).learn(32, run_dir=tmp_path)
+    (tmp_path / "early").replace(tmp_path / "best.safetensors")
+    with pytest.raises(
+        RunDirectoryError, match=r"this agent is at step 32 \(PPO\.load takes the best policy"
+    ) as refused:
+        PPO.load(tmp_path).learn(32, run_dir=tmp_path)
+    PPO.load(str(refused.value).split("'")[1]).learn(32, run_dir=tmp_path)
+    assert saved_steps(tmp_path)[0] == 96
+
+
+def test_any_checkpoint_of_a_run_can_be_continued(tmp_path):
+    """In another directory, or where a kill left the newest one, without the line that the kill prevented."""
+    settings = {"tensorboard": False, "checkpoint_every": 32, "keep_checkpoints": 9}
+    tiny(**settings).learn(128, run_dir=tmp_path / "run")
+    saved = RunDirectory(tmp_path / "run").saved()
+    end = read_checkpoint(saved[0])
+    PPO.load(saved[2]).learn(64, run_dir=tmp_path / "new")
+    assert_same(read_checkpoint(RunDirectory(tmp_path / "new").saved()[0])["policy"], end["policy"])
+    assert [record["step"] for record in records(tmp_path / "new")] == [96, 128]
+
+    whole = records(tmp_path / "run")
+    saved[0].unlink()
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "run" / "metrics.jsonl").write_text("".join(lines[:2]) + lines[2][:30])
+    PPO.load(saved[1]).learn(32, run_dir=tmp_path / "run")
+    assert records(tmp_path / "run") == whole
+    assert_same(read_checkpoint(RunDirectory(tmp_path / "run").saved()[0]), end)
 
 
 # Interruptions.

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from surefoot import PPO
-from surefoot.core.errors import EnvError, PolicyError
+from surefoot.errors import EnvError, PolicyError
 from tests.envs.tasks import ACTIONS, FORMS, CounterEnv, MaskMethodEnv
 
 TINY = {"num_envs": 2, "num_steps": 8, "batch_size": 8, "epochs": 1, "hidden": 4, "eval_episodes": 0}

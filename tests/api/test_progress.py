@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from surefoot import PPO
-from surefoot.core.errors import ConfigError
+from surefoot.errors import ConfigError
 
 TINY: dict[str, Any] = {
     "num_envs": 2,

@@ -10,7 +10,7 @@ import torch
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from surefoot import PPO
-from surefoot.core.errors import (
+from surefoot.errors import (
     CheckpointError,
     ConfigError,
     EnvError,
@@ -181,7 +181,7 @@ def test_the_names_of_stable_baselines3_in_calls(trained):
 
 
 def test_what_reset_returns_is_not_an_observation(trained):
-    with pytest.raises(EnvError, match=r"^pass the observation alone, .*: obs, info = env\.reset\(\)$"):
+    with pytest.raises(EnvError, match=r"^pass only the observation, .*: obs, info = env\.reset\(\)$"):
         trained.predict((OBS, {}))
 
 

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.sides import find_side, peers
 from surefoot.benchmark import checkout
 from surefoot.cli.main import main
-from surefoot.core.errors import SurefootError
+from surefoot.errors import SurefootError
 
 ROOT = Path(__file__).parents[2]
 

@@ -19,8 +19,8 @@ from surefoot.benchmark.cells import FAILED
 from surefoot.benchmark.rounds import Effort, Measured
 from surefoot.benchmark.spread import Spread
 from surefoot.benchmark.window import Window
-from surefoot.core.errors import ConfigError
-from surefoot.core.extras import install_hint
+from surefoot.errors import ConfigError
+from surefoot.machine.extras import install_hint
 
 
 def test_every_peer_says_who_it_is() -> None:

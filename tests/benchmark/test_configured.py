@@ -8,7 +8,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 from surefoot.benchmark.configured import Collecting, Training
-from surefoot.core.layers import build_config
+from surefoot.settings.layers import build_config
 
 ENVS, STEPS = 4, 32
 CONFIG = build_config(

@@ -10,7 +10,7 @@ import pytest
 from benchmarks import learning_alike
 from benchmarks.kept_runs import KeptRuns
 from benchmarks.learning_alike import COMPARISONS, Task, compare, judge, table
-from surefoot.core.errors import ConfigError
+from surefoot.errors import ConfigError
 from surefoot.presets import preset_names
 
 

@@ -8,8 +8,8 @@ from surefoot.benchmark.arithmetic import ACTION_SIZE, NETWORKS, OBS_SIZE, SEQUE
 from surefoot.benchmark.learn import Cell, Course, Learning, Side, bench_learn, config_of
 from surefoot.benchmark.noise_env import NoiseEnv
 from surefoot.compose import Specs, build_policy
-from surefoot.core.errors import ConfigError
-from surefoot.core.torch_threads import torch_threads
+from surefoot.errors import ConfigError
+from surefoot.machine.torch_threads import torch_threads
 
 SAMPLES = 2 * SEQUENCE_LENGTH
 

@@ -7,10 +7,10 @@ import pytest
 
 from surefoot.benchmark.configured import Collecting
 from surefoot.benchmark.limit import Replaying, env_actions
-from surefoot.core.config import Config
-from surefoot.core.errors import NativeError
-from surefoot.core.layers import build_config
 from surefoot.envs.engines.native import NativeEngine
+from surefoot.errors import NativeError
+from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config
 
 EPISODE_LENGTH = 4
 """Where a saved row counts its steps, which bare dynamics do not; the four before it are its generator."""

@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks import published
 from benchmarks.kept_runs import KeptRuns
-from surefoot.core.layers import build_config
 from surefoot.presets import load_preset
+from surefoot.settings.layers import build_config
 
 
 @pytest.mark.parametrize("task", published.TASKS, ids=lambda task: task.name)

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from surefoot.benchmark.load import summarize_load
 from surefoot.benchmark.report import MISSING, Occasion, Report, Table, show, write
-from surefoot.core.errors import SurefootError
+from surefoot.errors import SurefootError
 
 REPORT = Report(
     "train",

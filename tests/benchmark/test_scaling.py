@@ -6,7 +6,7 @@ from surefoot.benchmark.rounds import Measured
 from surefoot.benchmark.scaling import Point, farthest, is_tie, recommend, with_num_envs
 from surefoot.benchmark.spread import Spread
 from surefoot.benchmark.window import Window
-from surefoot.core.layers import build_config
+from surefoot.settings.layers import build_config
 
 
 def point(num_envs: int, rates: list[int], megabytes: int | None) -> Point:

@@ -1,4 +1,4 @@
-"""README's table: sides that were measured, and dashes where one failed or does not do the task."""
+"""The speed tables: sides that were measured, and dashes where one failed or does not do the task."""
 
 import json
 import runpy
@@ -65,12 +65,19 @@ def test_memory_has_a_table_of_its_own() -> None:
 
 
 def test_memory_of_a_run_of_its_own_counts(tmp_path: Path) -> None:
-    """README gets the tables of the files that are there."""
+    """The pages get the tables of the files that are there."""
     script = runpy.run_path(str(SCRIPT))
-    written, place = script["written"], script["written"].__globals__
+    place = script["pages"].__globals__
     files = (tmp_path / "peers.json", tmp_path / "memory.json")
     place.update(ROOT=tmp_path, RESULTS=files)
-    (tmp_path / "README.md").write_text(f"above\n{script['BEGIN']}old\n{script['END']}below\n")
+    results, readme = tmp_path / "docs" / "results.md", tmp_path / "README.md"
+    results.parent.mkdir()
+    for page in (results, readme):
+        page.write_text(f"above\n{script['BEGIN']}old\n{script['END']}below\n")
+
+    def written() -> str:
+        return str(script["pages"]()[results])
+
     plain, slow = entry("CartPole-v1", {"native": 4000, "sb3": 1000}), entry("M-v1", {**MEMORY, "native": 900}, lstm=64)
     files[0].write_text(json.dumps({"tasks": [plain]}))
     assert "recurrent policy" not in written()
@@ -83,3 +90,7 @@ def test_memory_of_a_run_of_its_own_counts(tmp_path: Path) -> None:
     assert text.count("recurrent policy") == 1
     assert "\n\n| recurrent policy |" in text
     assert "| M-v1, 8 x 64, LSTM 64 | 12,000 |" in text
+    assert script["pages"]()[readme].splitlines()[4:6] == [
+        "| CartPole-v1, 8 x 64 | 4,000 | 1,000 | **4.0x** |",
+        "| M-v1, 8 x 64, LSTM | 12,000 | 1,000 | **12.0x** |",
+    ]

@@ -15,8 +15,8 @@ from surefoot.benchmark.process_tree import members
 from surefoot.benchmark.recipe import Plan, training_recipe
 from surefoot.benchmark.rounds import Effort
 from surefoot.benchmark.subject_process import SubjectError, SubjectProcess
-from surefoot.core.errors import ConfigError
-from surefoot.core.layers import build_config
+from surefoot.errors import ConfigError
+from surefoot.settings.layers import build_config
 from tests.benchmark.trees import is_running, wait_until
 from tests.cli.processes import Process, start
 

@@ -39,6 +39,21 @@ class StillEnv(NoiseEnv):
         return -float(np.square(action).sum())
 
 
+class AlternatingEnv(NoiseEnv):
+    """Pays for an action that differs from the last one, which it does not show: only noise finds it."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        self._last = 0
+        return super().reset(seed=seed, options=options)
+
+    def _obs(self) -> Any:
+        return np.zeros(3, np.float32)
+
+    def _reward(self, action: Any) -> float:
+        differs, self._last = int(action) != self._last, int(action)
+        return float(differs)
+
+
 class TiringEnv(NoiseEnv):
     """Slow from some step on."""
 

@@ -6,7 +6,7 @@ import gymnasium as gym
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
 from surefoot import Hook
-from surefoot.core.records import IterationReport
+from surefoot.data.records import IterationReport
 
 
 class MeasuredCartPole(CartPoleEnv):

@@ -84,7 +84,7 @@ class Process:
         if hung:
             self._process.kill()
             self._process.join()
-        out, err = (file.read_text() if file.exists() else "" for file in self._outputs)
+        out, err = (file.read_text(errors="replace") if file.exists() else "" for file in self._outputs)
         self._folder.cleanup()
         assert self._process.exitcode is not None
         assert not hung, f"it hung: {out} {err}"

@@ -3,8 +3,8 @@
 import pytest
 
 from surefoot.cli.arguments import split_settings
-from surefoot.core.errors import ConfigError
-from surefoot.core.layers import build_config
+from surefoot.errors import ConfigError
+from surefoot.settings.layers import build_config
 
 
 def config_of(*arguments: str):
@@ -55,6 +55,8 @@ def test_lists(text):
 def test_several_values_after_an_option():
     config = config_of("--policy.hidden", "32", "16", "8", "--optimizer.betas", "0.8", "0.9", "--ppo.gamma", "0.5")
     assert (config.policy.hidden, config.optimizer.betas, config.ppo.gamma) == ((32, 16, 8), (0.8, 0.9), 0.5)
+    assert config_of("--policy.critic_hidden", "32", "16").policy.critic_hidden == (32, 16)
+    assert config_of("--policy.critic_hidden", "none").policy.critic_hidden is None
     of_part = config_of("--policy.encoder", "conv", "--policy.encoder.channels", "8", "16")
     assert of_part.policy.encoder.channels == (8, 16)
     assert split_settings(["--policy.hidden", "32", "16", "CartPole-v1"])[0] == ["CartPole-v1"]

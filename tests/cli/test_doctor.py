@@ -7,20 +7,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import pytest
 import torch
+from gymnasium.wrappers import TransformReward
 from torch import Tensor, nn
 
 from surefoot.api import PPO
 from surefoot.cli.main import main
-from surefoot.core.errors import NonFiniteError
+from surefoot.errors import NonFiniteError
 from surefoot.inspection.run_record import read_run
 from surefoot.policies.critics import ValueTargets
 from surefoot.policies.critics.scalar import ScalarCritic
 from surefoot.policies.critics.twin import TwinCritic
 from surefoot.telemetry import gauges
 from surefoot.telemetry.alerts import ALERTS
-from tests.cli.ailing_envs import BrokenEnv, EndlessEnv, NoiseEnv, StillEnv, TiringEnv
+from tests.cli.ailing_envs import AlternatingEnv, BrokenEnv, EndlessEnv, NoiseEnv, StillEnv, TiringEnv
 from tests.cli.runs import column
 from tests.envs.unruly import UnrulyEnv
 
@@ -73,6 +75,24 @@ def tiring(run: Path) -> None:
     TiringEnv.steps, TiringEnv.fresh_for = 0, 800
     settings = {"num_envs": 1, "num_steps": 8, "batch_size": 8, "epochs": 1, "hidden": 4, **QUIET}
     PPO(TiringEnv, **settings).learn(8 * 150, run_dir=run)
+
+
+def noisy_investor(run: Path) -> None:
+    """The best exposure is 0.3, but with noise of 0.37 none at all is better."""
+    market = {"process": "student_t", "degrees": 7, "drift": 0.3, "volatility": 0.6, "exposure_cost": 0.4}
+    market |= {"turnover_cost": 0, "horizon": 1, "window": 0, "low": 0, "high": 2, "bankrupt_below": -1e6}
+    sizes = {"num_envs": 256, "num_steps": 8, "batch_size": 1024, "epochs": 4, "hidden": 8, "memory": "none", **QUIET}
+    agent = PPO(
+        "Market-v0",
+        kwargs=market,
+        truncation_as_termination=True,
+        **sizes,
+        distribution={"kind": "gaussian", "log_std": -1.0},
+        estimator={"kind": "risk", "alpha": 0.07, "beta": 0.15},
+        gamma=1.0,
+        normalize={"obs": False, "returns": True},
+    )
+    agent.learn(40 * 256 * 8, run_dir=run)
 
 
 class FrozenTwin(TwinCritic):
@@ -130,7 +150,13 @@ def frozen(run: Path) -> None:
     with_critic(FrozenCritic, run, share_trunk=True)
 
 
+def starved(run: Path) -> None:
+    env = partial(TransformReward, gym.make("CartPole-v1"), lambda reward: 10_000 * reward)
+    PPO(env, **{**SMALL, "num_envs": 1, "num_steps": 128}).learn(14 * ITERATION, run_dir=run)
+
+
 ILL = {
+    "actor_starved": (starved, "train/actor_grad_norm", "set optimizer.clip_grad to apart", "medium"),
     "critic1_vanishing_gradients": (
         first_frozen,
         "train/critic1_grad_norm",
@@ -149,6 +175,7 @@ ILL = {
     "clip_fraction_high": (wild, "train/clip_fraction", "set ppo.target_kl to 0.02", "medium"),
     "entropy_collapse": (rash, "train/entropy_loss", "raise ppo.entropy_coef from 0 to 0.01", "medium"),
     "std_at_floor": (narrow, "train/std", "raise policy.distribution.std_floor from 0.04 to 0.2", "medium"),
+    "noise_decides": (noisy_investor, "risk/noise_cost", "set hooks.fade_noise.end to about 0.04", "medium"),
     "value_not_learning": (noise_to_learn, "train/explained_variance", "set normalize.returns to true (or", "medium"),
     "step_skipped": (one_bad_step, "train/skipped_steps", "lower optimizer.lr from 0.0003 to about 3e-05", "high"),
     "worker_restarted": (crashing_worker, "rollout/worker_restarts", "rollout.engine.step_timeout_s from 60", "medium"),
@@ -211,6 +238,20 @@ def test_doctor_sees_it_without_the_alerts_of_the_run(runs, tmp_path, capsys):
     assert {"kl_high", "clip_fraction_high"} <= {finding["name"] for finding in found["findings"]}
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"optimizer.frozen": "critic"},
+        {"optimizer.frozen": "critic.*,critic_body.*"},
+        {"optimizer.frozen": "critic", "critic": "twin"},
+    ],
+)
+def test_what_is_frozen_on_purpose_raises_no_alert(settings, tmp_path, capsys):
+    PPO("CartPole-v1", **SMALL, **settings).learn(14 * ITERATION, run_dir=tmp_path)
+    assert 0 in column(tmp_path, f"train/critic{'1' * ('critic' in settings)}_grad_norm")
+    assert "vanishing" not in str(examined(tmp_path, capsys)[1]["findings"])
+
+
 def test_a_healthy_run_has_no_alert(tmp_path, capsys):
     PPO("CartPole-v1", **QUIET).learn(50 * 256, run_dir=tmp_path)
     assert [line for line in (tmp_path / "metrics.jsonl").read_text().splitlines() if "warn/" in line] == []
@@ -262,6 +303,31 @@ def test_an_env_that_never_ends_and_leaves_its_bounds(tmp_path, capsys):
     bounds = by_name["obs_out_of_bounds"]
     assert bounds["evidence"][0]["value"] == max(column(tmp_path, "rollout/obs_out_of_bounds"))
     assert bounds["severity"] == "low"
+
+
+def test_a_deterministic_policy_that_fails_is_found(tmp_path, capsys):
+    agent = PPO(AlternatingEnv, **SMALL | {"eval_episodes": 10}, entropy_coef=0.5)
+    agent.learn(22 * ITERATION, run_dir=tmp_path)
+    code, found = examined(tmp_path, capsys)
+    assert code == 1
+    (finding,) = found["findings"]
+    assert (finding["name"], finding["severity"]) == ("eval_below_training", "high")
+    training, evaluation = (evidence["value"] for evidence in finding["evidence"])
+    assert training > 7 > 1 >= evaluation
+    assert f"'surefoot evaluate {tmp_path} --stochastic'" in finding["remedies"][0]
+    assert any("lower ppo.entropy_coef from 0.5 to 0.05" in remedy for remedy in finding["remedies"])
+    assert any("all 10 episodes are identical, step by step" in note for note in found["notes"])
+    assert agent.evaluate(deterministic=False).mean_reward > 7, "the remedy shows the cause"
+
+
+def test_an_agent_with_a_cvar_objective_may_become_deterministic(tmp_path, capsys):
+    """Its noise is a cost: the preset of the corridor ends with 2% of its entropy."""
+    risk = {"kind": "risk", "alpha": 0.1, "beta": 0.9}
+    agent = PPO("RiskyCorridor-v0", estimator=risk, gamma=1.0, **QUIET, **{"normalize.returns": True})
+    agent.learn(30_000, run_dir=tmp_path)
+    entropy = column(tmp_path, "train/entropy_loss")
+    assert entropy[-1] / entropy[0] < 0.05
+    assert examined(tmp_path, capsys)[1]["findings"] == []
 
 
 class LateTwin(TwinCritic):

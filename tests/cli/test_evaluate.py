@@ -9,6 +9,8 @@ import pytest
 
 from surefoot import Attack
 from surefoot.api import PPO
+from surefoot.cli.evaluate import main as evaluate_main
+from surefoot.errors import ConfigError
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.run_directory import RunDirectory
 from tests.cli.processes import surefoot
@@ -57,9 +59,20 @@ def test_machines_get_numbers(run):
     assert result["model"] == str(run / "best.safetensors")
 
 
+def test_identical_episodes_are_told(tmp_path):
+    """Without noise at the start, every episode of this env is the same."""
+    still = {"reset_noise_scale": 0.0}
+    PPO("InvertedPendulum-v5", kwargs=still, max_episode_steps=5, hidden=8).save(tmp_path / "model.safetensors")
+    assert evaluated(tmp_path / "model.safetensors", "--episodes", 3)["are_identical"]
+    out = surefoot("evaluate", tmp_path / "model.safetensors", "--episodes", 3).succeeded().out
+    assert "note            all 3 episodes are identical, step by step: the env ignores its seed" in out
+
+
 def test_people_get_lines(run):
     result = evaluated(run)
     out = surefoot("evaluate", run).succeeded().out
+    assert not result["are_identical"]
+    assert "note" not in out
     assert f"mean reward     {result['mean_reward']:.2f} ± {result['std_reward']:.2f}" in out
     assert f"mean length     {result['mean_ep_length']:.1f}" in out
     assert "episodes        20" in out
@@ -184,3 +197,38 @@ def test_evaluation_leaves_the_run_as_it_was(run):
     before = {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in run.rglob("*")}
     evaluated(run)
     assert {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in run.rglob("*")} == before
+
+
+def test_a_grid_gives_a_table_json_and_a_heat_map(tmp_path):
+    model = tmp_path / "model.safetensors"
+    PPO("Pendulum-v1", max_episode_steps=5, hidden=8).save(model)
+    grid = ("--over", "g=8-9,10.5", "--over", 'render_mode=["rgb_array"]', "--episodes", 2)
+    shown = surefoot("evaluate", model, *grid, "--heat-map", tmp_path / "map.png").succeeded().out
+    assert re.search(r"g=10.5 +-\d", shown)
+    assert f"heat map        {tmp_path / 'map.png'}" in shown
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+    result = evaluated(model, *grid)
+    assert result["over"] == {"g": [8, 9, 10.5], "render_mode": ["rgb_array"]}
+    for cell in result["cells"]:
+        alone = PPO.load(model).evaluate_over({name: [value] for name, value in cell["at"].items()}, 2)
+        assert tuple(cell["rewards"]) == alone.evaluations[0].rewards
+    assert "at m=1: environment 'Pendulum-v1' does not" in surefoot("evaluate", model, "--over", "m=1").refused()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--over", "g"), "--over: pass NAME=VALUES"),
+        (("--over", "g=9-0"), "--over: g: 9-0 is not a range"),
+        (("--over", "g=1", "--over", "g=2"), "--over: g is given twice"),
+        (("--over", "g=1,,2"), "--over: g: a value is missing"),
+        (("--over", "g=[1"), "--over: g: cannot parse"),
+        (("--over", "g=0-99", "--over", "m=0-99"), "10000 cells, but at most 1000"),
+        (("--over", "g=1", "--attack", "fgsm", "--epsilon", "0.1"), "cannot be combined with --attack"),
+        (("--over", "g=1", "--heat-map", "map.gif"), "--heat-map: the name of the file must end in .png"),
+        (("--heat-map", "map.png"), "--heat-map: needs --over"),
+    ],
+)
+def test_a_bad_grid_is_refused(options, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        evaluate_main(["zoo:CartPole-v1", *options])

@@ -1,6 +1,7 @@
 """`surefoot export`: from a run to a file that acts without Surefoot."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -62,5 +63,38 @@ def test_what_cannot_be_exported(run, tmp_path):
 def test_modules_that_a_file_does_not_hold_have_to_be_given_from_python(tmp_path):
     encoder = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
     PPO("CartPole-v1", encoder=encoder, num_envs=2, num_steps=8, batch_size=16).save(tmp_path / "own.safetensors")
-    message = surefoot("export", tmp_path / "own.safetensors", "--onnx", tmp_path / "own.onnx").refused()
-    assert "own.safetensors has custom modules; export it from Python: PPO.load(..., encoder=...)" in message
+    model = tmp_path / "own.safetensors"
+    message = surefoot("export", model, "--onnx", "own.onnx").refused()
+    assert "an encoder or a policy was passed to PPO as an object" in message
+    assert f"in Python: PPO.load('{model}', encoder=YOUR_ENCODER).export_onnx('own.onnx')" in message
+    assert "weight" not in surefoot("evaluate", model).refused().replace("the weights of", "")
+
+
+class Own(gym.Env):
+    """Passed to PPO as an object, which no file contains."""
+
+    observation_space, action_space = gym.spaces.Box(-1, 1, (2,)), gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        return self.observation_space.sample(), 0.0, False, True, {}
+
+
+def test_runs_of_env_objects_name_the_python_that_continues_them(tmp_path):
+    run = tmp_path / "run"
+    PPO(Own, num_envs=2, num_steps=8, batch_size=16, eval_episodes=0).learn(16, run_dir=run)
+    names = {"PPO": PPO, "YOUR_ENV": Own}
+    for command in (("resume", run, "--steps", 48), ("evaluate", run, "--episodes", 2)):
+        message = surefoot(*command).refused()
+        advice = re.search(r"in Python: (PPO\.load\(.+?\)\.\w+\([^)]*\))", message)
+        assert advice is not None, message
+        result = eval(advice[1], names)
+    assert len(result.rewards) == 2
+    assert newest_step(run) == 48
+
+
+def newest_step(run):
+    return max(int(file.stem.removeprefix("step_")) for file in (run / "checkpoints").iterdir())

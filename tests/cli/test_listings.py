@@ -11,12 +11,12 @@ import pytest
 
 from surefoot.api import PPO
 from surefoot.cli.main import main
-from surefoot.core.errors import EnvError
-from surefoot.core.layers import build_config
 from surefoot.envs.adapters.atari import register_installed_games
 from surefoot.envs.native import native_ids
 from surefoot.envs.tasks.registration import register_envs
+from surefoot.errors import EnvError
 from surefoot.presets import DEFAULT, describe_preset, load_preset, preset_names, preset_of
+from surefoot.settings.layers import build_config
 
 NEEDS_BOX2D = {"LunarLander-v3"}
 HAS_BOX2D = importlib.util.find_spec("Box2D") is not None
@@ -72,11 +72,14 @@ def test_envs_can_be_searched(capsys):
 
 def test_presets_are_listed_with_where_they_come_from(capsys):
     assert main(["presets"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(preset_names())
-    for name, line in zip(preset_names(), lines, strict=True):
+    runs, *others = capsys.readouterr().out.split("\n\n")
+    for name, line in zip(preset_names(), runs.splitlines(), strict=True):
         assert line.split() == [name, *describe_preset(name).split()]
         assert describe_preset(name)
+    assert [(other.splitlines()[0], other.split()[4]) for other in others] == [
+        ("presets of 'surefoot population':", "market"),
+        ("presets of 'surefoot sweep':", "recurrent"),
+    ]
 
 
 def test_a_preset_is_shown_as_it_is(capsys):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from surefoot.cli.main import COMMANDS, main
-from surefoot.core.config import known_keys
+from surefoot.settings.config import known_keys
 from tests.cli.processes import surefoot
 
 SCRIPT = Path(sys.executable).with_name("surefoot")

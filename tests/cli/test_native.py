@@ -6,16 +6,23 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from surefoot import PPO
 from surefoot.cli.main import main
-from surefoot.core.config import EnvConfig, RolloutConfig
-from surefoot.core.errors import EnvError, NativeError
 from surefoot.envs import native
+from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import make_vec_env
+from surefoot.envs.protocol import slot_for, step_all
+from surefoot.errors import EnvError, NativeError
 from surefoot.native.building import build
-from surefoot.verification import verify
+from surefoot.rollout.native import NativeCollector
+from surefoot.settings.config import EnvConfig, RolloutConfig
+from surefoot.verification import check, verify
+from surefoot.verification.check import NO_TWIN
+from surefoot.verification.table import summary
 from tests.cli.processes import surefoot
 from tests.cli.runs import TINY, newest, records, train
 from tests.training.states import assert_same
@@ -74,16 +81,34 @@ def test_a_fault_in_the_c_plus_plus_is_found(folder):
     assert "env dynamics" in [part.name for part in report.components if part.verdict == "DIFFERS"]
 
 
-def test_without_a_twin_it_is_held_to_the_protocol(folder):
+def test_without_a_twin_it_is_held_to_the_protocol_and_not_called_equal(folder):
     (folder / "wind_env.py").unlink()
     report = verify("./wind_env.so:WindEnv-v0")
-    assert report.ok
+    assert (report.ok, report.path) == (True, "library"), report.components
     names = {part.name for part in report.components}
-    assert {"seeding", "resume", "protocol", "thread independence", "row independence"} <= names
+    assert {"seeding", "resume", "protocol", "thread independence", "row independence", "policy outputs"} <= names
+    told, *missing = summary(report).splitlines()
+    assert "native rollouts equal those of the readable collector; the env keeps the protocol" in told
+    assert "envs equal" not in told
+    assert f"not compared: rewards, of the env itself ({NO_TWIN})" in missing
     with pytest.raises(EnvError, match=r"has no Python twin \(TWINS in wind_env\.py beside it\); set rollout\.engine"):
         opened("./wind_env.so", "local")
     envs = native.make("./wind_env.so", 2)
     assert envs.observation_space.shape == (2, 2)
+
+
+def test_a_fault_in_rollouts_is_found_without_a_twin(folder, monkeypatch):
+    (folder / "wind_env.py").unlink()
+    collect = NativeCollector.collect
+
+    def spoiled(self, policy):
+        rollout = collect(self, policy)
+        rollout.log_prob.add_(0.01)
+        return rollout
+
+    monkeypatch.setattr(NativeCollector, "collect", spoiled)
+    monkeypatch.setattr(check, "check_protocol", lambda *_: None)
+    assert "log-probs" in verify("./wind_env.so").differing
 
 
 def test_engines_and_arguments(folder):
@@ -96,6 +121,48 @@ def test_engines_and_arguments(folder):
             opened("./wind_env.so", engine, kwargs={"nonsense": 1.0})
     with pytest.raises(EnvError, match=r"has no environment 'WindEnv-v1'; did you mean 'WindEnv-v0'\?"):
         opened("./wind_env.so:WindEnv-v1")
+
+
+def test_a_robot_around_a_mujoco_model_is_built_verified_and_trained(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["native", "new", "my_dog", "--mujoco"]) == 0
+    files = ["my_dog.cpp", "my_dog.py", "my_dog.xml", "test_my_dog.py"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == files
+    assert not any("robot" in Path(file).read_text().lower() for file in files if file != "my_dog.cpp")
+    build(Path("my_dog.cpp"))
+    monkeypatch.setattr(check, "new_process", lambda run: contextlib.nullcontext("not in this test"))
+    report = verify("./my_dog.so")
+    assert report.ok, report.differing
+    envs, twins = opened("./my_dog.so"), opened("./my_dog.so", "local")
+    slots = slot_for(envs), slot_for(twins)
+    for one, slot in zip((envs, twins), slots, strict=True):
+        one.set_parameters({"gear": [5.0, 10.0, 20.0]})
+        one.reset(slot)
+        step_all(one, np.ones((3, 1), np.float32), slot)
+    assert np.array_equal(*(slot.obs for slot in slots))
+    assert len(set(slots[0].obs[:, 2])) == 3
+    agent = PPO("./my_dog.so", num_envs=8, num_steps=64, batch_size=128, seed=1, eval_episodes=0)
+    before = agent.evaluate(8).mean_reward
+    assert agent.learn(8_192).evaluate(8).mean_reward > 2 * before  # 3.5 to 4.7 times on seeds 1 to 3
+
+
+def test_parameters_of_a_vector_env_are_those_of_the_engine(folder):
+    envs, engine = native.make("./wind_env.so", 3), opened("./wind_env.so")
+    adapted = GymnasiumVectorEnv(native.make("./wind_env.so", 3, autoreset_mode="NextStep"), seed=1)
+    wind, still = [0.0, 1.0, -1.0], np.zeros((3, 1), np.float32)
+    for one in (envs, engine, adapted):
+        assert one.parameters == {"wind": 0.0}
+        one.set_parameters({"wind": wind})
+        assert one.parameter_values["wind"].tolist() == wind
+        with pytest.raises(EnvError, match="unknown parameter 'winde'; these envs have wind"):
+            one.set_parameters({"winde": 1.0})
+    first = envs.reset(seed=[1, 1, 1])[0]
+    pushed = envs.step(still)[0] - first
+    assert pushed[2, 1] < pushed[0, 1] == 0 < pushed[1, 1]
+    slot = slot_for(adapted)
+    adapted.reset(slot)
+    step_all(adapted, still, slot)
+    assert slot.obs[2, 1] < slot.obs[0, 1] == 0 < slot.obs[1, 1]
 
 
 def test_train_then_resume_bit_for_bit(folder):
@@ -129,7 +196,7 @@ def test_several_envs_are_told_apart(folder):
 
 @pytest.mark.parametrize(
     ("version", "mujoco", "said"),
-    [("99", "1", "was built for interface version 99, not 3"), ("3", "99", "was built for MuJoCo 99, not ")],
+    [("99", "1", "was built for interface version 99, not 5"), ("5", "99", "was built for MuJoCo 99, not ")],
 )
 def test_a_library_of_another_version_is_refused(tmp_path, version, mujoco, said):
     source = tmp_path / "old.cpp"
@@ -147,7 +214,9 @@ def test_other_files_are_refused(tmp_path):
     subprocess.run(["c++", "-shared", "-fPIC", tmp_path / "plain.cpp", "-o", tmp_path / "plain.so"], check=True)
     with pytest.raises(NativeError, match="is not a library of Surefoot environments; run"):
         opened(str(tmp_path / "plain.so"))
-    with pytest.raises(NativeError, match=r"there is no file .*none\.so; 'surefoot native build none\.cpp'"):
+    with pytest.raises(
+        NativeError, match=r"none\.so does not exist; compile it with 'surefoot native build none\.cpp'"
+    ):
         opened(str(tmp_path / "none.so"))
 
 
@@ -157,10 +226,10 @@ def test_what_does_not_compile_is_shown(tmp_path, monkeypatch):
     with pytest.raises(NativeError, match=r"broken\.cpp does not compile:(.|\n)*invalid conversion"):
         build(source)
     assert not source.with_suffix(".so").exists()
-    with pytest.raises(NativeError, match="'surefoot native new nothing' writes one"):
+    with pytest.raises(NativeError, match="create a template with 'surefoot native new nothing'"):
         build(tmp_path / "nothing.cpp")
     monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(NativeError, match=r"there is no C\+\+ compiler 'no-such-compiler' \(CXX\); install one"):
+    with pytest.raises(NativeError, match=r"no C\+\+ compiler found \(CXX is 'no-such-compiler'\); install one"):
         build(source)
 
 

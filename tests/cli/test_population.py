@@ -40,9 +40,9 @@ def test_refused(arguments, told, capsys):
 
 
 def test_the_preset_is_a_valid_population():
-    from surefoot.population.presets import load_population_preset
+    from surefoot.population.presets import population_presets
     from surefoot.population.settings import build_plan
 
-    plan = build_plan(load_population_preset("market"))
+    plan = build_plan(population_presets.load("market"))
     assert plan.population.members == 8
     assert len(plan.names) == 6

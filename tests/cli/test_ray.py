@@ -1,8 +1,9 @@
 """`surefoot train --rollout.engine ray` starts a cluster on this machine, and its run can continue without one."""
 
+import psutil
 import pytest
 
-from tests.cli.processes import surefoot
+from tests.cli.processes import start, surefoot
 from tests.cli.runs import TINY, newest, records, train
 from tests.training.states import assert_same
 
@@ -22,3 +23,23 @@ def test_a_run_on_a_local_cluster_is_the_run_of_one_machine_and_continues_as_one
     ours, theirs = newest(tmp_path / "ray"), newest(tmp_path / "native")
     other = {"config": {}, "best_score": 0.0}  # the first run was evaluated once more, when it ended
     assert_same(ours | other, theirs | other)
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize(
+    ("name", "lost"), [("raylet", "its raylet on this machine ended"), ("gcs_server", "its head node ended")]
+)
+def test_a_cluster_that_is_lost_ends_the_run_with_a_saved_run(tmp_path, name, lost):
+    run = tmp_path / "run"
+    ray = ("--rollout.engine", "ray", "--rollout.engine.actors", 2)
+    process = start("train", "Pendulum-v1", "--run-dir", run, *TINY, *ray, "--steps", 10**7)
+    process.wait_until(lambda: (run / "metrics.jsonl").exists() and len(records(run)) > 3)
+    (found,) = (one for one in psutil.Process(process.pid).children(recursive=True) if one.name() == name)
+    found.kill()
+    finished = process.wait()
+    assert finished.code == 2, finished
+    (message,) = (line for line in finished.err.splitlines() if line.startswith("error: "))  # Ray has its own to say
+    assert f"the Ray cluster was lost: {lost}" in message
+    step = newest(run)["progress"]["step"]
+    assert step == records(run)[-1]["step"]
+    surefoot("resume", run, "--steps", step + 64, "--rollout.engine", "native").succeeded()

@@ -30,6 +30,7 @@ def test_one_run_gets_its_page_in_its_folder(runs):
     assert "<h1>CartPole-v1</h1>" in text
     assert re.search(r"surefoot \S+, torch \S+ · written", text)
     assert "finished" in text
+    assert page.stat().st_size < 2.5e6
     assert [path.name for path in runs[0].iterdir() if path.name.startswith(".")] == []
 
 

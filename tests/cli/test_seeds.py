@@ -93,7 +93,7 @@ def test_what_is_refused(trained, tmp_path):
         assert (
             f"holds several seeds; pass one of them, such as {folder / 'seed_4'}" in surefoot(command, folder).refused()
         )
-    assert "contains a single run" in surefoot(*other[:-1], folder / "seed_4").refused()
+    assert "contains a run" in surefoot(*other[:-1], folder / "seed_4").refused()
 
 
 def test_what_cannot_be_compared(trained, tmp_path):

@@ -10,9 +10,9 @@ import yaml
 from surefoot import PPO
 from surefoot.cli.arguments import split_settings
 from surefoot.cli.train import chosen
-from surefoot.core.config import Config
-from surefoot.core.layers import build_config
 from surefoot.presets import load_preset
+from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config
 from tests.cli.processes import Process, surefoot
 from tests.cli.runs import TINY, column, newest, records, saved_steps, train
 from tests.training.states import assert_same

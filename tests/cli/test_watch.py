@@ -57,7 +57,6 @@ def test_sampled_actions_differ(run, tmp_path):
         (("--video", "film.gif", "--episodes", 0), "--episodes: must be at least 1"),
         (("--video", "film.gif", "--max-steps", 0), "--max-steps: must be at least 1"),
         (("--video", "film.gif", "--env", "Pendulum-v1"), "differs from those the agent was trained with"),
-        (("--video", "film.gif", "--env", "envpool:HalfCheetah-v4"), "EnvPool cannot draw MuJoCo's tasks"),
     ],
 )
 def test_what_is_refused(run, arguments, message):

@@ -8,16 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-WALKED = (
-    "training/trainer.py",
-    "rollout/stepwise.py",
-    "learning/estimators/gae.py",
-    "learning/terms/surrogate.py",
-    "learning/learner.py",
-)
 
 
 def python_blocks(page: Path) -> list[str]:
@@ -46,7 +40,7 @@ def test_quotes_equal_the_source(page: Path) -> None:
     assert quote["refreshed"](text) == text, "run: python docs/quote.py"
 
 
-@pytest.mark.parametrize("page", ["reliability.md", "security.md"])
+@pytest.mark.parametrize("page", ["reliability.md", "security.md", "semantics.md"])
 def test_the_tests_that_a_page_names_exist(page: str) -> None:
     named = re.findall(r"`(tests/[a-z_/]+\.py)(?:::(test_\w+))?`", (ROOT / "docs" / page).read_text(encoding="utf-8"))
     assert len(named) >= 5
@@ -54,16 +48,56 @@ def test_the_tests_that_a_page_names_exist(page: str) -> None:
         assert f"def {test}" in (ROOT / file).read_text(encoding="utf-8"), f"{file}::{test}"
 
 
+def test_every_rule_that_the_source_cites_is_defined() -> None:
+    page = (ROOT / "docs" / "semantics.md").read_text(encoding="utf-8")
+    defined = set(re.findall(r"^## (S\d+): ", page, flags=re.MULTILINE))
+    sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "cpp").rglob("*.?pp")]
+    cited = {rule for source in sources for rule in re.findall(r"\bS\d+(?=[,)])", source.read_text(encoding="utf-8"))}
+    assert len(cited) >= 10
+    assert cited <= defined
+    for rule in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
+        assert {"*Why.*", "*Tests.*"} <= set(rule.split()), rule.splitlines()[0]
+
+
 def test_the_tours_quote_the_source() -> None:
     for name in ("tour.md", "native_tour.md"):
         assert (ROOT / "docs" / name).read_text(encoding="utf-8").count("<!-- quote:") >= 5
 
 
-def test_the_tour_is_short() -> None:
-    sources = [ROOT / "src" / "surefoot" / name for name in WALKED]
+def test_the_tour_names_every_file_that_an_iteration_runs() -> None:
+    """What the tour shows is all there is: its list is that of a traced iteration."""
+    path = runpy.run_path(str(ROOT / "docs" / "reading_path.py"))
+    assert path["written"](path["traced"]()) == (ROOT / "docs" / "tour.md").read_text(encoding="utf-8"), (
+        "run: python docs/reading_path.py"
+    )
+
+
+def test_the_tour_shows_every_file_that_it_tells_one_to_read() -> None:
     tour = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
-    assert all(f"src/surefoot/{name}" in tour for name in WALKED)
-    assert sum(len(source.read_text(encoding="utf-8").splitlines()) for source in sources) < 300
+    advice = tour.partition("open these files in this order:")[2].partition("All paths")[0]
+    shown = {Path(path).name for path in re.findall(r"<!-- quote: src/surefoot/(\S+) ", tour)}
+    told = [Path(path).name for path in re.findall(r"`(\S+\.py)`", advice)]
+    assert len(told) >= 10
+    assert set(told) <= shown
+    listed = set(re.findall(r"^\| `(\S+\.py)` \| \S+", tour, flags=re.MULTILINE))
+    assert set(re.findall(r"<!-- quote: src/surefoot/(\S+) ", tour)) <= listed, "an iteration runs what is quoted"
+
+
+def test_the_reading_path_counts_what_is_imported(tmp_path: Path) -> None:
+    path = runpy.run_path(str(ROOT / "docs" / "reading_path.py"))
+    trainer, gae = (ROOT / "src" / "surefoot" / name for name in ("training/trainer.py", "learning/estimators/gae.py"))
+    found = path["imported"]({trainer})
+    assert {trainer, ROOT / "src/surefoot/learning/learner.py", ROOT / "src/surefoot/rollout/samples.py"} <= found
+    assert gae not in found, "an estimator is found by its name"
+    assert gae in path["imported"]({trainer, gae}) > found
+
+
+def test_functions_are_quoted_by_name(tmp_path: Path) -> None:
+    quoted = runpy.run_path(str(ROOT / "docs" / "quote.py"))["quoted"]
+    (tmp_path / "a.py").write_text("@cache\ndef f():\n    pass\n\n\nclass C:\n    def g(self):\n        return 1\n")
+    assert quoted(str(tmp_path / "a.py"), "C.g,f") == "def g(self):\n    return 1\n\n@cache\ndef f():\n    pass\n"
+    with pytest.raises(LookupError, match=r"no function of this name"):
+        quoted(str(tmp_path / "a.py"), "C.h")
 
 
 @pytest.mark.parametrize("name", ["settings", "cli"])
@@ -80,6 +114,25 @@ def test_links_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md"])
+def test_code_blocks_fit(page: Path) -> None:
+    """Neither the site nor a forge scrolls sideways; quoted source, which may be wider, fits a larger window."""
+    text = page.read_text(encoding="utf-8")
+    for quote, block in re.findall(
+        r"(<!-- quote: .*? -->\n)?^ *```[^\n]*\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE
+    ):
+        too_long = [line for line in block.splitlines() if len(line) > (120 if quote else 100)]
+        assert too_long == []
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "docs" / "gallery").iterdir()), ids=lambda file: file.name)
+def test_pictures_of_the_gallery_have_one_size_and_a_caption(file: Path) -> None:
+    with Image.open(file) as picture:
+        assert picture.size == (240, 240)
+    page = (ROOT / "docs" / "zoo.md").read_text(encoding="utf-8")
+    assert re.search(rf'<td align="center"><img src="gallery/{file.name}" [^>]*><br><b>.+</b><br>score .+</td>', page)
+
+
 def test_import_contracts() -> None:
     """Upper layers may import lower ones, never the reverse; telemetry never imports torch."""
     command = [os.path.join(os.path.dirname(sys.executable), "lint-imports"), "--no-cache"]
@@ -87,12 +140,16 @@ def test_import_contracts() -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_the_speed_table_is_of_the_committed_results() -> None:
-    written = runpy.run_path(str(ROOT / "docs" / "speed_table.py"))["written"]
-    assert written() == (ROOT / "README.md").read_text(encoding="utf-8"), "run: python docs/speed_table.py"
+@pytest.mark.parametrize("script", ["speed_table", "zoo_page"])
+def test_the_tables_are_of_the_committed_results(script: str) -> None:
+    pages = runpy.run_path(str(ROOT / "docs" / f"{script}.py"))["pages"]()
+    assert ROOT / "docs" / "results.md" in pages
+    for page, text in pages.items():
+        assert text == page.read_text(encoding="utf-8"), f"run: python docs/{script}.py"
 
 
-def test_the_tables_of_the_zoo_are_of_its_index() -> None:
-    pages = runpy.run_path(str(ROOT / "docs" / "zoo_page.py"))["pages"]
-    for page, text in pages().items():
-        assert text == page.read_text(encoding="utf-8"), "run: python docs/zoo_page.py"
+def test_readme_is_a_screen_and_a_half() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text) < 6500
+    shown = [line for line in text.splitlines() if not line.startswith("<img")]
+    assert max(map(len, shown)) <= 80, "README is read in terminals, too"

@@ -92,7 +92,7 @@ def test_nothing_is_loaded_from_elsewhere(site: Path, pages: dict[Path, Addresse
 def test_the_reference_has_every_exported_name(site: Path, pages: dict[Path, Addresses]) -> None:
     ids = {one for page, addresses in pages.items() if page.parent == site / "api" for one in addresses.ids}
     assert {f"surefoot.{name}" for name in surefoot.__all__ if name != "__version__"} <= ids
-    assert {"surefoot.PPO.learn", "surefoot.core.config.PPOConfig.gamma", "surefoot.core.errors.ConfigError"} <= ids
+    assert {"surefoot.PPO.learn", "surefoot.settings.config.PPOConfig.gamma", "surefoot.errors.ConfigError"} <= ids
     config = (site / "api" / "config.html").read_text(encoding="utf-8")
     assert "Discount factor." in config
     assert "description=" not in config
@@ -116,6 +116,15 @@ def test_lists_follow_a_blank_line(page: Path) -> None:
     assert not re.findall(r"^(?![*\-] |\d+\. |\s).+\n[*\-] .*", text, re.MULTILINE)
 
 
+def test_numbers_in_tables_stay_on_one_line(site: Path) -> None:
+    page = (site / "zoo.html").read_text(encoding="utf-8")
+    for text in ("154,376 to 159,119", "147,978 ± 6,974 (3)", "1,003,520"):
+        assert re.search(rf'<td class="number"[^>]*>{re.escape(text)}</td>', page)
+    assert "td.number { min-width: 0; white-space: nowrap; }" in (site / "site.css").read_text(encoding="utf-8")
+    runs = (site / "runs.html").read_text(encoding="utf-8")
+    assert not re.search(r'<td class="number"[^>]*>[^<]*(?:[a-z]{4,} ){3}', runs), "prose may break"
+
+
 @pytest.fixture(scope="module")
 def rewritten() -> Callable[[str, str], str]:
     """The text of a page on the site, by its name and its Markdown."""
@@ -137,7 +146,7 @@ def test_links_work_on_the_site_and_on_a_forge(rewritten: Callable[[str, str], s
         rewritten("index.md", "[runs](docs/runs.md#risk), [log](CHANGELOG.md)")
         == "[runs](runs.md#risk), [log](changelog.md)"
     )
-    assert rewritten("extend/hook.md", "[all](../../README.md#speed)") == "[all](../index.md#speed)"
+    assert rewritten("extend/hook.md", "[all](../../README.md#python)") == "[all](../index.md#python)"
     assert (
         rewritten("risk.md", "[results](../benchmarks/results)")
         == f"[results]({REPOSITORY[1]}/tree/HEAD/benchmarks/results)"

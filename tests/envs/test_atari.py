@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from surefoot.core.config import EnvConfig, RolloutConfig
-from surefoot.core.errors import EnvError
-from surefoot.core.tree import tree_first
+from surefoot.data.tree import tree_first
 from surefoot.envs.adapters.atari import AtariFactory, is_atari
 from surefoot.envs.make import env_factory, make_vec_env
 from surefoot.envs.protocol import step_all
+from surefoot.errors import EnvError
+from surefoot.settings.config import EnvConfig, RolloutConfig
 from tests.envs.tasks import opened
 
 ALIKE = {"noop_max": 0, "repeat_action_probability": 0.0}

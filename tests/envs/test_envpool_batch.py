@@ -1,6 +1,8 @@
 """EnvPool's tasks beside Gymnasium's own and beside a bare pool with the same seeds."""
 
+import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import envpool
@@ -10,16 +12,16 @@ import pytest
 import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from surefoot.core.config import EnvConfig, PPOConfig
-from surefoot.core.errors import EnvError
-from surefoot.core.philox import Stream, derived_seed
-from surefoot.core.tree import tree_items
+from surefoot.data.tree import tree_items
 from surefoot.envs.adapters.envpool_batch import EnvPoolEnvs
 from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.protocol import VecEnv, new_slot
 from surefoot.envs.protocol.steps import check_step
+from surefoot.errors import EnvError
 from surefoot.learning.scorer import Scorer
+from surefoot.philox import Stream, derived_seed
 from surefoot.rollout.stepwise import StepwiseCollector
+from surefoot.settings.config import EnvConfig, PPOConfig
 from tests.envs.tasks import opened
 from tests.rollout.known_policies import KnownPolicy
 from tests.running_threads import running_threads, settled_threads
@@ -263,3 +265,11 @@ def test_without_envpool_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "envpool", None)
     with pytest.raises(EnvError, match=r"'envpool:CartPole-v1' requires EnvPool; run `pip install .*'\.\[envpool\]'"):
         pool()
+
+
+def test_the_robots_that_the_docs_name_exist():
+    page = (Path(__file__).parents[2] / "docs" / "from_rsl_rl.md").read_text(encoding="utf-8")
+    robots = page.partition("## Robots")[2].partition("## ")[0]
+    named = set(re.findall(r"\w+-v1", robots))
+    assert len(named) > 20
+    assert named <= set(envpool.list_all_envs())

@@ -5,14 +5,14 @@ import pytest
 from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
 
-from surefoot.core.config import EnvConfig
-from surefoot.core.philox import Stream, derived_seed
-from surefoot.core.tree import tree_items
+from surefoot.data.tree import tree_items
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import Slot, VecEnv, new_slot
 from surefoot.envs.protocol.spaces import ObsWriter
 from surefoot.envs.protocol.steps import check_step
+from surefoot.philox import Stream, derived_seed
+from surefoot.settings.config import EnvConfig
 from tests.envs.tasks import (
     ACTIONS,
     ENDLESS,

@@ -9,11 +9,11 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 
-from surefoot.core.errors import EnvError
-from surefoot.core.tree import tree_items
+from surefoot.data.tree import tree_items
 from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.protocol import VecEnv
 from surefoot.envs.protocol.steps import check_step
+from surefoot.errors import EnvError
 from tests.envs.tasks import FORMS, CounterEnv, ReusingEnv, counters, factories, opened
 
 MODES = list(AutoresetMode)

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from surefoot.core.config import EnvConfig, RolloutConfig
-from surefoot.core.errors import ConfigError, EnvError
 from surefoot.envs.adapters import gymnasium_factory
 from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.engines.local import LocalEngine
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import fixed_envs, make_vec_env
 from surefoot.envs.protocol import step_all
+from surefoot.errors import ConfigError, EnvError
+from surefoot.settings.config import EnvConfig, RolloutConfig
 from tests.envs.tasks import CounterEnv, factories, opened
 from tests.envs.teams import TeamEnv
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from surefoot.core.config import EnvConfig
-from surefoot.core.errors import EnvError
-from surefoot.core.layers import build_config
 from surefoot.envs import native
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import slot_for
 from surefoot.envs.tasks.market import Market
 from surefoot.envs.tasks.market_answers import Component, mixture_tail, student_t_quantile, student_t_tail_factor
 from surefoot.envs.tasks.registration import register_envs
+from surefoot.errors import EnvError
+from surefoot.settings.config import EnvConfig
+from surefoot.settings.layers import build_config
 
 INVESTOR = {
     **{"process": "student_t", "degrees": 5, "drift": 0.5, "volatility": 0.5, "exposure_cost": 0.5},

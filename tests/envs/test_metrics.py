@@ -11,14 +11,14 @@ import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
-from surefoot.core.config import EnvConfig
-from surefoot.core.errors import EnvError
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.adapters.pettingzoo_parallel import PettingZooEnvs
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import VecEnv, new_slot, slot_for
 from surefoot.envs.protocol.metrics import MetricReader, declared_metrics
+from surefoot.errors import EnvError
+from surefoot.settings.config import EnvConfig
 from tests.envs.measured import METRICS, MeasuredEnv, MeasuredTeam
 from tests.envs.tasks import CounterEnv, factories
 from tests.envs.teams import TEAM
@@ -56,7 +56,7 @@ def test_a_setting_picks_keys_of_envs_that_declare_nothing():
     try:
         assert type(env).name == "local"
         assert "env.metrics asks for reward_ctrl, x_position" in env.why_not_native
-        assert env.metrics == config.metrics
+        assert env.metrics == config.metrics | {"success_rate": "last"}
         slot = slot_for(env)
         env.reset(slot)
         env.send(0, np.ones((2, 6), dtype=np.float32))
@@ -159,14 +159,14 @@ def test_vector_envs_report_the_same_numbers_in_every_mode(kind, mode):
         assert all(np.isnan(metrics[row]).all() for valid, metrics in seen if not valid[row])
 
 
-def test_vector_envs_without_metrics_declare_none_but_a_setting_can():
+def test_vector_envs_without_metrics_have_success_alone_but_a_setting_can_add_some():
     plain = GymnasiumVectorEnv(SyncVectorEnv(factories(2, CounterEnv)), seed=3)
-    assert plain.metrics == {}
+    assert plain.metrics == {"success_rate": "last"}, "which needs no declaration"
     with pytest.raises(EnvError, match="unknown parameter 'wind'; these envs declare none"):
         plain.set_parameters({"wind": 1})
     chosen = make_vec_env(gym.make_vec("HalfCheetah-v5", num_envs=2), EnvConfig(metrics={"reward_ctrl": "sum"}), 2, 1)
     (_, first), *_ = _cheetah_steps(chosen)
-    assert np.isfinite(first).all()
+    assert np.isfinite(first[:, 0]).all()
 
 
 def _cheetah_steps(env: VecEnv) -> list[Any]:

@@ -8,14 +8,14 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from surefoot.core.config import EnvConfig, RolloutConfig
-from surefoot.core.errors import ConfigError, EnvError
-from surefoot.core.ram import free_addresses
 from surefoot.envs import native
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import new_slot, step_all
+from surefoot.errors import ConfigError, EnvError
+from surefoot.machine.ram import free_addresses
 from surefoot.native import core
+from surefoot.settings.config import EnvConfig, RolloutConfig
 from tests.cli.processes import Process, with_little_memory
 
 ASSETS = str(Path(gym.__file__).parent / "envs" / "mujoco" / "assets")

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surefoot.core.config import EnvConfig, RolloutConfig
-from surefoot.core.errors import EnvError, NativeError, SurefootError
 from surefoot.envs import native
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import new_slot, step_all
+from surefoot.errors import EnvError, NativeError, SurefootError
 from surefoot.native import core
+from surefoot.settings.config import EnvConfig, RolloutConfig
 
 RAGGED = [[0.0], [0.0, 1.0]]
 HUGE = 10**9
@@ -119,7 +119,7 @@ def test_actions_of_a_policy_that_are_not_finite() -> None:
     env = make_vec_env("Pendulum-v1", EnvConfig(), 2, 1, RolloutConfig(engine="native"))
     slot = new_slot(env.num_rows, env.obs_spec, env.mask_size)
     env.reset(slot)
-    with pytest.raises(EnvError, match="refuse their actions: the action of row 1 is not finite"):
+    with pytest.raises(EnvError, match="rejected their actions: the action of row 1 is not finite"):
         step_all(env, np.array([[0.0], [np.nan]], np.float32), slot)
 
 
@@ -136,7 +136,7 @@ def test_more_than_fits_is_refused_by_the_core_itself() -> None:
         "obs": [{"key": "", "size": 4, "normalizer": "", "clip": 1.0}],
         "activation": "tanh",
         "shares_trunk": True,
-        "actor": {"encoders": [{"obs": 0, "layers": []}], "trunk": []},
+        "actor": {"encoders": [{"obs": 0, "encoder": {"kind": "identity"}}], "trunk": []},
         "head": {"kind": "bernoulli", "layer": "head", "size": 1e12},
         "values": [{"critic": {"kind": "scalar", "layer": "value", "returns": ""}, "trunk": []}],
     }
@@ -151,30 +151,39 @@ def test_a_policy_of_other_choices_is_refused() -> None:
         "obs": [{"key": "", "size": 4, "normalizer": "", "clip": 1.0}],
         "activation": "tanh",
         "shares_trunk": True,
-        "actor": {"encoders": [{"obs": 0, "layers": []}], "trunk": []},
+        "actor": {"encoders": [{"obs": 0, "encoder": {"kind": "identity"}}], "trunk": []},
         "values": [{"critic": {"kind": "scalar", "layer": "value", "returns": ""}, "trunk": []}],
     }
-    steps = {name: np.zeros((1, 1), np.float32) for name in ("log_prob", "value", "reward", "final_value")}
-    flags = {name: np.zeros((1, 1), bool) for name in ("terminated", "truncated")}
-    arrays = (
+    steps = {name: [np.zeros((1, 1, 1), np.float32)] for name in ("log_prob", "value", "reward", "final_value")}
+    flags = {name: [np.zeros((1, 1, 1), bool)] for name in ("terminated", "truncated", "valid")}
+    fields = (
         steps
         | flags
         | {
-            "episode_start": np.zeros((2, 1), bool),
-            "last_value": np.zeros(1, np.float32),
-            "running_reward": np.zeros(1),
-            "running_length": np.zeros(1, np.int64),
-            "action": np.zeros((1, 1, 1), np.int64),
+            "obs": [np.zeros((2, 1, 4), np.float32)],
+            "episode_start": [np.zeros((2, 1, 1), bool)],
+            "last_value": [np.zeros(1, np.float32)],
+            "running_reward": [np.zeros(1)],
+            "running_length": [np.zeros(1, np.int64)],
+            "action": [np.zeros((1, 1, 1), np.int64)],
         }
     )
     for other in (head, head | {"sizes": [2.0], "start": [1.0]}):
         policy = core().Policy(plan | {"head": other})
-        with pytest.raises(ValueError, match="chooses among other actions than the environment has"):
-            engine.collect(policy, [np.zeros((2, 1, 4), np.float32)], arrays, 1, 0, 0, 1, [[]], [[]], [False])
-    with pytest.raises(ValueError, match="reward must have at least one step"):
-        engine.collect(
-            policy, [np.zeros((2, 1, 4), np.float32)], arrays | {"reward": "x"}, 1, 0, 0, 1, [[]], [[]], [False]
-        )
+        with pytest.raises(ValueError, match="its numbers of choices differ from those of the environment"):
+            engine.collect(policy, fields, 1, 0, 0, 1)
+    policy = core().Policy(plan | {"head": head | {"sizes": [2.0], "start": [0.0]}})
+    both = [np.array([2]), np.array([0])]
+    for changes, others, problem in (
+        ({"reward": ["x"]}, [], "reward must have at least one step"),
+        ({"reward": [np.zeros((1, 1), np.float32)]}, [], r"reward must have shape \[1, 1, 1\], not \[1, 1\]"),
+        ({"obs": []}, [], "obs must be 1 arrays, not 0"),
+        ({"acting": both[:1], "wanted": both[1:]}, [], "must be 0 or the number of one of the others"),
+        ({"acting": both[1:]}, [], "wanted is missing"),
+        ({}, [(0, policy, [], False)], "no weights yet"),
+    ):
+        with pytest.raises(ValueError, match=problem):
+            engine.collect(policy, fields | changes, 1, 0, 0, 1, others)
 
 
 def test_a_model_that_is_not_xml_is_refused_in_one_line(tmp_path):

@@ -10,10 +10,10 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.wrappers.vector import NormalizeObservation, RecordEpisodeStatistics
 
 from surefoot.api import PPO
-from surefoot.core.errors import NativeError
-from surefoot.core.tree import tree_items
+from surefoot.data.tree import tree_items
 from surefoot.envs import native
 from surefoot.envs.tasks.registration import register_envs
+from surefoot.errors import NativeError
 
 MODES = list(AutoresetMode)
 IDS = {"CartPole-v1": 120, "Probe-v0": 60, "MountainCarContinuous-v0": 60}

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import surefoot
-from surefoot.core.errors import EnvError, NonFiniteError
 from surefoot.envs import native
+from surefoot.errors import EnvError, NonFiniteError
 
 HOPPER = Path(gym.__file__).parent / "envs" / "mujoco" / "assets" / "hopper.xml"
 GAVE_UP = r"^env \d: MuJoCo gave up: .*increase <size memory=[^\n]*$"

@@ -8,11 +8,11 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.wrappers import TransformReward
 
-from surefoot.core.config import EnvConfig, RolloutConfig
-from surefoot.core.errors import NativeError
 from surefoot.envs import native
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import make_vec_env
+from surefoot.errors import NativeError
+from surefoot.settings.config import EnvConfig, RolloutConfig
 
 
 def test_it_is_a_vector_env_that_resets_in_the_same_step():
@@ -94,7 +94,7 @@ def test_another_env_under_a_known_id_is_not_taken_for_it(changes):
     try:
         env = make_vec_env("Acrobot-v1", EnvConfig(), 2, 0, RolloutConfig(engine="auto"))
         assert not isinstance(env, NativeEngine)
-        assert "registered as another env" in env.why_not_native
+        assert "registered for a different env" in env.why_not_native
         env.close()
     finally:
         gym.registry["Acrobot-v1"] = known
@@ -134,7 +134,7 @@ def test_steps_before_the_first_reset_are_refused():
 def test_options_of_a_reset_are_refused_rather_than_ignored():
     envs = native.make("CartPole-v1", num_envs=2)
     envs.reset(seed=1, options={})
-    with pytest.raises(NativeError, match="take no options of a reset, such as 'low', 'high'"):
+    with pytest.raises(NativeError, match="do not take reset options such as 'low', 'high'"):
         envs.reset(options={"low": -0.5, "high": 0.5})
 
 

@@ -4,12 +4,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from surefoot.core.config import EnvConfig
 from surefoot.envs.adapters.gymnasium_factory import GymnasiumFactory
 from surefoot.envs.adapters.snapshot import load_env, save_env
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import new_slot, step_all
 from surefoot.envs.tasks.registration import OWN_TASKS, register_envs
+from surefoot.settings.config import EnvConfig
 
 TASKS = [
     ("CartPoleNoVel-v1", "CartPole-v1", [0, 2]),

@@ -9,11 +9,11 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 from gymnasium.vector.utils import concatenate, create_empty_array
 
-from surefoot.core.errors import EnvError
-from surefoot.core.tree import tree_items
+from surefoot.data.tree import tree_items
 from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.protocol import new_slot
 from surefoot.envs.protocol.spaces import ObsWriter
+from surefoot.errors import EnvError
 from tests.envs.tasks import FORMS, Place, factories, opened
 
 PLACES = [Place(row, 2 * row, 3 + row, 1.0, 0.25 * row) for row in range(4)]

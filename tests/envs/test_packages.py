@@ -5,12 +5,12 @@ import importlib.util
 import pytest
 
 from surefoot.cli.main import main
-from surefoot.core.config import EnvConfig
-from surefoot.core.errors import EnvError
 from surefoot.envs.adapters import gymnasium_factory
 from surefoot.envs.adapters.gymnasium_factory import GymnasiumFactory
 from surefoot.envs.make import env_factory
 from surefoot.envs.packages import package_hint
+from surefoot.errors import EnvError
+from surefoot.settings.config import EnvConfig
 
 
 @pytest.mark.parametrize(

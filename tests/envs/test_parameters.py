@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from surefoot.core.errors import EnvError
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.adapters.pettingzoo_parallel import PettingZooEnvs
 from surefoot.envs.protocol.parameters import declared_parameters
+from surefoot.errors import EnvError
 from tests.envs.measured import MeasuredEnv, MeasuredTeam
 from tests.envs.tasks import CounterEnv, factories
 from tests.envs.teams import TEAM

@@ -5,10 +5,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from surefoot.core.config import RolloutConfig
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import engines
 from surefoot.envs.protocol import VecEnv, new_slot, step_all
+from surefoot.settings.config import RolloutConfig
 from tests.envs.teams import TEAM, TeamEnv, teams
 
 NUM_ENVS = 5

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from surefoot.core.config import EnvConfig
-from surefoot.core.errors import EnvError
 from surefoot.envs.adapters.pettingzoo_factory import pettingzoo_factory
+from surefoot.errors import EnvError
+from surefoot.settings.config import EnvConfig
 
 
 def test_the_configured_env():

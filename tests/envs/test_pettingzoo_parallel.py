@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from surefoot.core.config import EnvConfig
-from surefoot.core.errors import EnvError, NonFiniteError
-from surefoot.core.philox import Stream, derived_seed
 from surefoot.envs.adapters.pettingzoo_env import is_parallel_env
 from surefoot.envs.adapters.pettingzoo_factory import pettingzoo_factory
 from surefoot.envs.adapters.pettingzoo_parallel import PettingZooEnvs
 from surefoot.envs.protocol import Slot, VecEnv, new_slot
 from surefoot.envs.protocol.steps import check_step
+from surefoot.errors import EnvError, NonFiniteError
+from surefoot.philox import Stream, derived_seed
+from surefoot.settings.config import EnvConfig
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from tests.envs.tasks import ACTIONS, opened
 from tests.envs.teams import TEAM, Script, TeamEnv, teams

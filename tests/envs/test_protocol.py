@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from surefoot.core.errors import EnvError
-from surefoot.core.tree import tree_items
-from surefoot.envs.protocol import choices, flat_mask, new_slot
+from surefoot.data.tree import tree_items
+from surefoot.envs.protocol import flat_mask, new_slot
 from surefoot.envs.protocol.spaces import array_spec, obs_spec
+from surefoot.errors import EnvError
 from tests.envs.tasks import ACTIONS, FORMS
+
+FIVE = array_spec(spaces.MultiDiscrete([3, 2]), "action")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -51,7 +53,7 @@ def test_ended_is_either_flag():
     ],
 )
 def test_how_many_choices_a_mask_covers(actions, expected):
-    assert choices(array_spec(ACTIONS[actions], "action")) == expected
+    assert array_spec(ACTIONS[actions], "action").num_choices == expected
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_how_many_choices_a_mask_covers(actions, expected):
     ],
 )
 def test_masks_come_flat_or_one_a_choice(mask):
-    flat = flat_mask(mask, 5, "env 0")
+    flat = flat_mask(mask, FIVE, "env 0")
     assert flat.dtype == bool
     assert flat.tolist() == [True, False, True, False, True]
 
@@ -73,10 +75,10 @@ def test_masks_come_flat_or_one_a_choice(mask):
 @pytest.mark.parametrize("mask", [np.ones(4), (np.ones(3), np.ones(3)), np.ones((5, 5)), [1], None])
 def test_a_mask_of_another_length_is_refused(mask):
     with pytest.raises(EnvError, match=r"env 7 returned (an|the) action mask"):
-        flat_mask(mask, 5, "env 7")
+        flat_mask(mask, FIVE, "env 7")
 
 
 def test_a_grid_of_yes_or_no_takes_a_grid_of_masks():
     grid = spaces.MultiBinary([2, 2])
-    mask = flat_mask(np.array([[1, 0], [0, 1]]), choices(array_spec(grid, "action")), "env 0")
+    mask = flat_mask(np.array([[1, 0], [0, 1]]), array_spec(grid, "action"), "env 0")
     assert mask.tolist() == [True, False, False, True]

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from surefoot import PPO
-from surefoot.core.config import EnvConfig
-from surefoot.core.errors import EnvError, NativeError
 from surefoot.envs import native
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.tasks.market import Market
 from surefoot.envs.tasks.recorded_prices import recorded_returns
 from surefoot.envs.tasks.registration import register_envs
+from surefoot.errors import EnvError, NativeError
+from surefoot.settings.config import EnvConfig
 from tests.parity.stepping import compare, random_actions
 
 SHORT = {"horizon": 2, "window": 1}

@@ -9,10 +9,10 @@ import pytest
 from gymnasium.envs.classic_control import CartPoleEnv
 from gymnasium.wrappers import FrameStackObservation, NormalizeObservation, TimeLimit
 
-from surefoot.core.config import EnvConfig
-from surefoot.core.errors import EnvError
 from surefoot.envs.adapters.snapshot import load_env, save_env
 from surefoot.envs.make import gymnasium_factory
+from surefoot.errors import EnvError
+from surefoot.settings.config import EnvConfig
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from tests.envs.tasks import CounterEnv, SavingEnv
 

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from surefoot.core.config import EnvConfig
-from surefoot.core.errors import EnvError
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.tasks.registration import register_envs
 from surefoot.envs.tasks.t_maze import DOWN, FORWARD, UP, TMaze
+from surefoot.errors import EnvError
+from surefoot.settings.config import EnvConfig
 
 
 @pytest.fixture(scope="module", autouse=True)

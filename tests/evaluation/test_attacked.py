@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from surefoot import PPO, Attack
-from surefoot.core.errors import ConfigError, PolicyError
-from surefoot.core.records import Obs, State
+from surefoot.data.records import Obs, State
+from surefoot.errors import ConfigError, PolicyError
 from surefoot.evaluation.evaluate import evaluate
 from surefoot.policies.policy import PolicyOutput
 from tests.envs.tasks import CounterEnv, counters

@@ -4,8 +4,8 @@ import pytest
 
 from surefoot.api import PPO
 from surefoot.compose import evaluator, untrusted_env
-from surefoot.core.errors import ConfigError
-from surefoot.core.layers import build_config
+from surefoot.errors import ConfigError
+from surefoot.settings.layers import build_config
 
 HEAVY, LIGHT = {"g": 10.0}, {"g": 0.0}
 TINY = {"num_envs": 1, "num_steps": 8, "batch_size": 8, "epochs": 1, "eval_episodes": 2, "preset": "none"}

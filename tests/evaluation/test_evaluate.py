@@ -9,18 +9,18 @@ import pytest
 import torch
 
 from surefoot.api import PPO
-from surefoot.core.config import RolloutConfig
-from surefoot.core.errors import EnvError
-from surefoot.core.records import Obs, State
-from surefoot.core.torch_threads import torch_threads
+from surefoot.data.records import Obs, State
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.adapters.pettingzoo_parallel import PettingZooEnvs
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines.processes import ProcessEngine
+from surefoot.errors import EnvError
 from surefoot.evaluation import evaluate as module
 from surefoot.evaluation.evaluate import evaluate
 from surefoot.evaluation.evaluation import Evaluation
+from surefoot.machine.torch_threads import torch_threads
 from surefoot.policies.policy import PolicyOutput
+from surefoot.settings.config import RolloutConfig
 from tests.envs.measured import MeasuredEnv, MeasuredTeam
 from tests.envs.tasks import ENDLESS, CounterEnv, MaskMethodEnv, counters, factories
 from tests.envs.teams import TEAM, teams
@@ -233,9 +233,13 @@ def test_all_of_it_as_json():
         "episodes": 2,
         "confidence_interval": [low, high],
         "risk": result.risk(0.5).to_json(),
+        "are_identical": False,
         "rewards": [1.0, 3.0],
         "lengths": [4, 6],
-        "metrics": {"won": {"mean": 1.0, "values": [1.0, None]}, "fell": {"mean": None, "values": [None, None]}},
+        "metrics": {
+            "won": {"mean": 1.0, "missing": 1, "values": [1.0, None]},
+            "fell": {"mean": None, "missing": 2, "values": [None, None]},
+        },
     }
 
 
@@ -280,3 +284,46 @@ def test_an_episode_that_a_fault_cut_off_is_played_again(tmp_path):
     with ProcessEngine(Blueprint([make], 0), RolloutConfig(workers=1)) as env:
         assert evaluate(KnownPolicy(env.action_spec), env, episodes=2, seed=0).lengths == (4, 4)
         assert env.restarts == 1
+
+
+class SameEnv(CounterEnv):
+    """Ignores its seed."""
+
+    def __init__(self, pays: float = 1.0) -> None:
+        super().__init__(index=0, lengths=[4])
+        self.pays = pays
+
+    def step(self, action):
+        obs, _, *rest = super().step(action)
+        return obs * 0, self.pays, *rest
+
+    def reset(self, *, seed=None, options=None):
+        obs, info = super().reset(seed=seed, options=options)
+        return obs * 0, info
+
+
+@pytest.mark.parametrize("episodes", [3, 10])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_episodes_that_are_identical_are_told(episodes, rows):
+    env = GymnasiumEnvs([SameEnv] * rows, seed=3)
+    result = evaluate(KnownPolicy(env.action_spec), env, episodes, seed=0)
+    assert result.are_identical
+    assert f"all {episodes} episodes are identical, step by step: the env ignores its seed" in repr(result)
+    assert result.to_json(0.5)["are_identical"]
+
+
+def test_two_episodes_may_be_identical_by_chance():
+    env = GymnasiumEnvs([SameEnv] * 2, seed=3)
+    assert not evaluate(KnownPolicy(env.action_spec), env, 2, seed=0).are_identical
+
+
+def test_equal_returns_are_not_identical_episodes():
+    """A solved CartPole pays 500 in every episode, but each is another one."""
+    same_return = GymnasiumEnvs(
+        [lambda index=index: CounterEnv(index=index, lengths=[1]) for index in range(3)], seed=3
+    )
+    solved = PPO.load("zoo:CartPole-v1").evaluate(3)
+    assert (set(solved.rewards), solved.are_identical, solved.note) == ({500.0}, False, None)
+    assert not evaluate(KnownPolicy(same_return.action_spec), same_return, 3, seed=0).are_identical
+    other_rewards = GymnasiumEnvs([partial(SameEnv, pays) for pays in (1.0, 1.0, 2.0)], seed=3)
+    assert not evaluate(KnownPolicy(other_rewards.action_spec), other_rewards, 3, seed=0).are_identical

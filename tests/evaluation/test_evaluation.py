@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from surefoot.core.errors import ConfigError
+from surefoot.errors import ConfigError
 from surefoot.evaluation.evaluation import Evaluation
 
 TWENTY = Evaluation(tuple(float(number) for number in range(20, 0, -1)), (1,) * 20)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from surefoot.core.config import TrainConfig
-from surefoot.core.errors import ConfigError, EnvError
-from surefoot.core.records import IterationReport, Learned, Progress, RolloutStats
+from surefoot.data.records import IterationReport, Learned, Progress, RolloutStats
+from surefoot.errors import ConfigError, EnvError
 from surefoot.evaluation.best_metric import check_best_metric
 from surefoot.evaluation.evaluation import Evaluation
 from surefoot.evaluation.hook import EvaluateAndKeepBest
+from surefoot.settings.config import TrainConfig
 from surefoot.telemetry import names
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.run_directory import RunDirectory

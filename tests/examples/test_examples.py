@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-STEPS = {"own_env": 8192, "own_policy": 6144, "recurrent": 8192, "multi_agent": 9600, "masks": 12288, "seeds": 4096}
+STEPS = {
+    "own_env": 8192,
+    "own_policy": 6144,
+    "recurrent": 8192,
+    "multi_agent": 9600,
+    "masks": 12288,
+    "hybrid_actions": 8192,
+    "seeds": 4096,
+}
 """Of each example, enough to see that it learns."""
 
 
@@ -73,6 +81,14 @@ def test_masks(printed):
     assert before + 1 < after <= best
     played = numbers(printed[1])
     assert len(played) == len(set(played)) == best
+
+
+@of("hybrid_actions")
+def test_hybrid_actions(printed):
+    before, after, best = numbers(printed[0])
+    assert before < 0
+    assert best / 2 < after <= best
+    assert re.search(r"tool (\d) .* chosen \1", printed[1])
 
 
 @of("seeds")

@@ -6,9 +6,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from surefoot.core.errors import ExportError
-from surefoot.core.extras import install_hint
+from surefoot.errors import ExportError
 from surefoot.export import graph
+from surefoot.machine.extras import install_hint
 
 
 def test_a_missing_extra_is_named_with_its_remedy(monkeypatch):

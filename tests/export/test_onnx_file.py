@@ -11,14 +11,14 @@ from gymnasium import spaces
 from torch import nn
 
 from surefoot.api import PPO
-from surefoot.core.config import NormalizeConfig, PolicyConfig
-from surefoot.core.errors import ExportError
-from surefoot.core.layers import build_config
-from surefoot.core.specs import spec_from_json
-from surefoot.core.version import VERSION
+from surefoot.data.specs import spec_from_json
+from surefoot.errors import ExportError
 from surefoot.policies.critics.scalar import ScalarCritic
 from surefoot.policies.distributions.categorical import CategoricalHead
 from surefoot.policies.policy import Policy, PolicyOutput
+from surefoot.settings.config import NormalizeConfig, PolicyConfig
+from surefoot.settings.layers import build_config
+from surefoot.version import VERSION
 from tests.export.agents import LENGTH, Noise, agent, difference
 
 pytestmark = pytest.mark.xdist_group("export")

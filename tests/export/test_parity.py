@@ -9,7 +9,7 @@ import torch
 from gymnasium import spaces
 
 from surefoot.compose import build_env
-from surefoot.core.errors import ExportError
+from surefoot.errors import ExportError
 from surefoot.export import parity
 from surefoot.export.deployed import Deployed, acting_copy
 from surefoot.export.graph import build_graph

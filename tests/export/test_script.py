@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from surefoot.core.specs import ArraySpec
+from surefoot.data.specs import ArraySpec
 from surefoot.export.script import run_script
 from tests.export.agents import Noise, agent
 
@@ -29,6 +29,8 @@ actions = [
 assert not {"torch", "surefoot", "gymnasium", "onnx"} & set(sys.modules)
 print(json.dumps(actions))
 """
+
+ONE = ArraySpec("discrete", (), "int64", sizes=(2,), start=(0,))
 
 
 def test_two_episodes_of_a_policy_with_memory_and_masks(tmp_path):
@@ -63,7 +65,7 @@ def played(made, env: gym.Env, episodes: int) -> tuple[dict[str, list], list[int
 
 
 def test_it_is_short():
-    text = run_script("policy.onnx", "CartPole-v1", ["obs"], ArraySpec("box", (4,), "float32"))
+    text = run_script("policy.onnx", "CartPole-v1", ["obs"], ArraySpec("box", (4,), "float32"), ONE)
     lines = [line for line in text.splitlines() if line]
     assert len(lines) <= 15
     assert max(map(len, lines)) <= 120
@@ -81,8 +83,8 @@ def test_it_is_short():
     ],
 )
 def test_it_shows_an_observation(spec, example):
-    assert f"    obs = {example}  # an observation of the env\n" in run_script("a.onnx", "Env", ["obs"], spec)
-    text = run_script("a.onnx", "Env", ['obs/a "b"'], {'a "b"': spec, "secret": spec})
+    assert f"    obs = {example}  # an observation of the env\n" in run_script("a.onnx", "Env", ["obs"], spec, ONE)
+    text = run_script("a.onnx", "Env", ['obs/a "b"'], {'a "b"': spec, "secret": spec}, ONE)
     compile(text, "script", "exec")
     assert f'    obs = {{"a \\"b\\"": {example}}}' in text
     assert "secret" not in text

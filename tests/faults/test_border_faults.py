@@ -11,12 +11,12 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 
 from surefoot.api import PPO
-from surefoot.core.errors import EnvError
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.adapters.pettingzoo_parallel import PettingZooEnvs
 from surefoot.envs.protocol import slot_for
 from surefoot.envs.protocol.spaces import array_spec, obs_spec
+from surefoot.errors import EnvError
 from tests.envs.tasks import CounterEnv, factories, opened
 from tests.envs.teams import TeamEnv
 
@@ -76,6 +76,22 @@ def test_spaces_that_contain_nothing(space, message):
     if not isinstance(space, spaces.Dict | spaces.Tuple):
         with pytest.raises(EnvError, match=f"^action space .* {message}"):
             array_spec(space, "action")
+
+
+class Vast(spaces.Box):
+    """An image of 12000 x 12000 pixels, without the gigabytes that its bounds take."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 255, (1, 1, 3), np.uint8)
+        self._shape = (12000, 12000, 3)
+
+
+@pytest.mark.parametrize(
+    "space", [Vast(), spaces.Discrete(10**12), spaces.MultiDiscrete([10**9, 2]), spaces.MultiBinary(10**8)]
+)
+def test_spaces_that_no_memory_holds(space):
+    with pytest.raises(EnvError, match=r"elements or categories, more than the 67,108,864 that are supported; wrap"):
+        obs_spec(space)
 
 
 def test_what_is_not_an_env_is_refused():

@@ -12,9 +12,9 @@ import torch
 
 from surefoot import PPO, Hook
 from surefoot.cli.resume import go_on
-from surefoot.core.errors import CheckpointError, CheckpointMismatchError, EnvError, SurefootError
-from surefoot.core.state import copied
 from surefoot.envs.adapters.snapshot import load_env, save_env
+from surefoot.errors import CheckpointError, CheckpointMismatchError, EnvError, SurefootError
+from surefoot.storage.state import copied
 from surefoot.training.checkpoint import check_savable, read_checkpoint, write_checkpoint
 from surefoot.training.run_directory import RunDirectory
 from tests.cli.processes import Process, with_little_memory
@@ -119,7 +119,7 @@ def test_weights_that_are_not_numbers_are_refused(model):
     weights = read_checkpoint(model)["policy"]["head.logits.weight"]
     sound = model.read_bytes()
     for value, message in (
-        (weights.fill_(np.nan), "has NaN or infinity in it"),
+        (weights.fill_(np.nan), "contains NaN or infinity"),
         (weights.double().fill_(0), "has dtype torch.float64, not torch.float32"),
         ("heavy", "must be an array, not 'heavy'"),
     ):

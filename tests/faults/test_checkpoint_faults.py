@@ -20,8 +20,8 @@ import torch
 from safetensors.torch import save_file
 
 from surefoot.api import PPO
-from surefoot.core.errors import CheckpointError, CheckpointMismatchError
-from surefoot.core.state import load_states, states
+from surefoot.errors import CheckpointError, CheckpointMismatchError
+from surefoot.storage.state import load_states, states
 from surefoot.training import migrations
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from surefoot.training.run_directory import RunDirectory

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from surefoot.api import PPO
-from surefoot.core.errors import ConfigError
+from surefoot.errors import ConfigError
 from tests.cli.processes import surefoot
 from tests.cli.runs import TINY, column, newest, records, saved_steps, train
 from tests.training.states import assert_same
@@ -95,7 +95,7 @@ def test_debug_shows_the_traceback(tracing):
     finished = surefoot(*tracing, "--ppo.gamma", 2, "--debug")
     assert finished.code == 1
     assert "Traceback" in finished.err
-    assert "surefoot.core.errors.ConfigError: ppo.gamma" in finished.err
+    assert "surefoot.errors.ConfigError: ppo.gamma" in finished.err
 
 
 def test_the_python_surface_says_the_same(tmp_path):

@@ -11,17 +11,17 @@ import torch
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 
-from surefoot.core.config import EnvConfig, NormalizeConfig, PolicyConfig, PPOConfig
-from surefoot.core.errors import EnvError, NonFiniteError
-from surefoot.core.philox import Stream, derived_seed
-from surefoot.core.records import Rollout
+from surefoot.data.records import Rollout
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import VecEnv
+from surefoot.errors import EnvError, NonFiniteError
 from surefoot.learning.scorer import Scorer
+from surefoot.philox import Stream, derived_seed
 from surefoot.policies.critics.scalar import ScalarCritic
 from surefoot.policies.policy import ActorCritic
 from surefoot.rollout.stepwise import StepwiseCollector
+from surefoot.settings.config import EnvConfig, NormalizeConfig, PolicyConfig, PPOConfig
 from tests.envs.tasks import (
     ENDLESS,
     CounterEnv,

@@ -17,10 +17,10 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from surefoot import Hook, PartSettings, Term, TermLoss
 from surefoot.api import PPO
-from surefoot.core.errors import EnvError, HookError, PartError, SinkError
-from surefoot.core.records import IterationReport
+from surefoot.data.records import IterationReport
 from surefoot.envs.adapters.pettingzoo_parallel import PettingZooEnvs
 from surefoot.envs.protocol import slot_for
+from surefoot.errors import EnvError, HookError, PartError, SinkError
 from surefoot.learning.terms import Minibatch
 from surefoot.telemetry.sinks import FileSink
 from surefoot.training.checkpoint import read_checkpoint

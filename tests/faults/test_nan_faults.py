@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from surefoot.api import PPO
-from surefoot.core.errors import NonFiniteError
-from surefoot.core.records import IterationReport
+from surefoot.data.records import IterationReport
+from surefoot.errors import NonFiniteError
 from surefoot.training import rollback
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.run_directory import RunDirectory

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from surefoot import PPO
-from surefoot.core.config import EnvConfig, RolloutConfig
-from surefoot.core.errors import CheckpointError, NativeError
 from surefoot.envs import native
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import new_slot
+from surefoot.errors import CheckpointError, NativeError
 from surefoot.native import core
+from surefoot.settings.config import EnvConfig, RolloutConfig
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 
 WORDS, COUNTED = 4, 5

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from surefoot.api import PPO
-from surefoot.core.config import Config
-from surefoot.core.errors import HookError, RunDirectoryError
-from surefoot.core.records import IterationReport
+from surefoot.data.records import IterationReport
+from surefoot.errors import HookError, RunDirectoryError
+from surefoot.settings.config import Config
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.run_directory import RunDirectory
 from tests.cli.processes import Finished, Process, start, surefoot
@@ -274,7 +274,7 @@ def is_in_second_update(run: Path) -> bool:
     return (run / "metrics.jsonl").exists() and len(records(run)) == 1
 
 
-EPOCHS = 10_000
+EPOCHS = 1_000
 """About two seconds of updates."""
 LONG_UPDATES = ("--rollout.num_envs", 1, "--rollout.num_steps", 32, "--ppo.batch_size", 1, *QUIET)
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from surefoot.api import PPO
-from surefoot.core.errors import RunDirectoryError
-from surefoot.core.records import IterationReport
+from surefoot.data.records import IterationReport
+from surefoot.errors import RunDirectoryError
 from surefoot.telemetry.sinks import wandb as wandb_sink
 from tests.cli.processes import Process
 from tests.cli.runs import column, saved_steps

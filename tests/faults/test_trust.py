@@ -1,7 +1,9 @@
 """Checkpoints import nothing that their user has not named or imported: neither parts nor envs nor libraries."""
 
+import copy
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +12,9 @@ from typing import Any
 import pytest
 
 from surefoot import PPO
-from surefoot.core.errors import CheckpointError
+from surefoot.errors import CheckpointError, ClusterError
 from surefoot.training.run_directory import RunDirectory
-from tests.cli.processes import Finished, Process
+from tests.cli.processes import Finished, Process, surefoot
 from tests.faults.test_checkpoint_contents import QUIET, TINY, change
 
 pytestmark = pytest.mark.xdist_group("trust")
@@ -171,3 +173,38 @@ def test_no_file_is_opened_because_a_checkpoint_names_it_as_an_argument(model):
     change(model, "config/env/kwargs", {"xml_file": "/etc/passwd"})
     with pytest.raises(CheckpointError, match="wants to import '/etc/passwd'"):
         PPO.load(model).evaluate(1)
+
+
+def test_a_file_in_the_current_folder_is_a_path_too(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "secrets").touch()
+    change(model, "config/env/kwargs", {"prices": "secrets"})
+    with pytest.raises(CheckpointError, match="wants to import 'secrets'"):
+        PPO.load(model).evaluate(1)
+
+
+def test_no_cluster_is_joined_because_a_checkpoint_names_it(run, model):
+    """A real listener sees whether anybody connects; `--env`, which trusts the env, does not trust the address."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        change(model, "config/rollout/engine", {"kind": "ray", "address": address})
+        for env in (None, "CartPole-v1"):
+            agent = PPO.load(model, env)
+            assert agent.predict([0.0] * 4)[0] in (0, 1), "acting and evaluating need no cluster"
+            agent.evaluate(1)
+            with pytest.raises(CheckpointError, match=f"wants to connect to the Ray cluster at '{address}'"):
+                agent.learn(64)
+            with pytest.raises(CheckpointError, match="wants to connect"):
+                copy.deepcopy(agent).learn(64)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+        for trust in (True, {address}):
+            with pytest.raises(ClusterError, match=f"no Ray cluster answers at {address}"):
+                PPO.load(model, trust=trust).learn(64)
+            server.accept()[0].close()
+
+
+def test_resume_joins_only_the_cluster_of_the_config(run, model):
+    change(model, "config/rollout/engine", {"kind": "ray", "address": "127.0.0.1:1"})
+    surefoot("resume", run, "--steps", 64).succeeded()

@@ -17,14 +17,14 @@ import pytest
 import torch
 
 from surefoot import PPO
-from surefoot.core.config import NormalizeConfig, PolicyConfig, RolloutConfig
-from surefoot.core.errors import EnvError
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines.processes import ProcessEngine, WorkerTraceError
 from surefoot.envs.protocol import Slot, new_slot, step_all
+from surefoot.errors import EnvError
 from surefoot.learning.estimators.gae import gae
 from surefoot.policies.policy import ActorCritic
 from surefoot.rollout.stepwise import StepwiseCollector
+from surefoot.settings.config import NormalizeConfig, PolicyConfig, RolloutConfig
 from tests.cli.processes import Process
 from tests.envs.engines.test_processes import children, is_alive
 from tests.envs.tasks import CounterEnv, SavingEnv

@@ -13,5 +13,6 @@ def surefoot(*arguments: object) -> int:
         code = main([str(argument) for argument in arguments])
     assert code in (0, 1, 2), (code, out.getvalue(), err.getvalue())
     assert "Traceback" not in err.getvalue(), err.getvalue()
+    assert not set("\x1b\x07\x9b") & set(out.getvalue() + err.getvalue()), "controls of the terminal"
     assert code != 2 or err.getvalue().startswith("error: "), err.getvalue()
     return code

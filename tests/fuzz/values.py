@@ -17,6 +17,7 @@ OTHERS: tuple[Any, ...] = (
     "1",
     "nan",
     "\x00",
+    "\x1b]0;x\x07\x1b[2J",
     "é" * 3,
     b"bytes",
     [],

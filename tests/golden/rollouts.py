@@ -2,7 +2,7 @@
 
 import torch
 
-from surefoot.core.records import Rollout, RolloutStats
+from surefoot.data.records import Rollout, RolloutStats
 
 
 def one_row(reward, terminated=None, truncated=None, final_value=None, valid=None) -> Rollout:

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from surefoot.core.moments import masked_mean, masked_std, normalized
+from surefoot.data.moments import masked_mean, masked_std, normalized
 from surefoot.learning.estimators.gae import gae
 from surefoot.learning.reward_scaler import RewardScaler
 

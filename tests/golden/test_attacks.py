@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from surefoot.core.records import Obs, State
+from surefoot.data.records import Obs, State
 from surefoot.learning.attacks import Attack, Neighborhood
 from surefoot.policies.distributions.gaussian import Gaussian
 from surefoot.policies.normalizer import RunningNormalizer

@@ -3,9 +3,9 @@
 import torch
 from torch import nn
 
-from surefoot.core.config import NormalizeConfig, PolicyConfig
 from surefoot.policies.critics import Critic, ValueTargets, critics
 from surefoot.policies.critics.quantile import clipped_quantiles, quantile_huber
+from surefoot.settings.config import NormalizeConfig, PolicyConfig
 
 from .cases import Case, float64, golden
 

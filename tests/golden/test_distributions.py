@@ -5,15 +5,14 @@ import numpy as np
 import pytest
 import torch
 
-from surefoot.core.config import NormalizeConfig, PolicyConfig, PPOConfig
-from surefoot.core.errors import EnvError
-from surefoot.core.philox import Stream, uniforms
-from surefoot.core.records import Batch, Knobs
-from surefoot.core.specs import ArraySpec
+from surefoot.data.records import Batch, Knobs
+from surefoot.data.specs import ArraySpec
 from surefoot.envs.protocol import new_slot
 from surefoot.envs.protocol.steps import check_step
+from surefoot.errors import EnvError
 from surefoot.learning.terms import Objective
 from surefoot.learning.watch import CLIP_FRACTION, KL
+from surefoot.philox import Stream, uniforms
 from surefoot.policies.distributions import build_head, distributions
 from surefoot.policies.distributions.beta import Beta, BetaHead
 from surefoot.policies.distributions.categorical import Categorical, masked_log_softmax
@@ -21,6 +20,7 @@ from surefoot.policies.distributions.gaussian import Gaussian
 from surefoot.policies.distributions.multi_discrete import MultiDiscreteHead
 from surefoot.policies.distributions.tanh_gaussian import TanhGaussian, log_det_tanh
 from surefoot.policies.policy import ActorCritic
+from surefoot.settings.config import NormalizeConfig, PolicyConfig, PPOConfig
 
 from ..property.heads import ACTION_SPECS
 from .cases import Case, float64, golden

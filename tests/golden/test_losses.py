@@ -5,8 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from surefoot.core.config import Config, NormalizeConfig, OptimizerConfig, PolicyConfig, PPOConfig, TrainConfig
-from surefoot.core.records import Batch, Knobs
+from surefoot.data.records import Batch, Knobs
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
 from surefoot.learning.terms import Losses, Objective
@@ -17,6 +16,7 @@ from surefoot.policies.critics.scalar import ScalarCritic, clipped_value_loss
 from surefoot.policies.distributions import Distribution
 from surefoot.policies.distributions.gaussian import Gaussian
 from surefoot.policies.policy import Policy, PolicyOutput
+from surefoot.settings.config import Config, NormalizeConfig, OptimizerConfig, PolicyConfig, PPOConfig, TrainConfig
 
 from .cases import Case, float64, golden
 

@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor
 
-from surefoot.core.config import NormalizeConfig, PolicyConfig
-from surefoot.core.parts import PartSettings
-from surefoot.core.records import Chunks, State
-from surefoot.core.specs import ArraySpec
+from surefoot.data.records import Chunks, State
+from surefoot.data.specs import ArraySpec
 from surefoot.policies.memory import Memory
 from surefoot.policies.policy import ActorCritic
 from surefoot.rollout.open_ends import OpenEnds
 from surefoot.rollout.sequences import split
+from surefoot.settings.config import NormalizeConfig, PolicyConfig
+from surefoot.settings.parts import PartSettings
 
 from .cases import Case, golden
 

@@ -3,16 +3,16 @@ import pytest
 import torch
 from torch import nn
 
-from surefoot.core.config import NormalizeConfig, OptimizerConfig, PolicyConfig
-from surefoot.core.layers import build_config
-from surefoot.core.philox import permutations
-from surefoot.core.records import Knobs, Progress, Targets
-from surefoot.core.specs import ArraySpec
+from surefoot.data.records import Knobs, Progress, Targets
+from surefoot.data.specs import ArraySpec
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.schedules import Schedules
 from surefoot.learning.transforms.variance_scaling import VarianceScaling
+from surefoot.philox import permutations
 from surefoot.policies.policy import ActorCritic
 from surefoot.rollout.minibatches import flatten, minibatches
+from surefoot.settings.config import NormalizeConfig, OptimizerConfig, PolicyConfig
+from surefoot.settings.layers import build_config
 
 from .cases import Case, float64, golden
 from .rollouts import one_row

@@ -1,6 +1,6 @@
 import numpy as np
 
-from surefoot.core.philox import Stream, philox, uniforms, words
+from surefoot.philox import Stream, philox, uniforms, words
 
 from .cases import Case, golden
 

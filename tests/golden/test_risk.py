@@ -4,7 +4,7 @@ from statistics import NormalDist
 
 import pytest
 
-from surefoot.core.risk import cvar
+from surefoot.statistics.risk import cvar
 
 from .cases import golden
 

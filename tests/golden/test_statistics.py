@@ -3,12 +3,12 @@ import math
 import pytest
 import torch
 
-from surefoot.core.config import NormalizeConfig
-from surefoot.core.moments import Moments, explained_variance
-from surefoot.core.specs import ArraySpec
+from surefoot.data.moments import Moments, explained_variance
+from surefoot.data.specs import ArraySpec
 from surefoot.learning.reward_scaler import RewardScaler, discounted_sums
 from surefoot.policies.normalizer import RunningNormalizer
 from surefoot.policies.preprocess import Preprocess
+from surefoot.settings.config import NormalizeConfig
 
 from .cases import Case, column, float64, golden, is_missing
 from .rollouts import one_row

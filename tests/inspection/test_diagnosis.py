@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from surefoot.core.config import known_keys
-from surefoot.core.errors import ConfigError, RunDirectoryError
+from surefoot.errors import ConfigError, RunDirectoryError
 from surefoot.inspection.diagnosis import diagnose
 from surefoot.inspection.findings import Diagnosis, Finding
+from surefoot.settings.config import known_keys
 from surefoot.telemetry import names
 from surefoot.training.run_directory import RunDirectory
 
@@ -28,6 +28,7 @@ def examined(folder: Path, settings: dict[str, Any] | None = None, **series: Seq
     with (folder / "metrics.jsonl").open("w") as file:
         for index in range(count):
             record = {name: values[index] for name, values in metrics.items() if index < len(values)}
+            record = {name: value for name, value in record.items() if value is not None}
             file.write(json.dumps({"step": 1000 * (index + 1), **record}) + "\n")
     return diagnose(folder)
 
@@ -72,6 +73,47 @@ def test_what_is_no_collapse(tmp_path, rewards):
 def test_negative_returns_collapse_too(tmp_path):
     rewards = [*climb(-1400, -160, 40), *climb(-160, -1300, 20)]
     found(examined(tmp_path, EPISODE_REWARD=rewards), "return_collapsed")
+
+
+def evaluated(
+    folder: Path, scores: dict[int, tuple[float, float]], settings: dict[str, Any] | None = None, training: float = 395
+) -> Diagnosis:
+    """The diagnosis of a run of 40 records that is evaluated at some of them: mean and std of the returns."""
+    means: list[Any] = [scores.get(index, (None, None))[0] for index in range(40)]
+    stds: list[Any] = [scores.get(index, (None, None))[1] for index in range(40)]
+    returns = climb(20 if training > 0 else -1200, training, 40)
+    return examined(folder, settings, EPISODE_REWARD=returns, EVAL_REWARD=means, EVAL_REWARD_STD=stds)
+
+
+def test_an_evaluation_far_below_training_and_its_own_best(tmp_path):
+    settings = {"env": {"id": "Mine-v0"}, "ppo": {"entropy_coef": 0.01}}
+    diagnosis = evaluated(tmp_path, {9: (60, 30), 29: (282, 60), 39: (122, 50)}, settings)
+    below = found(diagnosis, "eval_below_training")
+    assert [evidence.value for evidence in below.evidence] == [pytest.approx(376, abs=1), 122]
+    assert below.severity == "high"
+    assert f"'surefoot evaluate {tmp_path} --stochastic'" in below.remedies[0]
+    assert any("lower ppo.entropy_coef from 0.01 to 0.001" in remedy for remedy in below.remedies)
+    best = found(diagnosis, "eval_below_best")
+    assert [(evidence.value, evidence.step) for evidence in best.evidence] == [(282, 30_000), (122, 40_000)]
+    assert any("best.safetensors, the policy of step 30,000" in remedy for remedy in best.remedies)
+
+
+@pytest.mark.parametrize(
+    ("scores", "settings", "training"),
+    [
+        ({39: (250, 50)}, {}, 395),  # more than half
+        ({9: (10, 5), 39: (300, 50)}, {}, 395),  # bad at first: deterministic policies often are
+        ({39: (122, 50)}, {"env": {"eval_kwargs": {"reward_clip": False}}}, 395),  # other rewards
+        ({29: (282, 90), 39: (122, 900)}, {}, 100),  # chance
+        ({39: (-500, 100)}, {}, -200),  # little of what was gained
+        ({39: (122, 50)}, {"train": {"eval_episodes": 3}}, 395),  # too few to say
+        ({29: (100, 5), 39: (40, 5)}, {"train": {"best_metric": "cvar"}}, 60),  # the mean is not what counts
+        ({29: (100, 5), 39: (40, 5)}, {"ppo": {"estimator": "risk", "gamma": 1.0}}, 60),
+    ],
+    ids=str,
+)
+def test_what_is_no_failed_evaluation(tmp_path, scores, settings, training):
+    assert evaluated(tmp_path, scores, settings or None, training).findings == ()
 
 
 def test_no_episode_ends(tmp_path):

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.core.config import Config
-from surefoot.core.errors import RunDirectoryError
-from surefoot.core.layers import to_yaml
+from surefoot.errors import RunDirectoryError
 from surefoot.inspection.diagnosis import diagnose
 from surefoot.inspection.report.page import report_page
 from surefoot.inspection.run_record import read_run
+from surefoot.settings.config import Config
+from surefoot.settings.layers import to_yaml
 from surefoot.telemetry import gauges, names
 
 METRICS = [value for name, value in vars(names).items() if name.isupper() and isinstance(value, str)]

@@ -1,8 +1,8 @@
 """Remedies of runs whose environment has a preset."""
 
-from surefoot.core.layers import build_config
 from surefoot.inspection.preset_advice import advised, preset_of
 from surefoot.presets import load_preset
+from surefoot.settings.layers import build_config
 from surefoot.telemetry.remedies import changed, switched
 
 

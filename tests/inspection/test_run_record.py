@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from surefoot import PPO
-from surefoot.core.errors import RunDirectoryError
+from surefoot.errors import RunDirectoryError
 from surefoot.inspection.run_record import read_run
 from surefoot.training.run_directory import RunDirectory
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from surefoot.core.errors import ConfigError
+from surefoot.errors import ConfigError
 
 
 def add(arguments: dict[str, Any], say: Any) -> int:

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from surefoot.core.errors import EnvError
+from surefoot.errors import EnvError
 from surefoot.jobs.job import Say
 
 

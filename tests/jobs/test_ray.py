@@ -13,11 +13,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from surefoot.core.errors import ClusterError, SweepError
-from surefoot.core.layers import read_yaml
+from surefoot.errors import ClusterError, SweepError
 from surefoot.jobs.job import Job, JobDiedError
 from surefoot.jobs.pool import Pool
 from surefoot.jobs.ray import RayBackend
+from surefoot.settings.layers import read_yaml
 from surefoot.sweep.settings import read_settings
 from surefoot.sweep.sweep import Sweep
 from tests.sweep.sweeps import raw

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from surefoot.core.errors import NativeError
+from surefoot.errors import NativeError
 from surefoot.native import core
 
 if TYPE_CHECKING:

@@ -76,7 +76,7 @@ REFUSED = """
 import sys
 from surefoot import PPO
 from surefoot.cli.main import main
-from surefoot.core.errors import NativeError
+from surefoot.errors import NativeError
 from surefoot.native import core
 
 def train(engine):

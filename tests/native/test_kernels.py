@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from surefoot.core.errors import NativeError
+from surefoot.errors import NativeError
 from surefoot.native import core, kernels
 
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-import surefoot.core
+import surefoot
 from surefoot.native import core
 
 SITE = Path(find_spec("mujoco").submodule_search_locations[0]).parent
 LIBRARY = next((SITE / "mujoco").glob("libmujoco.*"))
 
 LOAD = """
-from surefoot.core.errors import NativeError
+from surefoot.errors import NativeError
 from surefoot.native import core
 try:
     core()
@@ -90,7 +90,7 @@ def test_a_broken_mujoco_library_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_module_names_the_remedy(tmp_path: Path) -> None:
-    source = Path(surefoot.core.__file__).parents[1]
+    source = Path(surefoot.__file__).parent
     shutil.copytree(source, tmp_path / "surefoot", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     paths = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(SITE)!r}]\n"
     said = load({"SUREFOOT_NATIVE": ""}, "-S", before=paths)  # without site, and so without the editable install

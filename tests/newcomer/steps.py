@@ -32,6 +32,11 @@ TRAIN = [
     ),
     readme("surefoot train --config my_run.yaml --run-dir runs/mine", prints=("preset    CartPole-v1",)),
     readme("surefoot resume runs/mine --steps 2000000", instead=(("2000000", "16384"),), prints=("trained 16,384",)),
+    Step(
+        "continue from a checkpoint in another directory",
+        "surefoot resume runs/mine --checkpoint 16384 --run-dir runs/again --steps 20480",
+        prints=("resuming runs/mine from step_000000016384.safetensors in runs/again", "trained 20,480"),
+    ),
     Step("typed: the next command of a run", r"surefoot report runs/mine\b", typed_from="surefoot resume"),
     readme(
         "surefoot train CartPole-v1 --seeds 1-5",
@@ -53,6 +58,12 @@ TRAIN = [
     ),
     readme("surefoot population my_population.yaml", prints=("winner",)),
     readme("surefoot sweep my_sweep.yaml", prints=("best      trial",)),
+    Step(
+        "a preset of a sweep",
+        "surefoot sweep recurrent --train.steps 1024 --train.eval_every 512 --sweep.trials 2 --sweep.seeds 1"
+        " --sweep.finalists 0 --sweep.episodes 2",
+        prints=("best      trial", "rollout.sequence_length"),
+    ),
     readme(
         "torchrun --nproc-per-node 2 --no-python surefoot train cheetah-minute",
         f"--steps 4096 {FEW}",
@@ -65,6 +76,9 @@ TRAIN = [
     ),
     readme("surefoot train CartPoleNoVel-v1 --policy.memory gru", "--steps 4096"),
     readme("surefoot train CartPole-v1 --schedules.lr cosine --hooks.stop_at_return.value 475", "--steps 8192"),
+    Step(
+        "less noise", f"surefoot train Pendulum-v1 --hooks.fade_noise.end 0.1 --steps 4096 {FEW}", prints=("evaluated",)
+    ),
     readme("surefoot train CartPole-v1 --policy.critic my_parts:MyCritic", "--steps 4096", prints=("evaluated",)),
     readme("surefoot train envpool:CartPole-v1", "--steps 4096", prints=("evaluated",)),
 ]
@@ -76,13 +90,25 @@ ZOO = [
         "--steps 4096",
         prints=("from      zoo:",),
     ),
+    Step(
+        "keep the actor's hidden layers",
+        "surefoot train Pendulum-v1 --from zoo:Pendulum-v1 --optimizer.frozen actor_body --steps 4096",
+        prints=("from      zoo:",),
+    ),
     Step("a policy of the zoo", "surefoot evaluate zoo:CartPole-v1", prints=("mean reward     500.00",)),
     Step("watch a policy of the zoo", "surefoot watch zoo:CartPole-v1 --video videos/zoo-cartpole.gif --max-steps 100"),
 ]
 
 LOOK = [
     readme("surefoot evaluate runs/mine --episodes 100", prints=("mean reward", "CVaR")),
+    Step("sampled actions, as doctor advises", "surefoot evaluate runs/mine --stochastic", prints=("mean reward",)),
     readme("surefoot evaluate runs/mine --attack pgd --epsilon 0.1", "--episodes 5", prints=("pgd",)),
+    Step(
+        "figures over a grid",
+        "surefoot evaluate zoo:Pendulum-v1 --over g=5,10,15 --episodes 5 --heat-map pages/gravity.png",
+        prints=("mean_reward, 5 episodes per cell", "g=10"),
+        writes=("pages/gravity.png",),
+    ),
     readme("surefoot doctor runs/mine", "|| test $? -eq 1", prints=("CartPole-v1",)),
     readme(
         "surefoot report runs/mine runs/other",
@@ -97,6 +123,18 @@ LOOK = [
     readme("surefoot native new my_env", writes=("my_env.cpp",)),
     Step("build it", "surefoot native build my_env.cpp"),
     Step("typed: train it", r"surefoot train \./my_env\.so.*", typed_from="build it"),
+    Step("a robot", "surefoot native new my_robot --mujoco", writes=("my_robot.cpp", "my_robot.xml")),
+    Step("typed: build it", r"surefoot native build my_robot\.cpp", typed_from="a robot"),
+    Step("verify the robot", "surefoot verify ./my_robot.so", prints=("./my_robot.so",)),
+    Step("train the robot", f"surefoot train ./my_robot.so --steps 8192 {FEW}", prints=("native",)),
+    Step(
+        "tasks of Surefoot in Gymnasium",
+        "python -c \"import surefoot, gymnasium as gym; print(gym.make_vec('Market-v0', num_envs=4))\"",
+        prints=("NativeVectorEnv",),
+    ),
+    Step("build an arm", "cp {clone}/docs/extend/examples/arm.* . && rm arm.py && surefoot native build arm.cpp"),
+    Step("train it", f"surefoot train ./arm.so --steps 4096 {FEW} --run-dir runs/arm"),
+    Step("a robot of EnvPool", f"surefoot train envpool:Hopper-v4 --steps 4096 {FEW} --run-dir runs/pool"),
 ]
 
 EXAMPLES = [
@@ -107,6 +145,7 @@ EXAMPLES = [
         "recurrent": 4096,
         "multi_agent": 4800,
         "masks": 4608,
+        "hybrid_actions": 4096,
         "seeds": 2048,
         "ported/from_sb3": 4096,
         "ported/from_cleanrl": 2048,
@@ -131,6 +170,7 @@ OWN_TASKS = [
         prints=("advice", LEFT_OUT),
     ),
     Step("action masks", f"surefoot train my_envs:Lamps-v0 --steps 8192 {FEW} --run-dir runs/lamps"),
+    Step("objects of Python", "python advice.py", prints=("PPO.load('runs/object', env=YOUR_ENV)",)),
 ]
 
 STOP = [
@@ -160,6 +200,8 @@ VIDEOS = [
         ("orchard", "runs/orchard", "80"),
         ("lamps", "runs/lamps", "10"),
         ("cheetah", "runs/cheetah", "60"),
+        ("arm", "runs/arm", "50"),
+        ("pool", "runs/pool", "20"),
     )
 ]
 

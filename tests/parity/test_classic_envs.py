@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from surefoot.core.errors import NativeError
 from surefoot.envs import native
 from surefoot.envs.tasks.registration import register_envs
+from surefoot.errors import NativeError
 from tests.parity.stepping import Actions, compare, policy_actions, random_actions
 
 TASKS: list[tuple[str, dict[str, Any]]] = [

@@ -6,8 +6,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from surefoot.core.errors import NativeError
 from surefoot.envs import native
+from surefoot.errors import NativeError
 from surefoot.verification.numpy_rounding import float64_tolerance
 from tests.parity.stepping import Actions, compare, policy_actions, random_actions
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from surefoot.core.errors import NativeError
 from surefoot.envs import native
+from surefoot.errors import NativeError
 from tests.parity.stepping import compare, policy_actions, random_actions
 
 INF = float("inf")

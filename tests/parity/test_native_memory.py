@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 from torch import nn
 
 from surefoot.compose import Specs, build_collector, build_env, build_policy
-from surefoot.core.config import Config, NormalizeConfig
-from surefoot.core.layers import build_config
-from surefoot.core.records import Rollout
+from surefoot.data.records import Rollout
 from surefoot.native import core
 from surefoot.policies.memory.gru import GRUMemory
+from surefoot.policies.native_parts import NotNative
 from surefoot.policies.native_plan import NativePlan, native_tensors, plan_policy
 from surefoot.policies.policy import ActorCritic, Policy
 from surefoot.rollout.collector import Collector
 from surefoot.rollout.native import NativeCollector
+from surefoot.settings.config import Config, NormalizeConfig
+from surefoot.settings.layers import build_config
 from tests.parity.native_policies import ACTIONS, SEED, assert_close, box, build, leaves_of, native, observations
 
 NORMALIZE = NormalizeConfig(obs=True, obs_clip=1.5, returns=True)
@@ -175,7 +176,7 @@ def test_memories_of_another_type_are_left_to_torch() -> None:
 
     policy = remembering(box(4), "categorical", "gru")
     policy.actor_body.memory = Own(4, GRUMemory.Settings(kind="gru"))
-    assert plan_policy(policy) == "the memory Own has no native implementation"
+    assert plan_policy(policy) == NotNative("the memory Own has no native implementation")
     policy = remembering(box(4), "categorical", "gru")
     policy.actor_body.memory.cells = nn.GRU(4, 24, bidirectional=True)
     assert "standard recurrent layers, not actor_body.memory.cells" in str(plan_policy(policy))
@@ -272,8 +273,12 @@ def test_rows_go_on_remembering_after_a_resume(kind: str) -> None:
         ("memory", lambda parts: [parts[0][:, :-1].copy(), *parts[1:]], r"memory\[0\] must have shape \[3, 38\], not"),
         ("stored_state", lambda parts: [*parts[:3], parts[3][:2]], r"stored_state\[3\] must have shape \[3, 3, 38\]"),
         ("stored_state", lambda _: (), "stored_state must be 4 arrays, not 0"),
-        ("state_steps", lambda steps: steps[::-1], "state_steps must be steps of the rollout, in ascending order"),
-        ("state_steps", lambda steps: [*steps[:2], 24], "state_steps must be steps of the rollout"),
+        (
+            "state_steps",
+            lambda steps: [steps[0][::-1].copy()],
+            "state_steps must be steps of the rollout, in ascending order",
+        ),
+        ("state_steps", lambda steps: [np.array([*steps[0][:2], 24])], "state_steps must be steps of the rollout"),
     ],
 )
 def test_arrays_of_a_rollout_are_checked_by_name(entry: str, change: Any, problem: str) -> None:

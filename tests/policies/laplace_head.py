@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from surefoot.core.specs import ArraySpec
+from surefoot.data.specs import ArraySpec
 from surefoot.policies.distributions import Distribution, DistributionHead
 from surefoot.policies.native_parts import Plain, PlanBuilder
 

@@ -4,17 +4,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from surefoot.core.config import NormalizeConfig, PolicyConfig
-from surefoot.core.parts import settings_class
-from surefoot.core.specs import ArraySpec, ObsSpec
+from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.policies.critics import ValueTargets, critics
 from surefoot.policies.distributions import DistributionHead, distributions
 from surefoot.policies.encoders import encoders
+from surefoot.settings.config import NormalizeConfig, PolicyConfig
+from surefoot.settings.parts import settings_class
 
 LATENT, BATCH = 8, 5
 VECTOR = ArraySpec("box", (6,), "float32")
 IMAGE = ArraySpec("image", (12, 12, 3), "float32")
-OBSERVATIONS: list[ObsSpec] = [VECTOR, IMAGE, {"vector": VECTOR, "image": IMAGE}]
+OBSERVATIONS: list[ObsSpec] = [VECTOR, ArraySpec("box", (4, 3), "float32"), IMAGE, {"vector": VECTOR, "image": IMAGE}]
 ACTIONS = [
     ArraySpec("box", (3,), "float32", low=-2.0, high=(1.0, 2.0, 3.0)),
     ArraySpec("box", (2, 2), "float32", low=-1.0, high=1.0),
@@ -93,7 +93,7 @@ class TestDistribution:
         assert torch.equal(head(latent).mode(), other(latent).mode())
 
 
-@pytest.mark.parametrize("name", encoders.names())
+@pytest.mark.parametrize("name", sorted({*encoders.names()} - {"none"}))
 def test_encoder(name: str) -> None:
     config, policy = settings_class("surefoot.policies.encoders", name)(kind=name), PolicyConfig()
     fitting = []

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from surefoot.core.config import PolicyConfig
-from surefoot.core.errors import ConfigError, PolicyError
-from surefoot.core.layers import build_config
-from surefoot.core.specs import ArraySpec
+from surefoot.data.specs import ArraySpec
+from surefoot.errors import ConfigError, PolicyError
 from surefoot.policies.encoders.conv import ConvEncoder
+from surefoot.settings.config import PolicyConfig
+from surefoot.settings.layers import build_config
 
 
 def encoder(shape: tuple[int, ...], **settings: Any) -> ConvEncoder:

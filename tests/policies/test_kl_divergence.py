@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 from torch import distributions as torchs
 
-from surefoot.core.config import PolicyConfig
-from surefoot.core.errors import PolicyError
+from surefoot.errors import PolicyError
 from surefoot.policies.distributions import Distribution, build_head, distributions
 from surefoot.policies.distributions.bernoulli import Bernoulli
 from surefoot.policies.distributions.beta import Beta
@@ -16,6 +15,7 @@ from surefoot.policies.distributions.categorical import Categorical, masked_log_
 from surefoot.policies.distributions.gaussian import Gaussian
 from surefoot.policies.distributions.multi_discrete import MultiCategorical
 from surefoot.policies.distributions.tanh_gaussian import TanhGaussian
+from surefoot.settings.config import PolicyConfig
 from tests.policies.laplace_head import LaplaceHead
 from tests.property.heads import ACTION_SPECS, DISCRETE, LATENT, choices_of, drawn_noise, latents, lively_head
 from tests.property.test_distribution_laws import random_mask

@@ -7,17 +7,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from surefoot.compose import Specs, build_collector, build_env, build_policy, describe_rollouts
-from surefoot.core.config import NormalizeConfig, PolicyConfig
-from surefoot.core.layers import build_config
-from surefoot.core.philox import Stream, uniforms
-from surefoot.core.specs import ArraySpec
+from surefoot.compose import Specs, build_collector, build_env, build_policy
+from surefoot.data.specs import ArraySpec
 from surefoot.native import core
+from surefoot.philox import Stream, uniforms
 from surefoot.policies.distributions.gaussian import GaussianHead
-from surefoot.policies.native_parts import Plain, PlanBuilder, UnknownToCoreError
+from surefoot.policies.native_parts import NotNative, Plain, PlanBuilder, UnknownToCoreError
 from surefoot.policies.native_plan import plan_policy
 from surefoot.policies.policy import ActorCritic
 from surefoot.rollout.stepwise import StepwiseCollector
+from surefoot.settings.config import NormalizeConfig, PolicyConfig
+from surefoot.settings.layers import build_config
 from tests.policies.laplace_head import LaplaceHead
 
 VECTOR = ArraySpec("box", (3,), "float32")
@@ -34,15 +34,15 @@ def build(**parts: nn.Module) -> ActorCritic:
 
 def test_a_head_from_outside_says_its_own_kind() -> None:
     policy = build(head=LaplaceHead(64, MOVES, PolicyConfig()))
-    described = PlanBuilder(policy, "tanh", {}).part("distribution", policy.head)
+    described = policy.head.native(PlanBuilder(policy, "tanh"))
     assert described == {"kind": "laplace", "layer": "head.location", "size": 2, "scale": 0.5}
 
 
 def test_a_kind_that_the_core_does_not_have_is_named_in_one_line() -> None:
     policy = build(head=LaplaceHead(64, MOVES, PolicyConfig()))
-    assert plan_policy(policy) == NO_LAPLACE
+    assert plan_policy(policy) == NotNative(NO_LAPLACE)
     known: Any = plan_policy(build())
-    described = PlanBuilder(policy, "tanh", {}).part("distribution", policy.head)
+    described = policy.head.native(PlanBuilder(policy, "tanh"))
     with pytest.raises(ValueError, match=r"plan\.head\.kind is 'laplace', which the core does not know"):
         core().Policy(known.plain | {"head": described})
 
@@ -53,8 +53,8 @@ def test_policies_with_such_a_head_are_stepped() -> None:
     env = build_env(config)
     policy: Any = build_policy(config, Specs(env.obs_spec, env.action_spec))
     policy.head = LaplaceHead(policy.actor_body.output_size, env.action_spec, config.policy)
-    assert describe_rollouts(env, policy) == (f"step by step, native ({NO_LAPLACE})", False)
     collector = build_collector(config, env, policy)
+    assert collector.description == f"step by step, native ({NO_LAPLACE})"
     assert isinstance(collector, StepwiseCollector)
     assert collector.collect(policy).num_steps == 8
     env.close()
@@ -89,19 +89,19 @@ class Renamed(GaussianHead):
 
 def test_a_subclass_does_not_inherit_its_parents_description() -> None:
     policy = build(head=Shifted(64, MOVES, PolicyConfig()))
-    assert plan_policy(policy) == "the distribution Shifted has no native implementation"
-    assert not isinstance(plan_policy(build(head=Renamed(64, MOVES, PolicyConfig()))), str)
+    assert plan_policy(policy) == NotNative("the distribution Shifted has no native implementation")
+    assert not isinstance(plan_policy(build(head=Renamed(64, MOVES, PolicyConfig()))), NotNative)
 
 
 def test_a_forward_that_was_replaced_is_left_to_torch() -> None:
     policy = build()
     forward = policy.head.forward
     policy.head.forward = lambda latent, action_mask=None: forward(latent + 1, action_mask)  # type: ignore[method-assign]
-    assert plan_policy(policy) == "the distribution GaussianHead has no native implementation"
+    assert plan_policy(policy) == NotNative("the distribution GaussianHead has no native implementation")
     policy = build()
     layer: Any = policy.actor_body.trunk.layers[0]
     layer.forward = lambda features: features
-    assert plan_policy(policy) == "the layer Linear has no native implementation"
+    assert plan_policy(policy) == NotNative("the layer Linear has no native implementation")
 
 
 def test_parts_are_unknown_unless_they_say_otherwise() -> None:
@@ -109,14 +109,15 @@ def test_parts_are_unknown_unless_they_say_otherwise() -> None:
         pass
 
     policy = build(head=Silent(64, MOVES, PolicyConfig()))
-    assert plan_policy(policy) == "the distribution Silent has no native implementation"
+    assert plan_policy(policy) == NotNative("the distribution Silent has no native implementation")
     base: Any = super(LaplaceHead, policy.head)
     with pytest.raises(UnknownToCoreError, match="distribution Silent"):
-        base.native(PlanBuilder(policy, "tanh", {}))
+        base.native(PlanBuilder(policy, "tanh"))
 
 
 def test_the_core_lists_its_kinds() -> None:
     kinds = core().part_kinds()
+    assert kinds["encoder"] == ["conv", "identity", "mlp", "set"]
     assert kinds["distribution"] == [
         "bernoulli",
         "beta",
@@ -127,5 +128,5 @@ def test_the_core_lists_its_kinds() -> None:
     ]
     assert kinds["memory"] == ["gru", "lstm", "none"]
     assert kinds["critic"] == ["quantile", "scalar"]
-    assert kinds["term"] == ["entropy", "kl_penalty", "surrogate", "value"]
+    assert kinds["term"] == ["clone", "entropy", "kl_penalty", "surrogate", "value"]
     assert kinds["gradient transform"] == ["variance_scaling"]

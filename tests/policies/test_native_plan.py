@@ -8,13 +8,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from surefoot.core.config import NormalizeConfig, PolicyConfig
-from surefoot.core.specs import ArraySpec, ObsSpec
+from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.policies.critics.scalar import ScalarCritic
 from surefoot.policies.critics.twin import TwinCritic
 from surefoot.policies.distributions.categorical import CategoricalHead
+from surefoot.policies.native_parts import NotNative
 from surefoot.policies.native_plan import NativePlan, native_tensors, plan_policy
 from surefoot.policies.policy import ActorCritic
+from surefoot.settings.config import NormalizeConfig, PolicyConfig
 
 VECTOR = ArraySpec("box", (3,), "float32")
 IMAGE = ArraySpec("image", (12, 12, 3), "uint8")
@@ -43,7 +44,9 @@ def test_a_plan_names_everything_by_the_learners_names() -> None:
     plan = planned(policy)
     first = "preprocess.normalizers.obs/a/b"
     assert plan["obs"][0] == {"key": "a.b", "size": 3, "normalizer": first, "clip": 5.0}
-    assert plan["actor"]["encoders"] == [{"obs": 0, "layers": ["actor_body.encoder.parts.0.network.layers.0"]}]
+    assert plan["actor"]["encoders"] == [
+        {"obs": 0, "encoder": {"kind": "mlp", "layers": ["actor_body.encoder.parts.0.network.layers.0"]}}
+    ]
     assert [encoder["obs"] for encoder in plan["critic"]["encoders"]] == [0, 1]
     assert plan["head"]["std_layer"] == "head.std_layer"
     assert (plan["head"]["low"], plan["head"]["high"]) == ([-1.0, -1.0], [1.0, 4.0])
@@ -68,7 +71,7 @@ def test_a_plan_without_normalization_or_own_critic_body() -> None:
     assert plan["shares_trunk"]
     assert "critic" not in plan
     assert plan["actor"] == {
-        "encoders": [{"obs": 0, "layers": []}],
+        "encoders": [{"obs": 0, "encoder": {"kind": "identity"}}],
         "memory": {"kind": "none"},
         "takes_actor_memory": False,
         "trunk": [],
@@ -79,14 +82,21 @@ def test_a_plan_without_normalization_or_own_critic_body() -> None:
 def test_a_plan_of_convolutions() -> None:
     plan = planned(build({"depth": DEPTH}, encoders={"depth": {"kind": "conv", "features": 7}}))
     name = "actor_body.encoder.parts.0"
-    layers = [{"layer": f"{name}.layers.{i}", "kernel": kernel, "stride": 2} for i, kernel in ((0, 4), (2, 3))]
-    image = {"channels": 1, "height": 12, "width": 10, "channels_last": False, "layers": layers}
-    assert plan["actor"]["encoders"] == [{"obs": 0, "image": image, "layers": [f"{name}.project.layers.0"]}]
+    assert plan["actor"]["encoders"][0]["encoder"] == {
+        "kind": "conv",
+        "size": [1, 12, 10],
+        "channels_last": False,
+        "convolutions": [f"{name}.layers.{i}" for i in (0, 2)],
+        "channels": [16, 32],
+        "kernels": [4, 3],
+        "strides": [2, 2],
+        "layers": [f"{name}.project.layers.0"],
+    }
 
 
 def test_a_plan_to_learn_takes_observations_that_a_plan_to_act_does_not() -> None:
     policy = build({"camera": IMAGE, "place": PLACE, "joints": VECTOR})
-    assert isinstance(plan_policy(policy), str)
+    assert isinstance(plan_policy(policy), NotNative)
     plan: Any = plan_policy(policy, learns=True)
     assert [part["size"] for part in plan.plain["obs"]] == [12 * 12 * 3, 4, 3]
 
@@ -172,6 +182,6 @@ CONFIGS = PolicyConfig(), NormalizeConfig()
 )
 def test_what_the_core_does_not_know_is_named_in_one_line(policy: nn.Module, reason: str) -> None:
     refusal = plan_policy(policy)
-    assert isinstance(refusal, str)
-    assert reason in refusal
-    assert "\n" not in refusal
+    assert isinstance(refusal, NotNative)
+    assert reason in refusal.reason
+    assert "\n" not in refusal.reason

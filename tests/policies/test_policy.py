@@ -5,13 +5,13 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from surefoot.core.config import NormalizeConfig
-from surefoot.core.errors import ConfigError, PolicyError
-from surefoot.core.layers import build_config
-from surefoot.core.specs import ArraySpec, ObsSpec
+from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.envs.protocol.spaces import array_spec
+from surefoot.errors import ConfigError, PolicyError
 from surefoot.policies.distributions import build_head
 from surefoot.policies.policy import ActorCritic
+from surefoot.settings.config import NormalizeConfig
+from surefoot.settings.layers import build_config
 
 SCALAR = ArraySpec("box", (), "float32")
 VECTOR = ArraySpec("box", (3,), "float32")
@@ -50,6 +50,7 @@ def test_only_the_critic_sees_critic_obs() -> None:
         ({"a": VECTOR, "b": VECTOR}, {"critic_obs": ("aa",)}, "did you mean 'a'"),
         ({"a": VECTOR, "b": VECTOR}, {"critic_obs": ("a",), "share_trunk": True}, "share_trunk"),
         ({"a": VECTOR}, {"critic_obs": ("a",)}, "leaves no observation for the actor"),
+        (VECTOR, {"critic_hidden": (8,), "share_trunk": True}, "policy.critic_hidden: set policy.share_trunk to false"),
         ({"depth": VECTOR}, {"encoders": {"depht": "mlp"}}, "did you mean 'depth'"),
         (VECTOR, {"encoder": "mpl"}, "did you mean 'mlp'"),
         (VECTOR, {"distribution": "categorica"}, "did you mean 'categorical'"),

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch.distributions import Normal
 
-from surefoot.core.config import NormalizeConfig, PolicyConfig
-from surefoot.core.risk import cvar
 from surefoot.policies.critics import ValueTargets, critics
 from surefoot.policies.critics.quantile import CLIPS, QuantileCritic, clipped_quantiles, midpoints
+from surefoot.settings.config import NormalizeConfig, PolicyConfig
+from surefoot.statistics.risk import cvar
 
 
 def critic_of(returns: bool = False, **settings: object) -> QuantileCritic:

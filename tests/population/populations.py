@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from surefoot.core.parts import PartSettings
-from surefoot.core.records import IterationReport
+from surefoot.data.records import IterationReport
 from surefoot.population.coordinator import run_population
 from surefoot.population.display import SilentDisplay
 from surefoot.population.log import Entry
 from surefoot.population.settings import Plan, build_plan
+from surefoot.settings.parts import PartSettings
 from surefoot.training.hooks import Hook
 
 SMALL: dict[str, Any] = {

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from surefoot.api import PPO
-from surefoot.core.errors import ConfigError, DirectoryInUseError, PopulationError
+from surefoot.errors import ConfigError, DirectoryInUseError, PopulationError
 from surefoot.inspection.run_record import read_run
-from surefoot.population.coordinator import Outcome
 from surefoot.population.display import SilentDisplay
-from surefoot.population.log import Entry, read_rounds
+from surefoot.population.log import Entry, Outcome, read_rounds
 from surefoot.population.member import hash_of
 from surefoot.population.page import population_page
 from surefoot.population.replay import lineage, replay_winner
@@ -22,6 +21,7 @@ from surefoot.population.settings import build_plan
 from surefoot.telemetry import names
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.run_directory import RunDirectory, take_lock
+from tests.inspection.report.browser import unpacked
 from tests.population.populations import small_plan, small_raw, train
 
 
@@ -187,7 +187,7 @@ def test_the_page_shows_lineage_scores_and_values(whole):
     page = population_page(whole)
     for heading in ("Population on CartPole-v1", "Scores", "Lineage", "Values", "Changes"):
         assert f"{heading}</h" in page
-    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    data = json.loads(unpacked(page, "data"))
     titles = {name: len(chart["traces"]) for name, chart in data["charts"].items()}
     assert list(titles.values()) == [3, 7, 3, 3, 3]  # one per member; the tree also has the winner and its lines
     for entry in (one for found in read_rounds(whole / "population.jsonl") for one in found):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surefoot.core.errors import ConfigError
+from surefoot.errors import ConfigError
 from surefoot.population.decisions import choose, ranked, start_values
 from surefoot.population.settings import Plan, build_plan
 

@@ -2,12 +2,12 @@
 
 import io
 
+import pytest
 from rich.console import Console
 
-from surefoot.population.coordinator import Outcome
 from surefoot.population.decisions import Choice
 from surefoot.population.display import LiveDisplay, PlainDisplay, build_display
-from surefoot.population.log import Entry
+from surefoot.population.log import Entry, Outcome
 from tests.population.populations import small_plan
 
 VALUES = {"optimizer.lr": 0.00123, "ppo.gamma": 0.95, "ppo.entropy_coef": 0.01}
@@ -33,6 +33,20 @@ def test_plain_lines(capsys):
         "round 2  member 02  failed: member 02: NaN",
         "round 2  member 02 <- 01  optimizer.lr 0.00777, ppo.gamma 0.95, ppo.entropy_coef 0.01",
     ]
+
+
+@pytest.mark.parametrize(("width", "hidden"), [(60, "lr, entropy_coef, gamma"), (70, "entropy_coef, gamma"), (140, "")])
+def test_numbers_are_whole_in_every_terminal(width, hidden):
+    display = LiveDisplay(small_plan(), "title", Console(file=io.StringIO(), force_terminal=True, width=width))
+    happen(display)
+    display._rows[1] |= {"what": "is evaluated", "step": 10_003_520}
+    shown = io.StringIO()
+    Console(file=shown, width=width).print(display._table())
+    assert max(len(line) for line in shown.getvalue().splitlines()) <= width
+    assert "…" not in shown.getvalue()
+    assert "10,003,520" in shown.getvalue()
+    assert ("0.00777" in shown.getvalue()) is (width > 60)
+    assert (f"not shown for lack of room: {hidden}" in shown.getvalue()) is bool(hidden)
 
 
 def test_the_table_has_all_members():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from surefoot.core.errors import PopulationError
+from surefoot.errors import PopulationError
 from surefoot.population.log import Entry, PopulationLog
 
 

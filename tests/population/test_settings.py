@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from surefoot.core.errors import ConfigError
+from surefoot.errors import ConfigError
 from surefoot.population.settings import build_plan, split_population
 
 LR = {"optimizer.lr": {"low": 1e-4, "high": 1e-2, "scale": "log"}}

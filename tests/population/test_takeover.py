@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from surefoot.compose import Specs, build_env, build_policy, build_trainer
-from surefoot.core.config import Config
-from surefoot.core.layers import build_config
-from surefoot.core.state import copied, states
 from surefoot.population.readback import read_back
 from surefoot.population.takeover import take_over
+from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config
+from surefoot.storage.state import copied, states
 from surefoot.training.trainer import Trainer
 
 BASE = {
@@ -102,6 +102,16 @@ def test_state_of_the_donor_and_settings_of_the_member(donor, own, optimizer):
     with closing(trainer.collector.rows.env):
         take_over(trainer, donor, own, optimizer)
         check(trainer, config, donor, own, optimizer)
+
+
+@pytest.mark.parametrize("optimizer", ["reset", "copy"])
+def test_what_hooks_of_the_member_froze_stays_frozen(donor, own, optimizer):
+    name = "head.logits.weight"
+    trainer, _ = trainer_of(CHANGED, seed=2)
+    with closing(trainer.collector.rows.env):
+        take_over(trainer, donor, own | {"frozen": {"frozen": [name], "thawed": []}}, optimizer)
+        trainer.iterate()
+        assert torch.equal(trainer.policy.get_parameter(name), donor["policy"][name])
 
 
 def donors_values(trainer: Trainer, donor: Any, own: Any) -> None:

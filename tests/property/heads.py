@@ -5,10 +5,10 @@ import functools
 import numpy as np
 import torch
 
-from surefoot.core.config import PolicyConfig
-from surefoot.core.philox import Stream, uniforms
-from surefoot.core.specs import ArraySpec
+from surefoot.data.specs import ArraySpec
+from surefoot.philox import Stream, uniforms
 from surefoot.policies.distributions import DistributionHead, build_head
+from surefoot.settings.config import PolicyConfig
 
 BOUNDED = ArraySpec("box", (3,), "float32", (-1.0, -2.0, 0.0), (1.0, 2.0, 5.0))
 ACTION_SPECS = {

@@ -2,8 +2,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.core.config import Config, known_keys
-from surefoot.core.layers import build_config, by_name, merge, to_yaml
+from surefoot.settings.config import Config, known_keys
+from surefoot.settings.layers import build_config, by_name, merge, to_yaml
 
 positive = st.floats(1e-8, 1e3)
 fraction = st.floats(0, 1)
@@ -62,6 +62,7 @@ STRATEGIES = {
     "policy.memory": memory,
     "policy.share_memory": st.booleans(),
     "policy.hidden": sizes,
+    "policy.critic_hidden": st.none() | sizes,
     "policy.activation": st.sampled_from(["tanh", "relu", "elu", "silu", "leaky_relu", "gelu"]),
     "policy.share_trunk": st.booleans(),
     "policy.orthogonal_init": st.booleans(),
@@ -89,6 +90,7 @@ STRATEGIES = {
     "ppo.clip": positive,
     "ppo.clip_value": st.one_of(st.none(), positive),
     "ppo.entropy_coef": st.floats(0, 1),
+    "ppo.surrogate_coef": st.floats(0, 1),
     "ppo.value_coef": st.floats(0, 9),
     "ppo.max_grad_norm": st.one_of(st.none(), positive),
     "ppo.target_kl": st.one_of(st.none(), positive),
@@ -99,6 +101,8 @@ STRATEGIES = {
     "optimizer.betas": st.tuples(st.floats(0, 0.999), st.floats(0, 0.999)),
     "optimizer.weight_decay": st.floats(0, 1),
     "optimizer.transforms": st.dictionaries(words.map("{}_transform".format), clip_norm, max_size=2),
+    "optimizer.clip_grad": st.sampled_from(["together", "apart"]),
+    "optimizer.frozen": st.lists(st.sampled_from(["actor", "critic", "*.bias", "head.log_std"]), max_size=2),
     "normalize.obs": st.booleans(),
     "normalize.obs_clip": positive,
     "normalize.reward": st.booleans(),
@@ -127,6 +131,7 @@ STRATEGIES = {
     "log.tensorboard": st.booleans(),
     "log.wandb": st.booleans(),
     "log.wandb_project": words,
+    "log.wandb_name": st.none() | words,
     "log.sinks": st.just({}),
     "log.log_every": st.integers(1, 99),
 }
@@ -151,7 +156,7 @@ def test_a_config_survives_its_yaml(settings):
     assert to_yaml(build_config(yaml.safe_load(text))) == text
 
 
-# A section within a section keeps what a later layer does not say; that has examples in tests/core/test_config.py.
+# A section within a section keeps what a later layer does not say; that has examples in tests/settings/test_config.py.
 WHOLE = {
     "policy.encoder": st.sampled_from(["auto", "conv", "mlp"]),
     "policy.encoders": st.fixed_dictionaries({"camera": st.sampled_from(["auto", "conv", "mlp"])}),

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from surefoot.core.philox import Stream, uniforms
+from surefoot.philox import Stream, uniforms
 from surefoot.policies.distributions import Distribution, distributions
 from surefoot.policies.distributions.bernoulli import Bernoulli
 from surefoot.policies.distributions.beta import Beta

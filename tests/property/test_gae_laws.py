@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from surefoot.core.moments import normalized
+from surefoot.data.moments import normalized
 from surefoot.learning.estimators.gae import gae
 
 

@@ -5,15 +5,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.core.config import Config, NormalizeConfig, OptimizerConfig, PolicyConfig, PPOConfig, TrainConfig
-from surefoot.core.records import Batch, Knobs
-from surefoot.core.specs import ArraySpec
+from surefoot.data.records import Batch, Knobs
+from surefoot.data.specs import ArraySpec
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
 from surefoot.learning.terms import Objective
 from surefoot.policies.critics import critics
 from surefoot.policies.distributions import distributions
 from surefoot.policies.policy import ActorCritic
+from surefoot.settings.config import Config, NormalizeConfig, OptimizerConfig, PolicyConfig, PPOConfig, TrainConfig
 
 from .heads import ACTION_SPECS, drawn_noise
 

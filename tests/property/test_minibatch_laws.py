@@ -4,8 +4,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.core.philox import permutations
-from surefoot.core.records import Batch, Rollout, RolloutStats, Targets
+from surefoot.data.records import Batch, Rollout, RolloutStats, Targets
+from surefoot.philox import permutations
 from surefoot.rollout.minibatches import flatten, minibatches
 
 
@@ -79,6 +79,6 @@ def test_without_an_order_minibatches_are_consecutive(samples, size):
 def test_every_field_of_a_batch_is_looked_at():
     known = {"obs", "action", "log_prob", "value", "advantage", "returns", "episode_start", "action_mask"}
     of_sequences = {"state", "batch_sizes"}  # tests/rollout/test_sequences.py
-    added = {"extras"}  # tests/seams/test_prediction.py
+    added = {"extras", "weight"}  # tests/seams/test_prediction.py, tests/learning/test_labels.py
     of_processes = {"whole", "is_placeholder"}  # tests/rollout/test_shared_samples.py
     assert {item.name for item in fields(Batch)} == known | of_sequences | added | of_processes

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.core.moments import Moments, explained_variance, masked_mean, masked_std
+from surefoot.data.moments import Moments, explained_variance, masked_mean, masked_std
 from surefoot.policies.normalizer import RunningNormalizer
 
 numbers = st.floats(-1e3, 1e3, allow_nan=False)

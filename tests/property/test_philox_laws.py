@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.core.philox import Stream, permutations, uniforms, words
+from surefoot.philox import Stream, permutations, uniforms, words
 
 seeds = st.integers(0, 2**63 - 1)
 streams = st.sampled_from(Stream)

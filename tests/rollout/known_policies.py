@@ -5,12 +5,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from surefoot.core.config import PolicyConfig
-from surefoot.core.records import Obs, State
-from surefoot.core.specs import ArraySpec
+from surefoot.data.records import Obs, State
+from surefoot.data.specs import ArraySpec
 from surefoot.policies.distributions import build_head
 from surefoot.policies.distributions.categorical import Categorical, masked_log_softmax
 from surefoot.policies.policy import Policy, PolicyOutput
+from surefoot.settings.config import PolicyConfig
 
 
 def code_value(obs: Tensor) -> Tensor:

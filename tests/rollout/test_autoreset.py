@@ -10,8 +10,7 @@ from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from torch import Tensor
 
-from surefoot.core.config import EnvConfig, NormalizeConfig, PolicyConfig, PPOConfig
-from surefoot.core.records import Episode, Rollout
+from surefoot.data.records import Episode, Rollout
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.make import gymnasium_factory
@@ -21,6 +20,7 @@ from surefoot.policies.critics.scalar import ScalarCritic
 from surefoot.policies.policy import ActorCritic, Policy
 from surefoot.rollout.minibatches import flatten
 from surefoot.rollout.stepwise import StepwiseCollector
+from surefoot.settings.config import EnvConfig, NormalizeConfig, PolicyConfig, PPOConfig
 from tests.envs.tasks import counters, factories
 from tests.rollout.known_policies import CountingPolicy, KnownPolicy
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from surefoot.core.records import Chunks
-from surefoot.core.tree import tree_first, tree_items
+from surefoot.data.records import Chunks
+from surefoot.data.tree import tree_first, tree_items
 from surefoot.rollout.buffer import RolloutBuffer
+from surefoot.rollout.fields import COLLECTOR, Field, array
 from tests.envs.tasks import FORMS, counters
 from tests.rollout.known_policies import KnownPolicy
 
@@ -38,6 +39,19 @@ def test_reward_and_flags_are_of_the_step_itself():
     assert buffer.terminated.tolist() == [[F, F], [T, F], [F, F]]
     assert buffer.truncated.tolist() == [[F, F], [F, T], [F, F]]
     assert buffer.valid.tolist() == [[T, T], [T, F], [T, T]]
+
+
+def test_an_added_field_is_recorded_and_crosses_to_the_core_by_its_name():
+    buffer = buffer_of(3)
+    buffer.add(Field("label", array((2, 2)), COLLECTOR))
+    buffer.label[1, 0] = torch.arange(4.0).view(2, 2)
+    (flat,) = buffer.flat["label"]
+    assert flat.shape == (3, 2, 4)
+    assert flat[1, 0].tolist() == [0, 1, 2, 3]
+    rollout = buffer.rollout(None)
+    assert rollout.extras["label"] is buffer.label
+    assert "label" in rollout.learned_extras
+    assert {name: len(leaves) for name, leaves in buffer.flat.items()}.keys() == buffer.fields.keys()
 
 
 def test_masks_go_with_the_observation():

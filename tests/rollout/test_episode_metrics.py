@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.core.records import Episode
+from surefoot.data.records import Episode
 from surefoot.rollout.episode_metrics import EpisodeMetrics, mean_of_known
 from surefoot.rollout.episodes import EpisodeTracker
 from surefoot.rollout.stepwise import StepwiseCollector

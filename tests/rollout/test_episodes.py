@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.core.records import Episode, RolloutStats
+from surefoot.data.records import Episode, RolloutStats
 from surefoot.envs.protocol.spaces import obs_spec
 from surefoot.rollout.episodes import WINDOW, EpisodeTracker, count_out_of_bounds
 from tests.envs.tasks import FORMS, counters
@@ -17,7 +17,7 @@ Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 def absorb(tracker: EpisodeTracker, reward: np.ndarray, ended: np.ndarray, valid: np.ndarray) -> RolloutStats:
     obs = torch.zeros(*reward.shape, 5)
     flags = (torch.from_numpy(array) for array in (reward.astype(np.float32), ended, valid))
-    return tracker.absorb(obs, *flags, torch.zeros(*reward.shape, 0))
+    return tracker.absorb(obs, *flags)
 
 
 def counted_by_hand(reward: np.ndarray, ended: np.ndarray, valid: np.ndarray) -> list[Episode]:

@@ -3,16 +3,16 @@
 import pytest
 import torch
 
-from surefoot.core.config import NormalizeConfig, PolicyConfig
-from surefoot.core.errors import PolicyError
-from surefoot.core.records import Batch, Rollout, Targets
-from surefoot.core.tree import tree_map
+from surefoot.data.records import Batch, Rollout, Targets
+from surefoot.data.tree import tree_map
 from surefoot.envs.protocol import VecEnv
+from surefoot.errors import PolicyError
 from surefoot.policies.distributions import distributions
 from surefoot.policies.encoders import encoders
 from surefoot.policies.policy import ActorCritic
 from surefoot.rollout.minibatches import flatten, minibatches
 from surefoot.rollout.stepwise import StepwiseCollector
+from surefoot.settings.config import NormalizeConfig, PolicyConfig
 from tests.envs.tasks import ACTIONS, FORMS, counters
 
 TOLERANCE = 1e-5
@@ -109,7 +109,7 @@ def test_every_form_of_observation(form, normalize):
     assert_ratio_is_one(env, policy)
 
 
-@pytest.mark.parametrize("kind", encoders.names())
+@pytest.mark.parametrize("kind", sorted({*encoders.names()} - {"none"}))  # none: tests/policies/test_unread_keys.py
 def test_every_encoder(kind):
     used = 0
     for form in FORMS:

@@ -13,15 +13,15 @@ import pytest
 import torch
 
 from surefoot.compose import Specs, build_collector, build_env, build_policy
-from surefoot.core.config import Config
-from surefoot.core.errors import EnvError
-from surefoot.core.layers import build_config
-from surefoot.core.records import Rollout, Targets
+from surefoot.data.records import Rollout, Targets
+from surefoot.errors import EnvError
 from surefoot.policies import policy as policy_module
 from surefoot.policies.policy import Policy
 from surefoot.rollout import sequences
 from surefoot.rollout.buffer import RolloutBuffer
 from surefoot.rollout.samples import samples_of
+from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config
 from tests.envs.tasks import CounterEnv
 from tests.envs.teams import TeamEnv
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from surefoot import PPO
-from surefoot.core.errors import ConfigError
-from surefoot.core.ram import free_ram, readable
-from surefoot.core.records import Chunks
+from surefoot.data.records import Chunks
+from surefoot.errors import ConfigError
+from surefoot.machine.ram import free_ram, readable
 from surefoot.rollout.footprint import rollout_bytes
 from surefoot.rollout.stepwise import StepwiseCollector
 from tests.cli.processes import Process, surefoot
@@ -45,7 +45,7 @@ def test_on_the_command_line_it_is_one_line_and_leaves_no_run(tmp_path):
 
 def test_the_size_is_written_to_the_log(tmp_path):
     PPO(CounterEnv, num_envs=2, num_steps=8, batch_size=16, eval_episodes=0).learn(16, run_dir=tmp_path)
-    assert "a rollout of 8 steps with 2 rows takes 1.88 KB of memory" in (tmp_path / "log.txt").read_text()
+    assert "a rollout of 8 steps with 2 rows takes 2 KB of memory" in (tmp_path / "log.txt").read_text()
 
 
 def learn_within(megabytes: int) -> None:

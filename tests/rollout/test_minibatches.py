@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from surefoot.core.records import Batch, Obs, Rollout, RolloutStats, Targets
-from surefoot.core.tree import tree_items
+from surefoot.data.records import Batch, Obs, Rollout, RolloutStats, Targets
+from surefoot.data.tree import tree_items
 from surefoot.rollout.minibatches import flatten, minibatches
 
 PLACES = {  # what is added to a sample's number, so that each field has values of its own

@@ -12,19 +12,22 @@ import numpy as np
 import pytest
 import torch
 
-from surefoot.compose import Specs, build_collector, build_env, build_policy, build_trainer, describe_rollouts
-from surefoot.core.config import Config
-from surefoot.core.errors import NativeError, NonFiniteError, PolicyError
-from surefoot.core.layers import build_config
-from surefoot.core.moments import Moments
-from surefoot.core.records import Rollout
-from surefoot.core.tree import tree_items
+from surefoot.compose import Specs, build_collector, build_env, build_policy, build_trainer
+from surefoot.data.moments import Moments
+from surefoot.data.records import Rollout
+from surefoot.data.tree import tree_items
+from surefoot.envs.engines.local import LocalEngine
+from surefoot.errors import NativeError, NonFiniteError, PolicyError
 from surefoot.policies.encoders.identity import IdentityEncoder
 from surefoot.policies.policy import Policy
+from surefoot.rollout.choice import collector_of
 from surefoot.rollout.collector import Collector
+from surefoot.rollout.fields import COLLECTOR, Field, array
 from surefoot.rollout.native import NativeCollector
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.run import Run
+from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config
 from tests.running_threads import running_threads, settled_threads
 
 STEPS = 24
@@ -142,6 +145,16 @@ def test_a_reward_that_is_not_finite_is_a_typed_error_and_the_next_rollout_start
             collector.collect(policy)
 
 
+def test_the_table_of_fields_may_hold_more_than_the_core_writes():
+    collector, policy = make(configured())
+    collector.rows.buffer.add(Field("label", array((3,)), COLLECTOR))
+    collector.rows.buffer.label.fill_(7)
+    rollout = collector.collect(policy)
+    assert rollout.extras["label"].shape == (STEPS, 8, 3)
+    assert rollout.extras["label"].eq(7).all()
+    assert rollout.learned_extras == ("label",)
+
+
 def test_weights_are_synced_before_every_rollout():
     collector, policy = make(configured())
     before = collector.collect(policy).value.clone()
@@ -161,8 +174,8 @@ def test_a_policy_the_core_does_not_know_is_stepped_and_one_line_says_why(caplog
 
     policy = build_policy(config, specs, lambda spec: OwnEncoder(spec, config.policy.encoder, config.policy))
     line = "step by step, native (the encoder OwnEncoder has no native implementation)"
-    assert describe_rollouts(env, policy) == (line, False)
     trainer = build_trainer(config, env, policy)
+    assert (trainer.collector.description, trainer.collector.is_native) == (line, False)
     assert trainer.collector.collect(policy).num_steps == 8 * STEPS
     for engine, level in (("native", logging.WARNING), ("auto", logging.INFO)):
         short = {"train.steps": 1, "train.eval_episodes": 0, "log.console": "off"}
@@ -175,8 +188,30 @@ def test_a_policy_the_core_does_not_know_is_stepped_and_one_line_says_why(caplog
 
 
 def test_a_run_says_that_it_is_native():
-    collector, policy = make(configured(workers=2))
-    assert describe_rollouts(collector.rows.env, policy) == ("native on 2 threads", True)
+    collector, _ = make(configured(workers=2))
+    assert (collector.description, collector.is_native) == ("native on 2 threads", True)
+
+
+def test_an_engine_outside_the_package_brings_its_collector():
+    """By its class, so that it serves subclasses of the engine, too."""
+
+    class OwnEngine(LocalEngine):
+        pass
+
+    class OwnCollector(StepwiseCollector):
+        pass
+
+    config = configured(engine="local")
+    collector_of.register(OwnEngine, OwnCollector)
+    env = build_env(config)
+    assert type(make_collector(config, env)) is StepwiseCollector
+    env.__class__ = OwnEngine
+    assert type(make_collector(config, env)) is OwnCollector
+    env.close()
+
+
+def make_collector(config, env):
+    return build_collector(config, env, build_policy(config, Specs(env.obs_spec, env.action_spec)))
 
 
 def test_torch_has_one_thread_while_all_cores_step_and_its_own_afterwards():

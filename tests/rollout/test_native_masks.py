@@ -3,7 +3,7 @@
 import pytest
 
 import surefoot
-from surefoot.core.errors import EnvError
+from surefoot.errors import EnvError
 
 
 def error_of(engine: str, kind: str) -> str:

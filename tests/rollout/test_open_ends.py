@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from surefoot.core.records import Obs, State
+from surefoot.data.records import Obs, State
 from surefoot.policies.policy import PolicyOutput
 from surefoot.rollout.open_ends import OpenEnds
 from tests.envs.tasks import counters

@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 import torch
 
-from surefoot.compose import Specs, build_env, build_policy, build_trainer, describe_rollouts
-from surefoot.core.config import Config
-from surefoot.core.errors import ClusterError, ConfigError, EnvError, NonFiniteError, PolicyError
-from surefoot.core.layers import build_config
-from surefoot.core.records import Rollout
-from surefoot.core.state import copied, load_states, states
+from surefoot.compose import Specs, build_env, build_policy, build_trainer
+from surefoot.data.records import Rollout
 from surefoot.envs.engines.ray import RayActor, RayEngine
+from surefoot.errors import ClusterError, ConfigError, EnvError, NonFiniteError, PolicyError
 from surefoot.policies.packed import ReceivedPolicy, packed
+from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config
+from surefoot.storage.state import copied, load_states, states
 from surefoot.training.trainer import Trainer
 from surefoot.verification.independence import compare_machines
 from surefoot.verification.report import Findings
@@ -113,9 +113,9 @@ def lose(env: RayEngine, part: int) -> None:
 def test_two_actors_train_as_one_machine(cluster):
     """All fields of all rollouts, the statistics, and everything a checkpoint has, after five iterations."""
     trainer = started(configured("CartPole-v1", RAY))
-    with trainer.collector.rows.env as env:
+    with trainer.collector.rows.env:
         actual = trained(trainer, 5)
-        assert describe_rollouts(env, trainer.policy)[0].startswith("2 Ray actors on 1 machine, native in each")
+        assert trainer.collector.description.startswith("2 Ray actors on 1 machine, native in each")
     assert_same(actual, trained(started(configured("CartPole-v1", "native")), 5))
 
 
@@ -188,6 +188,7 @@ def test_python_envs_with_metrics_and_parameters_and_other_policies(cluster):
     actual, expected = run({**RAY, "engine": "local"}), run("local")
     assert actual[0]["extras"].keys() == {"env/score", "env/pace", "env/effort"}
     assert not actual[3]["valid"][:, 15:25].any()
+    assert actual[3]["extras"]["actor"].unique().tolist() == [0, 1]
     assert_same(actual, expected)
 
 
@@ -199,8 +200,8 @@ def test_teams_with_masks_in_any_engine_of_the_actors(cluster, inner):
     expected = trained(started(configured(TEAM, "local", **settings)), 3)
     assert 0.0 < float(expected[0]["valid"].float().mean()) < 1.0
     trainer = started(configured(TEAM, {**RAY, "engine": inner}, **settings))
-    with trainer.collector.rows.env as env:
-        assert f"{inner} in each" in describe_rollouts(env, trainer.policy)[0]
+    with trainer.collector.rows.env:
+        assert f"{inner} in each" in trainer.collector.description
         assert_same(trained(trainer, 3), expected)
 
 
@@ -309,6 +310,30 @@ def test_an_address_where_no_cluster_is_is_refused_at_once():
         build_env(configured("CartPole-v1", {"kind": "ray", "address": f"127.0.0.1:{free}"}))
     with pytest.raises(ClusterError, match="is not the address of a Ray cluster; pass HOST:PORT"):
         build_env(configured("CartPole-v1", {"kind": "ray", "address": "ray://127.0.0.1:10001"}))
+
+
+@pytest.mark.parametrize("says", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-x\r\n", b"+", None])
+def test_an_address_where_something_else_listens_is_refused_within_seconds(says, monkeypatch):
+    """It hangs up, speaks another protocol, or says nothing."""
+    monkeypatch.setattr("surefoot.machine.ray_cluster._ANSWER_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address, open_ones = f"127.0.0.1:{server.getsockname()[1]}", []
+
+        def serve() -> None:
+            open_ones.append(server.accept()[0])
+            if says is not None:
+                with suppress(OSError):  # whoever has heard enough may have hung up already
+                    open_ones[0].sendall(says)
+                    open_ones[0].shutdown(socket.SHUT_WR)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with pytest.raises(
+            ClusterError, match=rf"no Ray cluster answers at {address}|the program at {address} is not a Ray cluster"
+        ):
+            build_env(configured("CartPole-v1", {"kind": "ray", "address": address}))
+        thread.join()
+        open_ones[0].close()
 
 
 def test_a_policy_travels_whole_or_is_refused():

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from surefoot.core.config import EnvConfig, NormalizeConfig, PolicyConfig
-from surefoot.core.records import Episode, Rollout
-from surefoot.core.tree import tree_items
+from surefoot.data.records import Episode, Rollout
+from surefoot.data.tree import tree_items
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import VecEnv
 from surefoot.policies.policy import ActorCritic, Policy
 from surefoot.rollout.stepwise import StepwiseCollector
+from surefoot.settings.config import EnvConfig, NormalizeConfig, PolicyConfig
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from tests.envs.tasks import CounterEnv, SavingEnv, counters
 from tests.rollout.known_policies import CountingPolicy, KnownPolicy

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from surefoot.core.config import PPOConfig
-from surefoot.core.records import Batch, Chunks, Rollout, RolloutStats, Targets
+from surefoot.data.records import Batch, Chunks, Rollout, RolloutStats, Targets
 from surefoot.rollout.samples import pieces, samples_of
 from surefoot.rollout.sequences import SequenceSamples, split
+from surefoot.settings.config import PPOConfig
 
 STEPS, ROWS, LENGTH = 23, 5, 6
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from surefoot.core.records import Rollout, SharedRollout, Targets
-from surefoot.core.specs import ArraySpec
+from surefoot.data.records import Rollout, SharedRollout, Targets
+from surefoot.data.specs import ArraySpec
 from surefoot.learning.learner import Learner
 from surefoot.rollout.samples import samples_of
 from surefoot.rollout.shared import SharedSamples
-from tests.learning_math.both_learners import KNOBS, Case
+from tests.learning.both_learners import KNOBS, Case
 
 BOX = ArraySpec("box", (3,), "float32")
 

@@ -5,13 +5,13 @@ from itertools import pairwise
 import torch
 from gymnasium import spaces
 
-from surefoot.core.config import EnvConfig, NormalizeConfig, PolicyConfig
-from surefoot.core.records import Episode, Rollout
+from surefoot.data.records import Episode, Rollout
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import VecEnv
 from surefoot.policies.policy import ActorCritic, Policy
 from surefoot.rollout.stepwise import StepwiseCollector
+from surefoot.settings.config import EnvConfig, NormalizeConfig, PolicyConfig
 from tests.envs.tasks import ENDLESS, CounterEnv, ReusingEnv, counters, factories
 from tests.rollout.known_policies import CountingPolicy, KnownPolicy, code_value
 
@@ -123,7 +123,7 @@ def test_one_step_episodes_that_are_terminated():
     assert rollout.episode_start.all()
     assert rollout.final_value.eq(0).all()
     assert rollout.obs[:, 1, 1].tolist() == [0, 1, 2]
-    assert rollout.stats.finished == tuple(Episode(10_000.0 * row + 100 * t, 1) for t in range(3) for row in (0, 1))
+    assert rollout.stats.recent == tuple(Episode(10_000.0 * row + 100 * t, 1) for t in range(3) for row in (0, 1))
 
 
 def test_an_env_that_never_ends():

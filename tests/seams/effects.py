@@ -85,9 +85,18 @@ def _frozen_rows(run: Path, state: dict[str, Any]) -> None:
     assert [record["step"] for record in records(run)] == [16 * (1 + index) for index in range(10)], "half count"
     actors = state["collector"]["actors"]
     assert actors["acting"] == actors["wanted"] == ["", "", "frozen", "frozen"]
+    assert actors["numbers"] == {"": 0, "frozen": 1}
     memory = actors["memory"]["frozen"][0]
     assert memory.shape[0] == 4
     assert memory[2:].abs().sum() > 0 == memory[:2].abs().sum(), "it remembers its own rows alone"
+
+
+def _teacher(run: Path, state: dict[str, Any]) -> None:
+    assert len(records(run)) == 10, "half of the rows count"
+    losses = column(run, "clone/loss")
+    assert losses[-1] < losses[0], "it learns what the teacher does"
+    assert state["config"]["ppo"]["surrogate_coef"] == 0.1
+    assert state["collector"]["actors"]["acting"] == ["teacher", "teacher", "", ""]
 
 
 def _env(run: Path, state: dict[str, Any]) -> None:
@@ -140,7 +149,11 @@ SEAMS = [
     Seam(
         "frozen_rows",
         _frozen_rows,
-        "rollouts: step by step, because other policies act in some rows",
+        arguments=("--rollout.workers", 2),
+    ),
+    Seam(
+        "teacher",
+        _teacher,
         arguments=("--rollout.workers", 2),
     ),
     Seam("corridor", _env, _NO_NATIVE),

@@ -63,6 +63,6 @@ def test_a_curriculum_sets_every_row_and_a_metric_chooses_the_best_policy(
     assert (best["best_metric"], best["best_score"]) == ("-distance", -min(distances))
 
     resume_from(run, MIDDLE, resumed)
-    again = records(resumed)[len(records(run)) :]
-    assert again == rest_of(records(run), MIDDLE)
+    assert [record["step"] for record in records(resumed)] == [record["step"] for record in records(run)]
+    assert rest_of(records(resumed), MIDDLE) == rest_of(records(run), MIDDLE)
     assert_same({**newest(resumed), "best_score": None}, {**state, "best_score": None})

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from surefoot.cli.arguments import split_settings
-from surefoot.core.layers import build_config
+from surefoot.settings.layers import build_config
 from tests.cli.runs import newest
 from tests.seams.pages import BY_MODULE, EXAMPLES, FOLDER, Shown
 from tests.seams.runs import TINY, bring

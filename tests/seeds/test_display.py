@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from surefoot.core.layers import build_config
 from surefoot.seeds.display import LiveDisplay, PlainDisplay, number
 from surefoot.seeds.plan import SeedsPlan
+from surefoot.settings.layers import build_config
 
 PLAN = SeedsPlan(Path("runs/seeds"), build_config({"train.steps": 1000}), (1, 2, 3))
 
@@ -17,7 +17,7 @@ PLAN = SeedsPlan(Path("runs/seeds"), build_config({"train.steps": 1000}), (1, 2,
 def test_one_line_per_seed_that_fits(width):
     screen = io.StringIO()
     display = LiveDisplay(PLAN, "CartPole-v1 · 3 seeds", Console(file=screen, width=width, force_terminal=True))
-    display.progress(1, {"step": 0})
+    display.progress(1, {"step": 0, "reward": 9.0})
     display.progress(1, {"step": 500, "reward": 21.5, "rate": 900.0, "score": None, "alerts": ["KL high"]})
     display.finished(2, {"step": 1024, "reason": ""})
     display.failed(3, "the cart is broken")
@@ -32,6 +32,7 @@ def test_one_line_per_seed_that_fits(width):
     assert "finished" in lines[3]
     assert "failed" in lines[4]
     assert ("steps/s" in lines[1]) is (width >= 80)
+    assert ("█" in lines[2]) is (width >= 140), "the trend of the return"
     assert "seed 3: failed: the cart is broken" in screen.getvalue().replace("\n", " ")
 
 

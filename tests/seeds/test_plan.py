@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.core.config import Config
-from surefoot.core.cores import available_cores
-from surefoot.core.errors import ConfigError, RunDirectoryError
-from surefoot.core.layers import build_config
+from surefoot.errors import ConfigError, RunDirectoryError
 from surefoot.inspection.seeds_folder import runs_in, runs_of
+from surefoot.machine.cores import available_cores
 from surefoot.seeds.plan import MOST_SEEDS, new_plan, parse_seeds, read_plan
+from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config
 
 
 def config(**settings: object) -> Config:
@@ -44,8 +44,26 @@ def test_seeds_of_other_settings_are_not_mixed(tmp_path):
         new_plan(tmp_path / "seeds", config(**{"optimizer.lr": 0.5, "train.steps": 2}), (1,))
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.yaml").write_text("")
-    with pytest.raises(RunDirectoryError, match="contains a single run"):
+    with pytest.raises(RunDirectoryError, match="contains a run"):
         new_plan(tmp_path / "run", config(), (1,))
+
+
+def test_seeds_without_their_settings_are_not_mixed_with_new_ones(tmp_path):
+    (tmp_path / "seed_7").mkdir()
+    with pytest.raises(RunDirectoryError, match=r"has seed_7, but no seeds\.yaml; restore it"):
+        new_plan(tmp_path, config(), (1,))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '{"a": {}}', '{"1": []}', '{"1": {"wanted": 1024}}', "[" * 3000, '{"9": {}}']
+)
+def test_results_that_were_damaged_are_asked_for_again(tmp_path, text):
+    plan = new_plan(tmp_path, config(**{"train.steps": 1024}), (1,))
+    plan.write()
+    (tmp_path / "results.json").write_text(text)
+    assert plan.results() == {}
+    plan.keep({1: {"step": 1024, "wanted": 1024, "reason": ""}})
+    assert list(plan.results()) == [1]
 
 
 def test_resume_applies_only_what_a_resumed_run_can_change(tmp_path):

@@ -1,14 +1,16 @@
 """The run of a seed: the one that it would be alone, also if it is stopped in between."""
 
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from surefoot.core.layers import read_yaml
+from surefoot.errors import CheckpointError
 from surefoot.seeds.run_seed import run_seed
+from surefoot.settings.layers import read_yaml
 from tests.cli.runs import records
 
 RUN = {
@@ -23,6 +25,15 @@ RUN = {
 
 def arguments(folder: Path) -> dict[str, Any]:
     return {"directory": str(folder), "config": RUN, "command": ["train", "CartPole-v1", "--seeds", "3 "]}
+
+
+def test_a_seed_without_its_checkpoints_does_not_start_again(tmp_path):
+    run_seed(arguments(tmp_path), lambda progress: None)
+    before = (tmp_path / "metrics.jsonl").read_bytes()
+    shutil.rmtree(tmp_path / "checkpoints")
+    with pytest.raises(CheckpointError, match="has no checkpoint to resume from"):
+        run_seed(arguments(tmp_path), lambda progress: None)
+    assert (tmp_path / "metrics.jsonl").read_bytes() == before
 
 
 def test_a_seed_that_is_stopped_continues_bit_for_bit(tmp_path, monkeypatch):

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from surefoot.core.errors import ConfigError
-from surefoot.core.strict_yaml import parse_yaml
+from surefoot.errors import ConfigError
+from surefoot.settings.strict_yaml import parse_yaml
+from surefoot.sweep.presets import sweep_presets
 from surefoot.sweep.settings import SweepConfig, read_settings
 from tests.sweep.sweeps import LR, RUN, raw
 
@@ -76,3 +77,30 @@ def test_the_preset_of_the_env_is_below_the_file() -> None:
     own = {name: section for name, section in raw({}).items() if name != "preset"}
     assert read_settings(own, {})[0].schedules["lr"].kind == "linear"
     assert read_settings(own, {"preset": "none"})[0].schedules == {}
+
+
+@pytest.mark.parametrize("env_id", ["CartPoleNoVel-v1", "PendulumNoVel-v1"])
+@pytest.mark.parametrize("name", sweep_presets.names())
+def test_every_preset_is_a_valid_sweep(name: str, env_id: str) -> None:
+    config, sweep = read_settings(sweep_presets.read(name), {"env.id": env_id})
+    assert config.env.id == env_id
+    assert sweep.tunables
+    assert sweep_presets.describe(name)
+
+
+def test_preset_of_recurrent_policies() -> None:
+    config, sweep = read_settings(sweep_presets.load("recurrent"), {})
+    assert config.policy.memory.kind == "lstm"
+    assert set(sweep.tunables) == {"optimizer.lr", "ppo.clip", "ppo.entropy_coef", "rollout.sequence_length"}
+
+
+def test_file_comes_before_a_preset_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        ConfigError, match=r"'recurent' is neither a file nor a preset \(recurrent\); did you mean 'recurrent'"
+    ):
+        sweep_presets.read("recurent")
+    with pytest.raises(ConfigError, match=r"cannot read the config file recurrent\.yml: No such file"):
+        sweep_presets.read("recurrent.yml")
+    Path("recurrent").write_text("env: {id: CartPole-v1}")
+    assert sweep_presets.read("recurrent") == {"env": {"id": "CartPole-v1"}}

@@ -1,13 +1,15 @@
 """Trials in a file: a study that was closed and opened again goes on as if it had not been."""
 
+import sqlite3
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from surefoot.core.errors import SweepError
+from surefoot.errors import SweepError
 from surefoot.sweep.settings import SweepConfig
 from surefoot.sweep.study import Study
 
@@ -130,3 +132,53 @@ def test_finals_choose_the_best(folder: Path) -> None:
         assert (best.number, best.final, best.objective) == (1, 180.0, 200.0)
         study.keep_finals({})
         assert study.best() == study.ranked()[0]
+
+
+ODD = {
+    "an objective that is not a number": "update trial_values set value = 'high'",
+    "no objective": "update trial_values set value = null, value_type = 'FINITE'",
+    "an infinite objective": "update trial_values set value = null, value_type = 'INF_POS'",
+    "objectives deleted": "delete from trial_values",
+    "an evaluation that is not finite": "update trial_intermediate_values set intermediate_value = 9e999",
+    "an evaluation that is text": "update trial_intermediate_values set intermediate_value = 'x'",
+    "a parameter of another name": "update trial_params set param_name = 'ppo.alpha' where param_name = 'ppo.epochs'",
+    "a parameter that is text": "update trial_params set param_value = 'x'",
+    "a choice that does not exist": "update trial_params set param_value = 7 where param_name = 'policy.activation'",
+    "a distribution that is not JSON": "update trial_params set distribution_json = '{'",
+    "another state": "update trials set state = 'DONE'",
+    "no number": "update trials set number = null",
+    "a result of another shape": "update trial_user_attributes set value_json = '[1]'",
+    "a result that is not JSON": "update trial_user_attributes set value_json = '{'",
+    "nested results": """update trial_user_attributes set value_json = '{"seconds": {"a": null}}'""",
+    "finals of another shape": "update study_user_attributes set value_json = '[1]'",
+    "finals of text": """update study_user_attributes set value_json = '{"0": ["x"]}'""",
+    "no such table": "drop table trial_params",
+    "another direction": "update study_directions set direction = 'SIDEWAYS'",
+    "another study": "update studies set study_name = 'other'",
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_odd_values_in_the_file_are_typed_errors(folder: Path, what: str) -> None:
+    """Whatever a study cannot use is refused in one line; nothing odd is returned."""
+    path = folder / "sweep.db"
+    some_trials(path, config(), 2, 1)
+    with Study(path, config()) as study:
+        study.report(study.begin().number, 64, 0.5)
+        study.keep_finals({0: [1.0]})
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(ODD[what])
+    if what == "another study":  # a new one, which does not know the runs in the folder
+        with Study(path, config()) as study:
+            assert study.numbers() == set()
+        return
+    with pytest.raises(SweepError) as refused:
+        read_all(path)
+    assert "\n" not in str(refused.value)
+    assert str(path) in str(refused.value)
+
+
+def read_all(path: Path) -> None:
+    with Study(path, config()) as study:
+        study.numbers()
+        study.discard_torn()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,10 +15,10 @@ import pytest
 import yaml
 
 from surefoot.cli.main import main
-from surefoot.core.errors import ConfigError, RunDirectoryError, SweepError
-from surefoot.core.layers import read_yaml
+from surefoot.errors import ConfigError, RunDirectoryError, SweepError
 from surefoot.presets import configured
-from surefoot.sweep.directory import BEST, DATABASE, SETTINGS
+from surefoot.settings.layers import read_yaml
+from surefoot.sweep.directory import BEST, DATABASE, SETTINGS, write_settings
 from surefoot.sweep.settings import read_settings
 from surefoot.sweep.study import Study, Trial
 from surefoot.sweep.sweep import Sweep
@@ -121,8 +122,24 @@ def test_a_failing_trial_does_not_end_the_sweep_but_if_all_fail_it_says_why(tmp_
 @pytest.mark.parametrize("file", ["config.yaml", DATABASE])
 def test_a_directory_with_something_else_is_refused(tmp_path: Path, file: str) -> None:
     (tmp_path / file).write_text("")
-    with pytest.raises(RunDirectoryError, match="contains a run, or a sweep without"):
+    with pytest.raises(RunDirectoryError, match=r"contains a (run|sweep without)"):
         sweep_in(tmp_path, {})
+
+
+@pytest.mark.parametrize("what", ["deleted", "empty"])
+def test_runs_that_the_database_does_not_have_are_never_mixed_with_new_ones(tmp_path: Path, what: str) -> None:
+    config, sweep = read_settings(raw({}), {})
+    settings = tmp_path / "other.yaml"
+    write_settings(settings, {**config.model_dump(mode="json"), "sweep": sweep.model_dump(mode="json")})
+    folder = tmp_path / "trials" / "0001"
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "metrics.jsonl").write_text("")
+    if what != "deleted":
+        (tmp_path / DATABASE).write_bytes(b"")
+        shutil.copy(settings, tmp_path / SETTINGS)
+    with pytest.raises(SweepError, match=r"trials/0001 is a trial that .*sweep\.db does not have"):
+        sweep_in(tmp_path, {})
+    assert folder.exists()
 
 
 def test_the_help_lists_the_settings_of_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:

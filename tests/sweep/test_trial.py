@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from surefoot.core.errors import NonFiniteError
+from surefoot.errors import NonFiniteError
 from surefoot.sweep.settings import SweepConfig
 from surefoot.sweep.sweep import objective_of
 from surefoot.sweep.trial import train_trial

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.core.config import Config, known_keys
-from surefoot.core.layers import build_config
+from surefoot.settings.config import Config, known_keys
+from surefoot.settings.layers import build_config
 from surefoot.telemetry import names
 from surefoot.telemetry.alerts import ALERTS, Alert
 
@@ -39,6 +39,44 @@ def test_an_entry_is_complete(alert: Alert) -> None:
     assert alert.key == f"warn/{alert.name}"
     assert alert.evidence
     assert len(BY_NAME) == len(ALERTS)
+
+
+@pytest.mark.parametrize(
+    ("frozen", "silent"),
+    [
+        ("critic1", {"critic1"}),
+        ("critic", {"critic", "critic1", "critic2"}),
+        ("critic?", {"critic1", "critic2"}),
+        ("critic.*", {"critic", "critic1", "critic2"}),
+        ("actor", set()),
+    ],
+)
+def test_what_is_frozen_on_purpose_does_not_vanish(frozen: str, silent: set[str]) -> None:
+    config = build_config({}, {"optimizer.frozen": frozen})
+    parts = {name.partition("_")[0]: alert for name, alert in BY_NAME.items() if "vanishing" in name}
+    assert {part for part, alert in parts.items() if not alert.limits(config).is_bad(0.0)} == silent
+
+
+@pytest.mark.parametrize(
+    ("actor", "whole", "changes", "is_bad"),
+    [
+        (0.128, 7.5e4, {}, True),  # CartPole, rewards times 1000: it stands still
+        (0.107, 1.16e5, {"optimizer.adam_eps": 1e-8}, False),  # the same with a smaller epsilon: it learns
+        (0.137, 1.2e5, {"optimizer.clip_grad": "apart"}, False),
+        (0.137, 1.2e5, {"ppo.max_grad_norm": None}, False),
+        (0.127, 23.3, {}, False),  # CartPole as it is
+        (0.47, 249.0, {}, False),  # Pendulum without normalized returns
+        (1e-4, 70.0, {}, False),  # a policy that has become deterministic
+        (0.0, 70.0, {}, False),  # frozen
+    ],
+)
+def test_an_actor_starves_if_adam_no_longer_sees_its_gradient(
+    actor: float, whole: float, changes: dict, is_bad: bool
+) -> None:
+    alert = BY_NAME["actor_starved"]
+    level = alert.gauge()({names.ACTOR_GRAD_NORM: actor, names.GRAD_NORM: whole})
+    assert level is not None
+    assert alert.limits(build_config({}, changes)).is_bad(level) == is_bad
 
 
 def test_remedies_have_the_values_of_the_run() -> None:

@@ -1,5 +1,6 @@
 import io
 import logging
+import math
 import os
 import pty
 import re
@@ -143,9 +144,20 @@ def test_live_fits_the_terminal_with_the_largest_values(width: int) -> None:
     assert len(lines) == 11
     if width >= 60:
         # Two columns stay free, and every line ends at the border.
-        assert {len(line.rstrip()) for line in lines} == {min(100, width - 2)}
+        assert {len(line.rstrip()) for line in lines} == {width - 2}
         assert value_after("return", "\n".join(lines)) == "-1.23e+09"
         assert value_after("eval", "\n".join(lines)) == "1.00e+30"
+
+
+def test_wide_terminals_show_trends_of_whatever_is_recorded() -> None:
+    console, clock = terminal(140), Clock()
+    live = LiveConsole("T", 1000, console=console, clock=clock)
+    for step, kl in enumerate((0.01, 0.02, math.nan, math.inf, 0.03)):
+        live.write(step, {**RECORD, names.APPROX_KL: kl, names.EXPLAINED_VARIANCE: (-1) ** step * 1e308})
+    live.close()
+    lines = last_panel(console).splitlines()
+    assert any("KL" in line and "▁▅█" in line for line in lines)
+    assert any("explained var" in line and "█▁█▁█" in line for line in lines)
 
 
 def test_live_warnings_stand_above_the_panel(capsys: pytest.CaptureFixture[str]) -> None:
@@ -324,7 +336,7 @@ def test_live_wraps_many_alerts(width: int) -> None:
     live.write(1, RECORD | {alert.key: 1.0 for alert in ALERTS})
     live.close()
     panel = last_panel(console)
-    assert {len(line) for line in panel.splitlines()} == {min(100, width - 2)}
+    assert {len(line) for line in panel.splitlines()} == {width - 2}
     shown = " ".join(panel.replace("│", " ").split())
     assert all(alert.label in shown for alert in ALERTS)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from surefoot.core.config import Config
+from surefoot.settings.config import Config
 from surefoot.telemetry import names
 from surefoot.telemetry.history import NO_HISTORY, History, read_history
 from surefoot.telemetry.live import LiveConsole

@@ -4,16 +4,17 @@ import subprocess
 import sys
 import time
 
+from surefoot.machine.ram import ram_limits
 from surefoot.telemetry import names
-from surefoot.telemetry.machine import CpuWait
+from surefoot.telemetry.machine import CpuWait, Ram
 
 TAKES_200_MB = """
 import json
 import numpy as np
-from surefoot.telemetry.machine import ram_metrics
-before = ram_metrics()
+from surefoot.telemetry.machine import Ram
+before = Ram().metrics()
 taken = np.ones(25 * 2**20)
-print(json.dumps([before, ram_metrics()]))
+print(json.dumps([before, Ram().metrics()]))
 """
 
 
@@ -24,6 +25,20 @@ def test_memory_that_is_taken_shows() -> None:
     assert 100 < after[names.RAM] - before[names.RAM] < 300
     assert after[names.RAM] > 200
     assert 0 < after[names.RAM_AVAILABLE] < 1
+
+
+def test_memory_is_read_once_a_second(monkeypatch) -> None:
+    now, reads = [100.0], []
+    monkeypatch.setattr("surefoot.telemetry.machine.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("surefoot.telemetry.machine.ram_limits", lambda: reads.append(1) or ram_limits())
+    ram = Ram()
+    first = ram.metrics()
+    now[0] += 0.9
+    assert ram.metrics() == first
+    assert len(reads) == 1
+    now[0] += 0.2
+    assert ram.metrics().keys() == first.keys()
+    assert len(reads) == 2
 
 
 def wait_while_working(seconds: float) -> float:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.core.config import Config
+from surefoot.settings.config import Config
 from surefoot.telemetry.sink_group import SinkGroup
 from surefoot.telemetry.sinks import Metrics, Video
 from surefoot.telemetry.sinks.jsonl import JsonlSink

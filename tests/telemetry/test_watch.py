@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from surefoot.core.config import Config
+from surefoot.settings.config import Config
 from surefoot.telemetry.alerts import Alert, Limits
 from surefoot.telemetry.gauges import plain
 from surefoot.telemetry.watch import AlertWatch

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from surefoot.compose import Specs, build_env, build_policy, build_trainer
-from surefoot.core.layers import build_config
-from surefoot.core.process_end import end_with_others
-from surefoot.core.ranks import ALONE, Ranks, together
+from surefoot.machine.process_end import end_with_others
+from surefoot.machine.ranks import ALONE, Ranks, together
+from surefoot.settings.layers import build_config
 from tests.envs.teams import TeamEnv
 from tests.training.rank_runs import all_runs
 
@@ -46,12 +46,16 @@ CASES: dict[str, dict[str, Any]] = {
         "train.learner": "torch",
         "rollout.engine": "local",
         "normalize.return_stats": "previous",
+        "optimizer.frozen": ["head.log_std", "critic_body"],
+        "optimizer.clip_grad": "apart",
     },
     "reward scaling": {
         "env.id": "Pendulum-v1",
         "normalize.obs": True,
         "normalize.reward": True,
         "optimizer.transforms": {"scaling": {"kind": "variance_scaling"}},
+        "optimizer.frozen": ["actor_body"],
+        "optimizer.clip_grad": "apart",
     },
     "lstm": {
         "env.id": "RepeatPrevious-v0",

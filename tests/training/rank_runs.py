@@ -4,15 +4,18 @@ import json
 import os
 import resource
 import signal
+import sys
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
 from surefoot.compose import Specs, build_env, build_policy, build_trainer
-from surefoot.core.layers import build_config
-from surefoot.core.ranks import ALONE, Ranks
-from surefoot.core.records import IterationReport
+from surefoot.data.records import IterationReport
+from surefoot.errors import RankError
+from surefoot.machine.ranks import ALONE, Ranks
 from surefoot.run import Run
+from surefoot.settings.layers import build_config
+from surefoot.training.alike import check_settings
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.hooks import Hook
 from surefoot.training.run_directory import RunDirectory
@@ -82,6 +85,35 @@ def checkpoint(path: Path, iteration: int) -> Path:
     return path / "checkpoints" / f"step_{iteration * STEPS:012d}.safetensors"
 
 
+def refusals(folder: Path, ranks: Ranks) -> dict[str, str]:
+    """What is refused if the processes have other settings, files or modules; every process works in its own folder."""
+    own = folder / f"of process {ranks.rank}"
+    own.mkdir()
+    os.chdir(own)
+    sys.path.insert(0, str(own))
+    for name in ("prices.csv", "own_envs.py", "model.safetensors"):
+        Path(name).write_text(f"# {ranks.rank}")
+    by_rank: dict[str, dict[str, Any]] = {
+        "gamma": {"ppo.gamma": (0.9, 0.95)[ranks.rank]},
+        "several": {"train.seed": ranks.rank, "env.kwargs": {"g": 9.8 + ranks.rank}, "env.max_episode_steps": 10},
+        "file": {"env.kwargs": {"file": "prices.csv"}},
+        "module": {"env.id": "own_envs:Own-v0"},
+        "model": {},
+        "how": {"train.threads": 1 + ranks.rank, "rollout.workers": 1 + ranks.rank, "log.log_every": 1 + ranks.rank},
+    }
+    found = {}
+    for name, changes in by_rank.items():
+        try:
+            check_settings(
+                ranks, build_config(SETTINGS, changes), Path("model.safetensors") if name == "model" else None
+            )
+            found[name] = ""
+        except RankError as error:
+            found[name] = str(error)
+    os.chdir(folder)
+    return found
+
+
 def all_runs(folder: Path, ranks: Ranks) -> None:
     """One after the other; every process writes how its runs ended."""
     ended = {
@@ -98,4 +130,5 @@ def all_runs(folder: Path, ranks: Ranks) -> None:
         ended["from start alone"] = one_run(folder / "from start alone", ALONE)
     ranks.gather(None)
     ended["from one"] = one_run(folder / "from one", ranks, source=checkpoint(folder / "from start alone", 4))
+    (folder / f"refusals.{ranks.rank}.json").write_text(json.dumps(refusals(folder, ranks)))
     (folder / f"ended.{ranks.rank}.json").write_text(json.dumps(ended))

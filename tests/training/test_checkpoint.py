@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from surefoot.core.errors import CheckpointError, CheckpointMismatchError
-from surefoot.core.saved import Saved
-from surefoot.core.state import ModuleState
+from surefoot.errors import CheckpointError, CheckpointMismatchError
+from surefoot.storage.saved import Saved
+from surefoot.storage.state import ModuleState
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from tests.training.states import assert_same
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from surefoot import PPO
-from surefoot.core.cores import available_cores
 from surefoot.learning.crowd import Crowd
+from surefoot.machine.cores import available_cores
 
 
 class Scheduler:

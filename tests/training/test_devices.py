@@ -10,14 +10,14 @@ from torch import Tensor
 from surefoot import PPO, compose
 from surefoot.cli.main import main
 from surefoot.compose import Specs, build_policy
-from surefoot.core.config import Config
-from surefoot.core.errors import ConfigError
-from surefoot.core.layers import build_config
-from surefoot.core.ranks import Ranks
-from surefoot.core.specs import ArraySpec
+from surefoot.data.specs import ArraySpec
+from surefoot.errors import ConfigError
 from surefoot.learning import devices
 from surefoot.learning.devices import DeviceChoice, available_devices, choose_device
+from surefoot.machine.ranks import Ranks
 from surefoot.native.kernels import readable_only
+from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config
 from surefoot.training.checkpoint import read_checkpoint
 from tests.second_device import DEVICE, SecondDevice
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from surefoot import PPO, Hook
-from surefoot.core.errors import ConfigError, HookError, NonFiniteError
-from surefoot.core.records import IterationReport, Rollout
+from surefoot.data.records import IterationReport, Rollout
+from surefoot.errors import ConfigError, HookError, NonFiniteError, PolicyError
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.run_directory import RunDirectory
 
@@ -127,6 +127,29 @@ def test_stop_at_return_waits_for_iterations_in_a_row():
     agent = small(hooks={"stop_at_return": {"value": -1.0, "iterations": 3}}, num_steps=50, batch_size=50)
     agent.learn(2000)
     assert agent._started().progress.iteration == 3
+
+
+@pytest.mark.parametrize("learner", ["native", "torch"])
+def test_fade_noise_limits_the_std(learner):
+    stds: list[float] = []
+
+    class Look(Hook):
+        def after_rollout(self, rollout: Rollout) -> None:
+            stds.append(self.run.policy.head.mean_std(lambda: None).item())
+
+    fade = {"start": 0.8, "end": 0.05, "until": 0.5}
+    sizes = {"num_envs": 2, "num_steps": 10, "batch_size": 20, "hidden": 4}
+    PPO("Pendulum-v1", **sizes, learner=learner, lr=1e-5, hooks={"fade_noise": fade}).learn(80, hooks=[Look()])
+    assert stds == pytest.approx([0.8, 0.2, 0.05, 0.05], rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("env", "settings"), [("CartPole-v1", {}), ("Pendulum-v1", {"distribution": {"kind": "gaussian", "std": "state"}})]
+)
+def test_fade_noise_needs_a_std_to_limit(env, settings):
+    agent = PPO(env, num_envs=2, num_steps=10, batch_size=20, hidden=4, hooks={"fade_noise": {}}, **settings)
+    with pytest.raises(PolicyError, match="no standard deviation that can be limited; use gaussian or tanh_gaussian"):
+        agent.learn(20)
 
 
 class SaveAt(Hook):
@@ -381,7 +404,9 @@ def test_functions_end_a_run():
 
 @pytest.mark.parametrize("function", [lambda: None, lambda run, report, more: None])
 def test_functions_of_other_arguments_are_refused(function):
-    with pytest.raises(ConfigError, match=r"takes \d arguments; take the report, or the run and the report"):
+    with pytest.raises(
+        ConfigError, match=r"has \d parameters; define it as function\(report\) or function\(run, report\)"
+    ):
         small().learn(20, hooks=[function])
 
 

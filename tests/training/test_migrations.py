@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from surefoot.api import PPO
-from surefoot.core.errors import CheckpointError
+from surefoot.errors import CheckpointError
 from surefoot.training.migrations import FORMAT_VERSION, MIGRATIONS, migrate
 
 FIXTURES = Path(__file__).parent / "checkpoints"

@@ -13,11 +13,11 @@ import gymnasium as gym
 import pytest
 import torch
 
-from surefoot.core.config import EnvConfig
-from surefoot.core.cores import available_cores
-from surefoot.core.errors import ConfigError
-from surefoot.core.ranks import Ranks
 from surefoot.envs.make import make_vec_env
+from surefoot.errors import ConfigError
+from surefoot.machine.cores import available_cores
+from surefoot.machine.ranks import Ranks
+from surefoot.settings.config import EnvConfig
 from surefoot.training.checkpoint import read_checkpoint
 from tests.training.rank_cases import CASES, UPDATES
 from tests.training.rank_runs import checkpoint
@@ -87,6 +87,37 @@ def test_runs_end_alike_in_all_processes(results: Path) -> None:
     assert {name: first[name] for name in second} == second
     assert first["whole"] == first["asked"] == first["full disk"] == [0, True]
     assert first["stopped"] == [143, True]
+
+
+def test_processes_that_differ_are_refused_before_anything_is_built(results: Path) -> None:
+    first, second = (json.loads((results / f"refusals.{rank}.json").read_text()) for rank in (0, 1))
+    assert first == second, "all processes say the same"
+    assert "differ: ppo.gamma is 0.9 in process 0, 0.95 in process 1; start all of them with the same" in first["gamma"]
+    assert "env.kwargs.g is 9.8 in process 0, 10.8 in process 1; train.seed is 0 in process 0, 1" in first["several"]
+    assert "max_episode_steps" not in first["several"]
+    assert "differ: contents of prices.csv is '" in first["file"]
+    assert "differ: contents of own_envs is '" in first["module"]
+    assert "differ: contents of train.start_from is '" in first["model"]
+    assert first["how"] == "", "threads and logs may differ"
+
+
+@pytest.mark.cluster
+def test_the_command_line_refuses_processes_that_differ(tmp_path: Path) -> None:
+    script = tmp_path / "each"
+    program = f"{sys.executable} -c 'import sys; from surefoot.cli.main import main; sys.exit(main())'"
+    script.write_text(f"#!/bin/sh\n[ $RANK = 0 ] && exec {program} $1; exec {program} $2\n")
+    script.chmod(0o755)
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "config.yaml").write_text("env: {id: CartPole-v1}\n")
+    train, resume = "train CartPole-v1 --run-dir run", "resume x"
+    for commands in ((train, resume), (resume, train), (train, f"{train} --ppo.gae_lambda 0.9")):
+        command = [*TORCHRUN, "--no-python", str(script), *commands]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+        assert done.returncode != 0
+        lines = {line for line in done.stderr.splitlines() if line.startswith("error: ")}
+        assert len(lines) == 1, done.stderr
+        assert "ppo.gae_lambda is" in lines.pop() if resume not in commands else "command is 'surefoot" in lines.pop()
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_stopped_run_resumes_bit_for_bit(results: Path) -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from surefoot.core.config import Config
-from surefoot.core.records import Episode, IterationReport, Learned, Progress, RolloutStats
+from surefoot.data.records import Episode, IterationReport, Learned, Progress, RolloutStats
+from surefoot.settings.config import Config
 from surefoot.telemetry import names
 from surefoot.telemetry.sinks import Metrics
 from surefoot.telemetry.watch import AlertWatch

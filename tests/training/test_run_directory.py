@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
-from surefoot.core.config import Config
-from surefoot.core.errors import CheckpointError, RunDirectoryError
-from surefoot.core.layers import build_config, read_yaml
+from surefoot.errors import CheckpointError, RunDirectoryError
+from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config, read_yaml
 from surefoot.training.checkpoint import write_checkpoint
 from surefoot.training.run_directory import RunDirectory
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.core.errors import RunDirectoryError
-from surefoot.core.records import IterationReport, Learned, Progress, RolloutStats
+from surefoot.data.records import IterationReport, Learned, Progress, RolloutStats
+from surefoot.errors import RunDirectoryError
 from surefoot.training.run_directory import RunDirectory
 from surefoot.training.saving import SaveCheckpoints
 

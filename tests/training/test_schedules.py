@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from surefoot.api import PPO
-from surefoot.core.records import IterationReport
+from surefoot.data.records import IterationReport
 
 LR, CLIP, ENTROPY = 0.001, 0.2, 0.01
 

@@ -5,7 +5,7 @@ import torch
 
 from surefoot import PPO
 from surefoot.cli.main import main
-from surefoot.core.errors import CheckpointError, CheckpointMismatchError, ConfigError
+from surefoot.errors import CheckpointError, CheckpointMismatchError, ConfigError
 from surefoot.models import find_model
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from surefoot.training.run_directory import RunDirectory
@@ -174,6 +174,18 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_still_starts_from_the
 def test_other_policies_are_refused(policy, settings, problem):
     with pytest.raises(ConfigError, match=problem):
         PPO("CartPole-v1", start_from=str(policy), **SETTINGS | settings)
+
+
+def test_only_the_policy_of_a_model_matters(policy, tmp_path):
+    """Hooks of its run are not imported; a part of the policy must be named by the new run, too."""
+    state, changed = read_checkpoint(policy), tmp_path / "changed.safetensors"
+    state["config"]["hooks"] = {"mine": {"kind": "nowhere_to_be_found:Mine"}}
+    write_checkpoint(changed, state)
+    PPO("CartPole-v1", start_from=str(changed), **SETTINGS).learn(32)
+    state["config"]["policy"]["critic"] = {"kind": "nowhere_to_be_found:Mine"}
+    write_checkpoint(changed, state)
+    with pytest.raises(CheckpointError, match=r"import 'nowhere_to_be_found:Mine'; name it in this run"):
+        PPO("CartPole-v1", start_from=str(changed), **SETTINGS).learn(32)
 
 
 def test_encoders_with_the_same_layers_are_the_same(policy):

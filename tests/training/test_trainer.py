@@ -3,8 +3,8 @@
 import pytest
 
 from surefoot.api import PPO
-from surefoot.core.records import IterationReport
-from surefoot.core.state import load_states, states
+from surefoot.data.records import IterationReport
+from surefoot.storage.state import load_states, states
 from surefoot.training.hooks import Every, Hook, HookGroup
 from surefoot.training.trainer import Trainer
 from tests.training.states import assert_same

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from surefoot.core.layers import build_config
 from surefoot.learning import native_learner
 from surefoot.native import core
 from surefoot.policies.memory import scan
+from surefoot.settings.layers import build_config
 from surefoot.verification import Report, gradients, verify
 from surefoot.verification.first_step import FirstStep
 from surefoot.verification.kinks import at_a_kink, kink_distances

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from surefoot.core.layers import build_config
 from surefoot.envs.native import native_ids
 from surefoot.presets import load_preset, preset_names
+from surefoot.settings.layers import build_config
 from surefoot.verification import Report, check, contract, independence, subject, verify
 
 PROBE = "Probe-v0"
@@ -30,6 +30,7 @@ POLICIES: dict[str, dict[str, Any]] = {
         "normalize.returns": True,
         "normalize.reward": True,
     },
+    "unread key": {"policy.encoders": {"fuel": "none"}, "normalize.obs": True},
     "truncation as termination": {"env.truncation_as_termination": True},
     "gru": {"policy.memory": {"kind": "gru", "layers": 2, "hidden_size": 12}, "rollout.sequence_length": 7},
     "lstm, shared": {"policy.memory": {"kind": "lstm", "shared": True}, "policy.critic_obs": ["fuel"]},

@@ -9,8 +9,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from surefoot.core.layers import build_config
-from surefoot.core.records import Rollout
+from surefoot.data.records import Rollout
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.protocol import Slot
@@ -26,6 +25,7 @@ from surefoot.rollout.native import NativeCollector
 from surefoot.rollout.open_ends import OpenEnds
 from surefoot.rollout.rows import Rows
 from surefoot.rollout.stepwise import StepwiseCollector
+from surefoot.settings.layers import build_config
 from surefoot.verification import Report, check, verify
 
 CARTPOLE = {"env.id": "CartPole-v1", "normalize.obs": True}
@@ -224,7 +224,7 @@ def test_states_kept_a_step_late(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def late(self: NativeCollector, memory: Any) -> dict[str, Any]:
         given = arrays(self, memory)
-        return given | {"state_steps": [step + 1 for step in given["state_steps"]]}
+        return given | {"state_steps": [given["state_steps"][0] + 1]}
 
     monkeypatch.setattr(NativeCollector, "_memory_arrays", late)
     differing = set(found(MEMORY).differing)
@@ -242,6 +242,28 @@ def test_memory_that_a_rollout_does_not_hand_on(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(NativeCollector, "_memory_arrays", forgetful)
     assert {"memory", "values"} <= set(found(MEMORY).differing)
+
+
+@pytest.mark.parametrize("fault", ["weights", "rows", "memory"])
+def test_other_policies_that_act_wrongly(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the learner's weights, in the wrong rows, or with a memory that is not their own."""
+    synced, arrays = NativeCollector._synced_others, NativeCollector._arrays_of_rows
+
+    def spoiled(self: NativeCollector) -> Any:
+        others: Any = synced(self)
+        if fault == "weights":
+            return [(number, self._policy, memory, followed) for number, _, memory, followed in others]
+        if fault == "memory":
+            return [(number, core, [part.copy() for part in parts], not f) for number, core, parts, f in others]
+        return others
+
+    def shifted(self: NativeCollector) -> Any:
+        given = arrays(self)
+        return given | ({"wanted": [np.roll(given["wanted"][0], 1)]} if fault == "rows" and "wanted" in given else {})
+
+    monkeypatch.setattr(NativeCollector, "_synced_others", spoiled)
+    monkeypatch.setattr(NativeCollector, "_arrays_of_rows", shifted)
+    assert found(MEMORY if fault == "memory" else CARTPOLE).differing == ("other policies",)
 
 
 @pytest.mark.parametrize("weights", ["weight_hh_l0", "bias_hh_l0", "weight_ih_l0"])
@@ -313,6 +335,32 @@ def test_norm_of_a_gradient_gone_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(NativeLearner, "_settings", wrong)
     assert ("weights", "after the update") in differences(found(TANH | {"ppo.max_grad_norm": 1e-3}))
+
+
+FROZEN = TANH | {"optimizer.frozen": ["actor_body", "critic.head"], "normalize.returns": True}
+FROZEN |= {"optimizer.clip_grad": "apart", "ppo.max_grad_norm": 1e-2}
+
+
+def test_frozen_parameters_and_clips_apart_without_a_fault_are_equal() -> None:
+    report = found(FROZEN)
+    assert report.ok, report.differing
+    assert ("weights", "frozen, after the update of the native") in {(p.name, p.compared) for p in report.components}
+
+
+@pytest.mark.parametrize("whose", ["offsets", "clips"])
+def test_a_core_that_freezes_nothing_or_clips_all_together(whose: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = GradientStep.native_memory
+
+    def wrong(self: GradientStep) -> dict[str, Any]:
+        given = memory(self)
+        everything = {name: place.start for name, place in self._layout.items()}
+        parts = [(0, len(self._flat), 0)]
+        wrongly: dict[str, Any] = {"offsets": everything, "parts": parts} if whose == "offsets" else {"clips": [0, 0]}
+        return given | wrongly
+
+    monkeypatch.setattr(GradientStep, "native_memory", wrong)
+    compared = "frozen, after the update of the native" if whose == "offsets" else "after the update"
+    assert ("weights", compared) in differences(found(FROZEN))
 
 
 SCALED = TANH | {

@@ -110,3 +110,18 @@ def test_table_fits_its_width(width: int) -> None:
         assert expected in shown
     assert summary(report) == "Task-v0: DIFFERS in thread independence"
     assert lines[-1] == summary(report)
+
+
+def test_summary_says_what_was_compared_and_what_was_not() -> None:
+    findings = Findings()
+    findings.fine("protocol", "resets and steps")
+    findings.fine("minibatches", "sizes, against numpy")
+    findings.uncovered("learner", "native against readable", "PyTorch (train.learner is torch)")
+    report = Report("Task-v0", "stepwise", "no native implementation", 0, findings.components())
+    assert report.ok
+    assert summary(report).splitlines() == [
+        "Task-v0: ok in 2 comparisons: the env keeps the protocol; targets, minibatches, statistics and schedules equal"
+        " plain numpy",
+        "not compared: learner, native against readable (PyTorch (train.learner is torch))",
+    ]
+    assert report.to_json()["not_compared"] == ["learner, native against readable (PyTorch (train.learner is torch))"]

@@ -2,7 +2,7 @@
 
 import torch
 
-from surefoot.core.layers import build_config
+from surefoot.settings.layers import build_config
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from surefoot.verification.report import Component, Findings
 from surefoot.verification.resuming import compare_elsewhere, interrupted, new_process
@@ -35,7 +35,7 @@ def test_objects_cannot_be_made_in_another_process() -> None:
         own = Subject(SUBJECT.config, policy=SUBJECT.new_policy(env)).sized()
     with interrupted(own, "native") as run, new_process(run) as process:
         row = _compared(run, process)
-    assert row.verdict == "not applicable"
+    assert row.verdict == "not compared"
     assert "passed as an object" in row.note
 
 

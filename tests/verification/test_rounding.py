@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from surefoot.core.layers import build_config
+from surefoot.settings.layers import build_config
 from surefoot.verification.legs import Leg
 from surefoot.verification.protocol import journey
 from surefoot.verification.rounding import slack

@@ -11,7 +11,7 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from surefoot.api import PPO
-from surefoot.core.errors import ConfigError
+from surefoot.errors import ConfigError
 from surefoot.telemetry.sinks import FileSink
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.run_directory import RunDirectory

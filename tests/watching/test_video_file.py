@@ -7,8 +7,8 @@ import av
 import pytest
 from PIL import Image
 
-from surefoot.core.errors import VideoError
-from surefoot.core.extras import install_hint
+from surefoot.errors import VideoError
+from surefoot.machine.extras import install_hint
 from surefoot.watching.preview import MOST_FRAMES, SIDE, Preview
 from surefoot.watching.target import check_video_file
 from surefoot.watching.video_file import write_video

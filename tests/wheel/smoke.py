@@ -83,7 +83,7 @@ def check_training(installed: Installed) -> None:
 def check_errors(installed: Installed) -> None:
     """What a plain environment lacks is named: a compiler, an extra."""
     installed.run("surefoot", "native", "new", "my_env")
-    assert "there is no C++ compiler" in installed.run("surefoot", "native", "build", "my_env.cpp", code=2)
+    assert "no C++ compiler found" in installed.run("surefoot", "native", "build", "my_env.cpp", code=2)
     export = ("surefoot", "export", "cartpole", "--onnx", "policy.onnx")
     assert "pip install 'surefoot[onnx]'" in installed.run(*export, code=2)
     installed.pip("surefoot[onnx]")

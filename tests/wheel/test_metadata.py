@@ -11,7 +11,7 @@ import pytest
 import yaml
 from scikit_build_core.build import build_sdist, prepare_metadata_for_build_wheel
 
-from surefoot.core.version import VERSION
+from surefoot.version import VERSION
 
 ROOT = Path(__file__).parents[2]
 REPOSITORY = yaml.safe_load(re.sub(r"!!python\S+", "", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))["repo_url"]

@@ -8,7 +8,7 @@ import torch
 from surefoot import PPO
 from surefoot.cli.main import main
 from surefoot.compose import differing
-from surefoot.core.errors import ZooError
+from surefoot.errors import ZooError
 from surefoot.models import find_model
 from surefoot.presets import configured, preset_names
 from surefoot.training.checkpoint import read_checkpoint

@@ -17,9 +17,9 @@ inline void pause() {
 #endif
 }
 
-/// One thread leads, others help with the tasks that it gives out. Who waits looks out for a while, then sleeps: waking
-/// up takes fifty times as long as a short task. The leader waits for tasks, not for threads: a helper that has lost
-/// its core between two tasks holds nobody up.
+/// One thread leads, the others run tasks that it hands out. A waiting thread spins for a while, then sleeps: waking up
+/// takes fifty times as long as a short task. The leader waits for tasks, not for threads, so a helper that loses its
+/// core between two tasks does not delay it.
 class Crew {
  public:
   explicit Crew(std::size_t threads) : threads_(threads) {}
@@ -57,7 +57,7 @@ class Crew {
   void (*call_)(const void* work, std::size_t task, std::size_t thread) = nullptr;
   std::exception_ptr error_;
   std::atomic_flag has_failed_;
-  alignas(64) std::atomic<std::uint32_t> left_ = 0;    // tasks that nobody has taken
+  alignas(64) std::atomic<std::uint32_t> left_ = 0;    // tasks that no thread has taken
   alignas(64) std::atomic<std::uint32_t> undone_ = 0;  // tasks that are not done
 };
 

@@ -24,6 +24,7 @@ struct StepSlot {
   bool* mask;                     // [N, mask_size] or null
   bool* valid = nullptr;          // [N] or null
   float* metrics = nullptr;       // [N, M] or null
+  double* poses = nullptr;        // [E, pose_size] or null: for pictures, before an env that ended is reset
   const bool* resting = nullptr;  // [N] or null: an env whose first row is marked is left alone, and so are its rows
 
   bool rests(std::size_t row) const { return resting != nullptr && resting[row]; }
@@ -50,7 +51,7 @@ class Engine {
   /// Throws std::runtime_error in a forked child: the threads stayed behind.
   void check_process() const;
 
-  /// While it lives, nobody else may use the engine; throws std::runtime_error if somebody does.
+  /// Exclusive use of the engine while it lives; throws std::runtime_error if another thread uses the engine.
   class Use {
    public:
     explicit Use(Engine& engine);
@@ -67,8 +68,8 @@ class Engine {
   void step(const RowActions& actions, const StepSlot& slot);
 
   /// T steps of every row without a barrier between them. Threads take blocks of rows, a stretch of steps at a time;
-  /// who took what cannot be seen in the result.
-  /// The calling thread asks `keep_going` now and then; no means that the rollout is given up halfway.
+  /// the result does not depend on which thread ran which block.
+  /// The calling thread calls `keep_going` from time to time; if it returns false, the rollout is aborted.
   RolloutResult collect(const Policy& policy, const RolloutArrays& arrays, const RolloutKey& key,
                         const std::function<bool()>& keep_going);
 
@@ -81,7 +82,7 @@ class Engine {
   void step_env(std::size_t env, const RowActions& actions, const StepSlot& slot);
   /// Calls `work(env)` for all envs, on all threads if there are many.
   void each_env(const std::function<void(std::size_t)>& work);
-  std::size_t rows_per_block() const;
+  std::size_t rows_per_block(std::size_t policies) const;
 
   std::unique_ptr<Rows> rows_;
   std::unique_ptr<ThreadPool> pool_;

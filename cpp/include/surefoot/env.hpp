@@ -18,15 +18,15 @@
 
 namespace surefoot {
 
-/// What a step takes: `values` for Box actions, `choices` for all others, from the space's `start`. Of an env with
+/// The input of a step: `values` for Box actions, `choices` for all others, from the space's `start`. Of an env with
 /// several agents, those of one agent after the other.
 struct Action {
   std::span<const float> values;
   std::span<const std::int64_t> choices;
 };
 
-/// What a step gave an agent. Time limits are counted outside; `truncated` is for an episode that ends where its data
-/// or its own horizon ends.
+/// The result of a step for an agent. Time limits are counted outside; `truncated` is for an episode that ends where
+/// its data or its own horizon ends.
 struct Outcome {
   double reward;
   bool terminated;
@@ -36,6 +36,12 @@ struct Outcome {
 /// Bytes of one env: what it fills, and the addresses that it asks for.
 struct Footprint {
   std::size_t filled = 0, reserved = 0;
+};
+
+/// The data from which MuJoCo renders: a model in its binary format, and the duration of a step.
+struct Scene {
+  std::vector<char> model;
+  double seconds_per_step = 0;
 };
 
 /// A reset or step that could not be finished; the env has to be reset before it is used again.
@@ -69,13 +75,16 @@ class Env {
   virtual std::vector<MetricSpec> metrics() const { return {}; }
   virtual void measure(double* /*values*/) const {}
 
-  /// What can be set between rollouts. A value that makes no sense is a std::invalid_argument. Values are saved and
-  /// set again by those who run the env: `save` need not.
+  /// Parameters that can be set between rollouts. Throw std::invalid_argument for an invalid value. The engine saves
+  /// the values and sets them again, so `save` does not have to.
   virtual std::vector<ParameterSpec> parameters() const { return {}; }
   virtual void set_parameter(std::size_t /*index*/, std::span<const double> /*value*/) {}
 
   /// Agents that act in the same step; each has an observation, an action and an outcome (`Several`).
   virtual std::size_t num_agents() const { return 1; }
+  /// Asked after every reset: whether an agent plays this episode, so that teams may differ in size. Of one that does
+  /// not, nothing is asked or told until the next reset.
+  virtual bool takes_part(std::size_t /*agent*/) const { return true; }
   virtual void step_agents(const Action& actions, Outcome* outcomes) { *outcomes = step(actions); }
   virtual void observe_agent(std::size_t /*agent*/, double* obs) const { observe(obs); }
   virtual void mask_agent(std::size_t /*agent*/, bool* allowed) const { mask(allowed); }
@@ -83,6 +92,12 @@ class Env {
 
   /// Only the dynamics of a step, without what is made of it; for measuring how fast it could be at best.
   virtual void advance(const Action& action) { step(action); }
+
+  /// For pictures: what MuJoCo draws, and the state of the simulation (`mjSTATE_INTEGRATION`); nothing where MuJoCo
+  /// does not simulate the env.
+  virtual Scene scene() const { return {}; }
+  virtual std::size_t pose_size() const { return 0; }
+  virtual void pose(double* /*state*/) const {}
 
   /// The whole state in numbers. `load` reads what `save` wrote with the reader's checks, so that no step can go wrong
   /// with a state from a damaged or forged file; states are tried on a clone first.
@@ -92,8 +107,8 @@ class Env {
 };
 
 /// Base of an env with several agents: `class Duel : public Cloned<Duel, Several<>>`. An agent that terminates is out
-/// of the game: its row is invalid, its actions mean nothing and nobody observes it until the env is reset, which is
-/// when the last one has terminated or the time limit is reached.
+/// of the game: its row is invalid, its actions are ignored and it is not observed until the env is reset, which
+/// happens when the last agent has terminated or the time limit is reached.
 template <class Parent = Env>
 class Several : public Parent {
  public:
@@ -103,8 +118,8 @@ class Several : public Parent {
   void observe_agent(std::size_t agent, double* obs) const override = 0;
 
  private:
-  Outcome step(const Action&) final { throw std::logic_error("an env with several agents steps them together"); }
-  void observe(double*) const final { throw std::logic_error("an env with several agents is observed by each"); }
+  Outcome step(const Action&) final { throw std::logic_error("call step_agents of an env with several agents"); }
+  void observe(double*) const final { throw std::logic_error("call observe_agent of an env with several agents"); }
 };
 
 /// Gives an env its `clone` from its copy constructor, and its footprint from its size.
@@ -140,9 +155,9 @@ std::unique_ptr<Env> make_env(const std::string& id, const Options& options);
 
 /// Raised whenever a library that was compiled before must not be used any more: with every change of what the headers
 /// that are installed declare.
-constexpr int kInterfaceVersion = 3;
+constexpr int kInterfaceVersion = 5;
 
-/// What a library of environments exports as `surefoot_library`. Only the two versions are read before they are known.
+/// A library of environments exports this as `surefoot_library`. The two versions are checked before the rest is read.
 struct Library {
   int interface_version, mujoco_version;
   std::vector<std::pair<std::string, std::size_t>> (*envs)();  // ids and time limits

@@ -73,6 +73,7 @@ struct UniformBlock {
   std::uint32_t stream;
   std::size_t rows;
   std::size_t count;
+  const std::uint64_t* numbers = nullptr;  // of the rows, [rows]; null: neighbors from first_row on
 };
 
 /// The clipped surrogate of rows: losses and measures of each, and the gradient of its log-probability, which is added.

@@ -4,6 +4,7 @@
 // are the same for any number of threads.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -24,7 +25,7 @@ struct PartSlice {
   std::size_t part;
 };
 
-/// The optimizer's memory: all tensors that learn, one after the other.
+/// The optimizer's memory: all tensors that learn, one after the other; frozen ones may lie between them.
 struct FlatMemory {
   float* value;
   float* gradient;
@@ -32,8 +33,17 @@ struct FlatMemory {
   float* square;
   std::size_t size;
   std::unordered_map<std::string, std::size_t> offsets;  // by name
-  std::vector<PartSlice> parts;                          // in order, without gaps
-  std::size_t num_parts;
+  std::unordered_map<std::string, std::size_t> missed;   // steps that a tensor was frozen for, by name
+  std::vector<PartSlice> parts;                          // of what learns, in order
+  std::vector<std::size_t> clips;                        // the norm that each part counts to when it is clipped
+
+  std::size_t num_parts() const { return clips.size(); }
+  /// The part that has the float at an offset; all tensors that learn have one.
+  std::size_t part_at(std::size_t offset) const {
+    return std::upper_bound(parts.begin(), parts.end(), offset,
+                            [](std::size_t at, const PartSlice& one) { return at < one.end; })
+        ->part;
+  }
 };
 
 struct OptimizerSettings {
@@ -56,8 +66,8 @@ struct SequenceSamples {
   std::vector<const float*> stored;  // states [places, size] of each part, as the rollout stored them
   const bool* episode_start;         // [samples]
 
-  /// States that an epoch begins by computing anew: after `runs`, the longest first, from the state at `from` to the
-  /// one at `to`.
+  /// States that are recomputed at the start of an epoch: after `runs`, the longest first, from the state at `from` to
+  /// the one at `to`.
   struct Carry {
     std::vector<Run> runs;
     std::vector<std::size_t> from, to;
@@ -66,7 +76,15 @@ struct SequenceSamples {
   std::size_t num_places;
 };
 
-/// What there is to learn from, one entry a sample.
+/// A field that only some terms read: `size` numbers of its type a sample.
+struct ExtraSamples {
+  std::string name;
+  ExtraType type;  // not kAction
+  std::size_t size;
+  const std::byte* data;
+};
+
+/// The samples to learn from, one entry per sample.
 struct LearnerSamples {
   std::size_t count;
   std::vector<const float*> obs;  // [count, size] of each key
@@ -81,6 +99,9 @@ struct LearnerSamples {
   const SequenceSamples* sequences = nullptr;
   /// Observations as bytes, which are divided by 255; null: `obs` has them. Empty: it has all.
   std::vector<const std::uint8_t*> images{};
+  std::vector<ExtraSamples> extras{};
+  /// Of each sample in all terms that do not learn from other policies' rows, which weigh 0; null: all weigh 1.
+  const float* weight = nullptr;
 };
 
 /// Minibatches of which other processes have a part: own units of all epochs, and what holds for whole minibatches.
@@ -108,7 +129,7 @@ struct Update {
   Knobs knobs;
   std::size_t steps_before;  // that the optimizer has done
   std::vector<ActiveTransform> transforms{};
-  /// Called between the sum of a gradient and the step, where others have a say in it; there are no transforms then.
+  /// Called between the sum of a gradient and the step, to change the gradient in Python; then there are no transforms.
   /// It may also change the sums of the measures.
   std::function<void(std::span<double>)> on_gradient{};
   const SharedMinibatches* shared = nullptr;  // null: the units are shuffled here

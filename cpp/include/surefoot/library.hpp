@@ -1,4 +1,4 @@
-// Environments that somebody else compiled, in a library of their own.
+// Environments in a library that was compiled outside the package.
 #pragma once
 
 #include <memory>

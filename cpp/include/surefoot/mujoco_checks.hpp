@@ -1,4 +1,4 @@
-// What a MuJoCo task refuses before it begins: draws that numpy refuses, and models of another shape.
+// Checks of a MuJoCo task before it starts: ranges that numpy would reject, and models with a wrong shape.
 #pragma once
 
 #include <mujoco/mujoco.h>

@@ -1,4 +1,4 @@
-// What MuJoCo tasks share: a model from its XML file, a simulation, and its whole state.
+// What MuJoCo tasks share: a model from XML, a simulation, and its whole state.
 #pragma once
 
 #include <mujoco/mujoco.h>
@@ -12,12 +12,25 @@
 
 namespace surefoot {
 
+/// The text of a model, for tasks that write it themselves.
+struct Xml {
+  std::string text;
+};
+
+/// A number of the model that differs from episode to episode, such as a mass or a friction.
+struct ModelRange {
+  std::string name;
+  double low, high;
+};
+
 /// A task derives from `Cloned<Task, MujocoEnv>` and gives observations, reward and endings. Copies share the model,
 /// unless a task asks for its own (`own_model`), and each has its own simulation.
 class MujocoEnv : public Env {
  public:
   /// Options `xml_file` (a path, or a file of the folder in option `assets`) and `frame_skip`.
   MujocoEnv(const Options& options, const std::string& xml_file, int frame_skip);
+  /// Option `frame_skip`.
+  MujocoEnv(const Options& options, const Xml& xml, int frame_skip);
   MujocoEnv(const MujocoEnv& other);
   MujocoEnv& operator=(const MujocoEnv&) = delete;
 
@@ -27,8 +40,14 @@ class MujocoEnv : public Env {
   void reset(Generator& random) override;
   void advance(const Action& action) override { simulate(action.values, false); }
 
+  /// The model as it is now.
+  Scene scene() const override;
+  std::size_t pose_size() const override;
+  void pose(double* state) const override;
+
   /// The integration state, and the derived arrays that tasks read: they lag the state by a substep, so that computing
-  /// them from it would not give the same numbers. A task that remembers more adds its own numbers.
+  /// them from it would not give the same numbers; before them the numbers of the model that were drawn. A task that
+  /// remembers more adds its own numbers.
   std::size_t state_size() const override;
   void save(double* state) const override;
   void load(StateReader& state) override;
@@ -38,7 +57,21 @@ class MujocoEnv : public Env {
   virtual void reset_model(Generator& random);
 
   /// Called before every substep of the simulation: set `data.ctrl` from the action, by default to the action itself.
+  /// What MuJoCo derives from positions and velocities (moment arms, the mass matrix) is then one substep old.
   virtual void control(std::span<const float> action, mjData& data);
+  /// For the constructor of a task: `control` is called inside every substep, between `mj_step1` and `mj_step2`, where
+  /// all that derives from positions and velocities is current. Throws std::invalid_argument for integrator RK4.
+  void control_inside_substeps();
+
+  /// Numbers of the model that are drawn at every reset, uniformly and in this order, before `reset_model`.
+  virtual std::vector<ModelRange> model_ranges() const { return {}; }
+  /// Change the model by the numbers that were drawn; `original` is the model as it was made.
+  virtual void apply_drawn(std::span<const double> /*drawn*/, const mjModel& /*original*/, mjModel& /*model*/) {}
+  std::span<const double> drawn() const { return drawn_; }
+
+  /// Whether the last `simulate` diverged: MuJoCo then starts the simulation over in the middle of the step, and what
+  /// it shows is no result of the action. A task should end the episode.
+  bool is_unstable() const { return is_unstable_; }
 
   const mjModel& model() const { return *model_; }
   const mjData& data() const { return *data_; }
@@ -64,10 +97,14 @@ class MujocoEnv : public Env {
   struct FreeData {
     void operator()(mjData* data) const { mj_deleteData(data); }
   };
+  MujocoEnv(std::shared_ptr<const mjModel> model, const Options& options, int frame_skip);
   std::vector<std::span<mjtNum>> derived() const;
+  void apply();
+  void substep(std::span<const float> action);
 
-  std::shared_ptr<const mjModel> model_;
-  bool has_own_model_ = false;
+  std::shared_ptr<const mjModel> original_, model_;
+  bool has_own_model_ = false, controls_inside_ = false, is_unstable_ = false;
+  std::vector<double> drawn_;
   std::unique_ptr<mjData, FreeData> data_;
   int frame_skip_;
   std::vector<double> init_qpos_, init_qvel_;

@@ -16,7 +16,7 @@ constexpr const char* kAssets = "assets";
 
 using Option = std::variant<bool, double, std::string, std::vector<double>>;
 
-/// An environment asks for the options it knows, each with its default; what nobody asked for is unknown.
+/// An environment reads the options it knows, each with its default; options that are never read are unknown.
 class Options {
  public:
   Options() = default;
@@ -29,7 +29,7 @@ class Options {
   std::optional<std::vector<double>> numbers(const std::string& name) const;
   std::pair<double, double> range(const std::string& name, std::pair<double, double> otherwise) const;
 
-  /// Throws std::invalid_argument that names the options nobody asked for.
+  /// Throws std::invalid_argument that names the options that were never read.
   void refuse_unknown(const std::string& who) const;
 
  private:

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "surefoot/activation.hpp"
-#include "surefoot/convolution.hpp"
 #include "surefoot/kernels.hpp"
 #include "surefoot/parts/head.hpp"
 #include "surefoot/parts/plan.hpp"
@@ -31,31 +30,10 @@ struct MlpPlan {
   std::vector<std::string> layers;
 };
 
-/// A convolution by the prefix of `.weight` and `.bias`, followed by ReLU.
-struct ConvolutionPlan {
-  std::string layer;
-  std::size_t kernel, stride;
-};
-
-/// The size of what a convolution gives; `outputs` is the number of its channels, if that matters.
-inline ImageSize convolved(ImageSize in, const ConvolutionPlan& by, std::size_t outputs = 1) {
-  return {outputs, (in.height - by.kernel) / by.stride + 1, (in.width - by.kernel) / by.stride + 1};
-}
-
-/// An observation as an image, and what it goes through. The result is flattened channel by channel.
-struct ImagePlan {
-  ImageSize size{};
-  bool is_channels_last = false;
-  std::vector<ConvolutionPlan> layers{};
-
-  PixelStrides strides() const { return is_channels_last ? size.channels_last() : size.channels_first(); }
-};
-
-/// What one part of the observation goes through before the trunk; no layers: as it is.
+/// The encoder of one part of the observation before the trunk.
 struct EncoderPlan {
   std::size_t obs;  // index into PolicyPlan::obs
-  MlpPlan network;
-  ImagePlan image{};  // before the network; no layers: not an image
+  PartPlan encoder{"identity"};
 };
 
 /// Encoders side by side, concatenated, then the memory, then the trunk.
@@ -85,7 +63,7 @@ struct PolicyPlan {
 /// Rows of observations, one pointer a key: leaf k is [rows, size of key k], float32.
 using ObsLeaves = std::span<const float* const>;
 
-/// What rows remember of their episodes, one pointer a part: part k is [rows, size of part k]. No parts without memory.
+/// The recurrent state of rows, one pointer per part: part k is [rows, size of part k]. No parts without memory.
 struct CarriedState {
   std::span<const float* const> parts{};
   const bool* episode_start = nullptr;  // [rows] that remember nothing, whatever `parts` says; null: none of them
@@ -96,13 +74,13 @@ struct Acted {
   float* action;                    // [rows, action_size] Box: raw, as sampled
   std::int64_t* choice;             // [rows, action_size] discrete kinds: raw, from 0
   float* log_prob;                  // [rows]
-  float* value;                     // [rows] raw units
+  float* value;                     // [rows] raw units; null: not wanted, and the critic's own memory stays as it is
   std::span<float* const> state{};  // what rows remember now; may be the arrays they came from
   float* prediction = nullptr;      // [rows, prediction_size] of all critics, raw units; null: not wanted
 };
 
 /// Thread-safe once synced: all const functions may run side by side with a workspace each.
-/// What a row gives does not depend on which rows it is batched with, bit for bit.
+/// The output for a row does not depend on the rows that it is batched with, bit for bit.
 class Policy {
  public:
   /// Throws std::invalid_argument if the plan contradicts itself.

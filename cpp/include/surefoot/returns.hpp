@@ -21,7 +21,7 @@ struct GaeRollout {
 /// Generalized advantage estimation; advantages and returns are [T, N].
 void gae(const GaeRollout& rollout, double gamma, double lambda, float* advantage, float* returns);
 
-/// Discounted sums of rewards from the past, which begin anew after an episode; `carried` [N] is what came before.
+/// Discounted sums of past rewards, which restart after an episode; `carried` [N] is what came before.
 void discounted_sums(std::size_t steps, std::size_t rows, const float* reward, const bool* ended, float gamma,
                      const float* carried, float* sums);
 

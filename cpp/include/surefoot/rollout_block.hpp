@@ -6,40 +6,12 @@
 #include <optional>
 #include <vector>
 
+#include "surefoot/acting_groups.hpp"
 #include "surefoot/policy.hpp"
+#include "surefoot/rollout_arrays.hpp"
 #include "surefoot/rows.hpp"
 
 namespace surefoot {
-
-/// The rollout's own arrays, time-major: T steps of N rows; observations, masks and starts have one step more.
-struct RolloutArrays {
-  std::size_t num_steps, num_rows;
-  std::vector<float*> obs;                         // one a part, [T+1, N, size]
-  bool* mask;                                      // [T+1, N, mask_size] or null
-  float* action;                                   // [T, N, A] Box
-  std::int64_t* choice;                            // [T, N, A] discrete kinds
-  float *log_prob, *value, *reward, *final_value;  // [T, N]
-  bool *terminated, *truncated;                    // [T, N]
-  bool* episode_start;                             // [T+1, N]
-  float* last_value;                               // [N]
-  double* running_reward;                          // [N] of the running episodes
-  std::int64_t* running_length;                    // [N]
-  std::vector<float*> state{};                     // one a part of the policy's, [N, size]: what rows remember
-  std::vector<float*> stored_state{};              // one a part, [C, N, size]: what they did before `state_steps`
-  std::vector<std::size_t> state_steps{};          // [C] ascending
-  bool* valid{};                                   // [T, N]; only of envs with several agents
-  float* metrics{};                                // [T, N, M]; only of envs with metrics
-  float* prediction{};                             // [T, N, P]; only of critics that learn from it
-};
-
-/// What makes a rollout the one it is.
-struct RolloutKey {
-  std::uint64_t seed, first_step;
-  std::uint64_t first_row;  // the number of row 0 among all rows of a run, wherever they are stepped
-  std::uint32_t stream;
-  std::vector<std::vector<float>> low, high;  // bounds of each part, [size]; empty: none
-  std::vector<bool> with_moments;             // parts whose mean and variance are wanted
-};
 
 struct FinishedEpisode {
   std::size_t step, row;
@@ -97,6 +69,9 @@ class RolloutBlock {
   std::size_t count() const { return end_ - begin_; }
   void store_state();
   void act(Workspace& workspace);
+  void act_alone(Workspace& workspace);
+  /// The number of the policy that acts in a row; 0 is the learner.
+  std::int64_t acting(std::size_t row) const { return arrays_.acting == nullptr ? 0 : arrays_.acting[row]; }
   void step_env(std::size_t env, const Action& actions);
   void record(std::size_t row, const RowStep& step);
   void measure(std::size_t row, const RowStep& step);
@@ -121,8 +96,9 @@ class RolloutBlock {
   std::vector<float> env_action_;
   std::vector<std::int64_t> env_choice_;
   std::vector<const float*> leaves_;
-  std::vector<float*> state_;    // one a part, of this block's rows
-  std::size_t next_stored_ = 0;  // of `state_steps`
+  std::vector<float*> state_;           // one a part, of this block's rows
+  std::optional<ActingGroups> groups_;  // only if other policies act in some rows
+  std::size_t next_stored_ = 0;         // of `state_steps`
   std::vector<FinishedEpisode> episodes_;
   std::vector<std::pair<std::size_t, std::size_t>> open_ends_;  // (step, row) of truncated episodes
   std::vector<std::vector<float>> final_obs_, final_state_;     // one a part, [open ends, size]

@@ -66,8 +66,14 @@ class Rows {
   /// The metrics of a row's last step.
   void measure(std::size_t row, double* values) const;
 
+  /// For pictures of an env.
+  Scene scene(std::size_t env) const { return envs_[env]->scene(); }
+  std::size_t pose_size() const { return envs_.front()->pose_size(); }
+  void pose(std::size_t env, double* state) const { envs_[env]->pose(state); }
+
   /// Set a parameter of an env, and what it is set to now. Throws what the env throws of a value that makes no sense.
   void set_parameter(std::size_t env, std::size_t index, std::span<const double> value);
+  /// One of the agent is that of all envs, whichever is asked for, and set through the first.
   std::span<const double> parameter(std::size_t env, std::size_t index) const;
 
   /// An env's whole state in numbers; a generator's words travel in the bits of doubles.
@@ -99,6 +105,7 @@ class Rows {
   std::vector<ParameterSpec> parameters_;
   std::vector<std::size_t> parameter_places_;  // where each begins among an env's values, and where the last one ends
   std::vector<double> parameter_values_;       // of all envs
+  std::vector<std::vector<double>> of_agent_;  // values of each parameter that belongs to the agent
   // Only of envs with several agents, of all rows: whether each takes part, and what its last step gave.
   std::vector<unsigned char> takes_part_;
   std::vector<Outcome> outcomes_;

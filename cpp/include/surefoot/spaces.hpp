@@ -40,7 +40,7 @@ struct ObsPart {
   std::size_t size() const { return size_of(shape); }
 };
 
-/// What an action is. Box actions are numbers, all other kinds are choices.
+/// The space of actions. Box actions are numbers, all other kinds are choices.
 struct ActionSpace {
   enum class Kind { kBox, kDiscrete, kMultiDiscrete, kMultiBinary };
 
@@ -88,7 +88,14 @@ struct ParameterSpec {
   std::string name;
   Shape shape;
   std::vector<double> values;  // by default
+  /// Belongs to the agent, as the weights of a network do: float32 numbers that are saved with its policy, set wherever
+  /// envs are made for it, and set once for all envs of an engine, in the one that the others are copies of. What
+  /// becomes of them must be shared by copies (std::shared_ptr).
+  bool is_of_agent = false;
 
+  static ParameterSpec of_agent(std::string name, Shape shape, std::vector<double> values) {
+    return {std::move(name), std::move(shape), std::move(values), true};
+  }
   static ParameterSpec number(std::string name, double value) { return {std::move(name), {}, {value}}; }
 };
 

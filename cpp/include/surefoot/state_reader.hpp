@@ -1,4 +1,4 @@
-// What an env reads its saved state with: one number after the other, each checked before it is used.
+// Reads the saved state of an env, one number after the other; each is checked before it is used.
 #pragma once
 
 #include <cstddef>

@@ -32,11 +32,11 @@ class TensorReader {
   /// The same by the names of both tensors.
   std::size_t check_linear(const std::string& weight_name, const std::string& bias_name, std::size_t in,
                            std::size_t out);
-  /// Check a convolution by prefix; gives the number of its outputs. `channels` may be unknown.
-  std::size_t check_convolution(const std::string& prefix, std::size_t channels, std::size_t kernel);
+  /// Check that `name` has that shape.
+  void check_shape(const std::string& name, const std::vector<std::size_t>& shape);
   /// Check that `name` has `size` elements, in whatever shape.
   void check_size(const std::string& name, std::size_t size);
-  /// Throw all problems, names that nobody asked for among them.
+  /// Throw all problems, including names that were never read.
   void throw_problems() const;
 
   /// A tensor that was checked.

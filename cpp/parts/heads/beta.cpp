@@ -103,8 +103,8 @@ class BetaHead final : public Head {
     float* const concentrations = rows.scratch.floats(0, count);
     to_concentrations(raw.data, concentrations, count);
     for (std::size_t row = 0; row < rows.count; ++row) {
-      sample_row(concentrations + row * raw.stride, RowNoise(key, key.first_row + row),
-                 out.action + row * action_size(), out.log_prob + row);
+      sample_row(concentrations + row * raw.stride, RowNoise(key, key.row(row)), out.action + row * action_size(),
+                 out.log_prob + row);
     }
   }
 

@@ -25,26 +25,12 @@ class ValueTerm final : public Term {
       for (std::size_t row = 0; row < rows.count; ++row) {
         loss[row] = i == 0 ? loss[row] * share : loss[row] + of_critic[row] * share;
       }
-      if (weight != 0) add_gradient(rows.count, weight * share, own);
+      if (weight != 0) add_gradient(own.predicted, weight * share, own);
     }
   }
 
  private:
   static constexpr std::size_t kLossSlot = 6;  // critics have those before
-
-  static void add_gradient(std::size_t count, float weight, const CriticRows& of) {
-    for (std::size_t i = 0; i < of.scratch.given.size(); ++i) {
-      add(weight, of.scratch.given[i], count * of.predicted.given[i].stride, of.gradient.given[i]);
-    }
-    for (std::size_t i = 0; i < of.scratch.vectors.size(); ++i) {
-      if (of.scratch.vectors[i] == nullptr) continue;  // it is not learned
-      add(weight, of.scratch.vectors[i], count * of.vector_sizes[i], of.gradient.vectors[i]);
-    }
-  }
-
-  static void add(float weight, const float* from, std::size_t count, float* to) {
-    for (std::size_t i = 0; i < count; ++i) to[i] += weight * from[i];
-  }
 
   float clip_;
 };

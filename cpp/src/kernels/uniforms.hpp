@@ -31,12 +31,19 @@ struct PhiloxWords {
   WideVector word[4];
 };
 
-/// The four words of a draw for neighboring rows.
-SUREFOOT_INLINE PhiloxWords philox_rows(std::size_t draw, std::size_t row, const UniformBlock& block) {
+/// The numbers of the rows from `first` on.
+SUREFOOT_INLINE WideVector row_numbers(const UniformBlock& block, std::size_t first, std::size_t rows) {
+  WideVector numbers = block.first_row + first - WideVector{};
+  for (std::size_t i = 0; i < kPhiloxRows; ++i) numbers[i] += i;
+  for (std::size_t i = 0; block.numbers != nullptr && i < rows; ++i) numbers[i] = block.numbers[first + i];
+  return numbers;
+}
+
+/// The four words of a draw for some rows.
+SUREFOOT_INLINE PhiloxWords philox_rows(std::size_t draw, WideVector rows, const UniformBlock& block) {
   WideVector c0 = draw - WideVector{};
   WideVector c1 = block.step - WideVector{};
-  WideVector c2 = row - WideVector{};
-  for (std::size_t i = 0; i < kPhiloxRows; ++i) c2[i] += i;
+  WideVector c2 = rows;
   WideVector c3 = block.stream - WideVector{};
   std::uint32_t key0 = static_cast<std::uint32_t>(block.seed);
   std::uint32_t key1 = static_cast<std::uint32_t>(block.seed >> 32);
@@ -62,8 +69,9 @@ SUREFOOT_INLINE Vector fractions(WideVector words) {
 void uniforms(const UniformBlock& block, float* out) {
   for (std::size_t first = 0; first < block.rows; first += kPhiloxRows) {
     const std::size_t rows = block.rows - first < kPhiloxRows ? block.rows - first : kPhiloxRows;
+    const WideVector numbers = row_numbers(block, first, rows);
     for (std::size_t word = 0; word < block.count; word += 4) {
-      const PhiloxWords drawn = philox_rows(word / 4, block.first_row + first, block);
+      const PhiloxWords drawn = philox_rows(word / 4, numbers, block);
       const std::size_t count = block.count - word < 4 ? block.count - word : 4;
       for (std::size_t j = 0; j < count; ++j) {
         const Vector values = fractions(drawn.word[j]);

@@ -165,19 +165,21 @@ std::size_t piece_size(const Update& update, std::size_t most_rows) {
 void measure_advantages(const Update& update, Minibatch& minibatch) {
   if (!update.normalizes_advantages || update.shared != nullptr || minibatch.count < 2) return;
   const float* const advantage = update.samples.advantage;
-  double sum = 0, squares = 0;
-  for (const Piece& piece : minibatch.pieces) {
-    for (const std::int64_t sample : piece.samples) sum += static_cast<double>(advantage[sample]);
-  }
-  const double mean = sum / static_cast<double>(minibatch.count);
-  for (const Piece& piece : minibatch.pieces) {
-    for (const std::int64_t sample : piece.samples) {
-      const double distance = static_cast<double>(advantage[sample]) - mean;
-      squares += distance * distance;
+  const float* const weight = update.samples.weight;
+  double sum = 0, squares = 0, count = 0;
+  const auto each_weighed = [&](const auto& function) {
+    for (const Piece& piece : minibatch.pieces) {
+      for (const std::int64_t sample : piece.samples) {
+        if (weight == nullptr || weight[sample] != 0) function(static_cast<double>(advantage[sample]));
+      }
     }
-  }
+  };
+  each_weighed([&](double one) { sum += one, ++count; });
+  if (count < 2) return;
+  const double mean = sum / count;
+  each_weighed([&](double one) { squares += (one - mean) * (one - mean); });
   minibatch.mean = static_cast<float>(mean);
-  minibatch.scale = static_cast<float>(std::sqrt(squares / static_cast<double>(minibatch.count - 1))) + 1e-8f;
+  minibatch.scale = static_cast<float>(std::sqrt(squares / (count - 1))) + 1e-8f;
 }
 
 }  // namespace surefoot

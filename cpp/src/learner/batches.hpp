@@ -15,7 +15,7 @@ struct Piece {
   std::vector<std::size_t> places{};  // the state that each sequence begins with
 };
 
-/// What one step of the optimizer learns from.
+/// The samples of one optimizer step.
 struct Minibatch {
   std::vector<Piece> pieces{};
   std::size_t count = 0;
@@ -25,7 +25,7 @@ struct Minibatch {
 /// Runs side by side, the longest first.
 Piece packed(const std::vector<Run>& runs, const std::vector<std::size_t>& places);
 
-/// The order of samples or runs in an epoch, as `permutations` in core/philox.py gives it.
+/// The order of samples or runs in an epoch, as `permutations` in philox.py gives it.
 void permute(const Update& update, std::size_t epoch, std::vector<std::int64_t>& order);
 
 /// Samples whose activations still fit into the caches; sums over more are added up.

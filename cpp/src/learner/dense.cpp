@@ -1,6 +1,7 @@
 #include "dense.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -18,19 +19,48 @@ double write_sums(const Kernels& kernels, std::size_t rows, std::size_t count, M
   return kernels.sum_squares(1, count, {to, count});
 }
 
+AdamStep adam_step(const OptimizerSettings& by, std::size_t steps) {
+  const double count = static_cast<double>(steps);
+  const double mean_bias = 1 - std::pow(by.beta1, count), square_bias = 1 - std::pow(by.beta2, count);
+  return {.scale = 1,
+          .added_decay = static_cast<float>(by.is_decoupled ? 0 : by.weight_decay),
+          .kept = static_cast<float>(by.is_decoupled ? 1 - by.lr * by.weight_decay : 1),
+          .new_mean = static_cast<float>(1 - by.beta1),
+          .old_square = static_cast<float>(by.beta2),
+          .new_square = static_cast<float>(1 - by.beta2),
+          .rate = static_cast<float>(by.lr / mean_bias),
+          .root_scale = static_cast<float>(1 / std::sqrt(square_bias)),
+          .epsilon = static_cast<float>(by.epsilon)};
+}
+
 }  // namespace
+
+AdamSteps::AdamSteps(const OptimizerSettings& by, std::size_t steps, std::vector<double> scales)
+    : by_(by), steps_(steps), scales_(std::move(scales)), usual_(adam_step(by, steps)) {}
+
+AdamStep AdamSteps::of(const Parameter& parameter) const {
+  AdamStep step = parameter.missed == 0 ? usual_ : adam_step(by_, steps_ - parameter.missed);
+  step.scale = static_cast<float>(scales_[parameter.clip]);
+  return step;
+}
 
 void Parameter::bind(const TensorReader& tensors, const FlatMemory& memory) {
   value = tensors[name].data;
   const auto found = memory.offsets.find(name);
   learns = found != memory.offsets.end();
-  if (learns) offset = found->second;
+  if (!learns) return;
+  offset = found->second;
+  part = memory.part_at(offset);
+  clip = memory.clips[part];
+  const auto late = memory.missed.find(name);
+  missed = late == memory.missed.end() ? 0 : late->second;
 }
 
-void Parameter::step(const Kernels& kernels, const AdamStep& by, const FlatMemory& memory, std::size_t first,
+void Parameter::step(const Kernels& kernels, const AdamSteps& by, const FlatMemory& memory, std::size_t first,
                      std::size_t count) const {
   const std::size_t begin = offset + first;
-  kernels.adam(by, count, memory.gradient + begin, memory.value + begin, memory.mean + begin, memory.square + begin);
+  kernels.adam(by.of(*this), count, memory.gradient + begin, memory.value + begin, memory.mean + begin,
+               memory.square + begin);
 }
 
 Dense::Dense(const Kernels& kernels, LayerNames names, std::size_t in, std::size_t size)
@@ -82,7 +112,7 @@ double Dense::sum(std::size_t task, std::size_t rows, MatrixView in, MatrixView 
   return kernels_.sum_squares(size, columns, {to, in_});
 }
 
-void Dense::step(std::size_t task, const AdamStep& by, const FlatMemory& memory) {
+void Dense::step(std::size_t task, const AdamSteps& by, const FlatMemory& memory) {
   const std::size_t first = packed_.first_of(task), count = packed_.outputs_of(task);
   if (weight_.learns) weight_.step(kernels_, by, memory, first * in_, count * in_);
   if (bias_.learns) bias_.step(kernels_, by, memory, first, count);

@@ -26,6 +26,22 @@ struct Matrix {
   MatrixView view(std::size_t first = 0) const { return {row(first), stride}; }
 };
 
+struct Parameter;
+
+/// A step of the optimizer for every tensor: by the norms that are clipped, and by how many steps a tensor has done.
+class AdamSteps {
+ public:
+  /// `scales` has a number for each norm that is clipped.
+  AdamSteps(const OptimizerSettings& by, std::size_t steps, std::vector<double> scales);
+  AdamStep of(const Parameter& parameter) const;
+
+ private:
+  const OptimizerSettings& by_;
+  std::size_t steps_;
+  std::vector<double> scales_;
+  AdamStep usual_;  // of a tensor that has missed no step, without its scale
+};
+
 /// A tensor of the policy while an update runs: where it lies, and where it is in the optimizer's flat memory.
 struct Parameter {
   std::string name;
@@ -33,10 +49,11 @@ struct Parameter {
   const float* value = nullptr;
   std::size_t offset = 0;
   bool learns = false;  // else it keeps its value
+  std::size_t part = 0, clip = 0, missed = 0;
 
   void bind(const TensorReader& tensors, const FlatMemory& memory);
   /// One step of some of its elements.
-  void step(const Kernels& kernels, const AdamStep& by, const FlatMemory& memory, std::size_t first,
+  void step(const Kernels& kernels, const AdamSteps& by, const FlatMemory& memory, std::size_t first,
             std::size_t count) const;
 };
 
@@ -69,7 +86,7 @@ class Dense {
   std::size_t step_tasks() const {
     return out.size <= kNarrowOutputs ? 1 : (out.size + kernels_.panel - 1) / kernels_.panel;
   }
-  void step(std::size_t task, const AdamStep& by, const FlatMemory& memory);
+  void step(std::size_t task, const AdamSteps& by, const FlatMemory& memory);
 
   const Layer& packed() const { return packed_; }
   const TransposedLayer& transposed() const { return transposed_; }

@@ -27,21 +27,7 @@ constexpr std::size_t kThreadWork = 200'000;
 constexpr double kNormEpsilon = 1e-6;
 
 /// Of a thread's workspace; losses and layers that sum up gradients have others.
-constexpr std::size_t kImageSlots = 24;
-
-AdamStep adam_step(const OptimizerSettings& by, std::size_t steps, float scale) {
-  const double count = static_cast<double>(steps);
-  const double mean_bias = 1 - std::pow(by.beta1, count), square_bias = 1 - std::pow(by.beta2, count);
-  return {.scale = scale,
-          .added_decay = static_cast<float>(by.is_decoupled ? 0 : by.weight_decay),
-          .kept = static_cast<float>(by.is_decoupled ? 1 - by.lr * by.weight_decay : 1),
-          .new_mean = static_cast<float>(1 - by.beta1),
-          .old_square = static_cast<float>(by.beta2),
-          .new_square = static_cast<float>(1 - by.beta2),
-          .rate = static_cast<float>(by.lr / mean_bias),
-          .root_scale = static_cast<float>(1 / std::sqrt(square_bias)),
-          .epsilon = static_cast<float>(by.epsilon)};
-}
+constexpr std::size_t kEncoderSlots = 24;
 
 }  // namespace
 
@@ -81,11 +67,12 @@ class Learner::Work {
   void propagate(Crew& crew, const Minibatch& minibatch, const Piece& piece);
   void remember(Crew& crew, const Piece& piece);
   double measure_gradient(Crew& crew);
+  std::vector<double> clip_scales() const;
   void record(const Minibatch& minibatch, double norm, bool is_finite);
 
   // Tasks: any thread may do them.
   void sum(std::size_t task, const Piece& piece, bool adds, Workspace& workspace);
-  void move(std::size_t task, const AdamStep& by);
+  void move(std::size_t task, const AdamSteps& by);
 
   double epoch_kl(std::size_t epoch) const;
 
@@ -154,8 +141,8 @@ void Learner::Work::add_summands() {
   for (LearningBody* body : {&net_.actor, &net_.other}) {
     if (!body->trunk) continue;
     for (LearningEncoder& encoder : body->encoders) {
-      for (FreeVector& tensor : encoder.convolutions.tensors()) add(nullptr, nullptr, nullptr, &tensor, 1);
-      for (const TakingLayer& layer : encoder.network.layers()) add_layer(layer);
+      for (FreeVector& tensor : encoder.tensors()) add(nullptr, nullptr, nullptr, &tensor, 1);
+      for (const TakingLayer& layer : encoder.layers()) add_layer(layer);
     }
     for (const Cells::Layer& layer : body->cells->layers()) {
       add_layer(layer.input);
@@ -174,7 +161,7 @@ void Learner::Work::add_summands() {
 
 /// The part of the network that each task sums up, and stretches of the gradient by part.
 void Learner::Work::find_parts() {
-  part_squares_.assign(memory_.num_parts, 0);
+  part_squares_.assign(memory_.num_parts(), 0);
   measured_.clear();
   for (const PartSlice& slice : memory_.parts) {
     for (std::size_t first = slice.begin; first < slice.end; first += kMeasured) {
@@ -186,11 +173,9 @@ void Learner::Work::find_parts() {
     const Summand& summand = summands_[i];
     const Parameter& parameter = summand.layer != nullptr ? summand.layer->learned() : summand.vector->parameter;
     if (!parameter.learns) continue;
-    const auto slice = std::upper_bound(memory_.parts.begin(), memory_.parts.end(), parameter.offset,
-                                        [](std::size_t offset, const PartSlice& one) { return offset < one.end; });
     const std::size_t end = i + 1 < summands_.size() ? summands_[i + 1].first_task : sum_tasks_;
     std::fill(parts_.begin() + static_cast<std::ptrdiff_t>(summand.first_task),
-              parts_.begin() + static_cast<std::ptrdiff_t>(end), slice->part);
+              parts_.begin() + static_cast<std::ptrdiff_t>(end), parameter.part);
   }
 }
 
@@ -198,7 +183,7 @@ std::size_t Learner::Work::threads_worth(const Update& update) const {
   std::size_t work = 0;
   for (const Dense& layer : net_.layers) work += layer.multiply_adds();
   for (const LearningBody* body : {&net_.actor, &net_.other}) {
-    for (const LearningEncoder& encoder : body->encoders) work += encoder.convolutions.multiply_adds();
+    for (const LearningEncoder& encoder : body->encoders) work += encoder.encoder().multiply_adds();
   }
   return 1 + std::min(update.batch_size, update.samples.count) * work / kThreadWork;
 }
@@ -208,7 +193,7 @@ void Learner::Work::prepare(const Update& update, std::span<const NamedTensor> t
     return a.name == b.name && a.shape == b.shape;
   };
   if (!std::equal(tensors.begin(), tensors.end(), expected_.begin(), expected_.end(), is_same)) {
-    throw std::invalid_argument("the tensors are not those that the learner was made for");
+    throw std::invalid_argument("the tensors are not those that the learner was created for");
   }
   update_ = &update;
   memory_ = memory;
@@ -277,8 +262,7 @@ void Learner::Work::step(Crew& crew, const Minibatch& minibatch) {
   const double norm = measure_gradient(crew);
   const bool is_finite = std::isfinite(static_cast<float>(norm));
   if (is_finite) {
-    const double scale = std::min(update_->optimizer.max_norm / (norm + kNormEpsilon), 1.0);
-    const AdamStep by = adam_step(update_->optimizer, ++record_.steps, static_cast<float>(scale));
+    const AdamSteps by(update_->optimizer, ++record_.steps, clip_scales());
     crew.each(step_tasks_.size(), [&](std::size_t task, std::size_t) { move(task, by); });
   }
   record(minibatch, norm, is_finite);
@@ -319,7 +303,15 @@ double Learner::Work::measure_gradient(Crew& crew) {
   return std::sqrt(std::accumulate(part_squares_.begin(), part_squares_.end(), 0.0));
 }
 
-void Learner::Work::move(std::size_t task, const AdamStep& by) {
+/// The factor by which each clipped norm scales its parts.
+std::vector<double> Learner::Work::clip_scales() const {
+  std::vector<double> squares(memory_.num_parts());  // there are no more norms than parts
+  for (std::size_t part = 0; part < squares.size(); ++part) squares[memory_.clips[part]] += part_squares_[part];
+  for (double& one : squares) one = std::min(update_->optimizer.max_norm / (std::sqrt(one) + kNormEpsilon), 1.0);
+  return squares;
+}
+
+void Learner::Work::move(std::size_t task, const AdamSteps& by) {
   const auto [index, part] = step_tasks_[task];
   const Summand& summand = summands_[index];
   if (summand.layer != nullptr) {
@@ -367,18 +359,18 @@ void Learner::Work::propagate(Crew& crew, const Minibatch& minibatch, const Piec
     over_blocks([&](Block block, Workspace& workspace) {
       obs_.gather(piece, block);
       losses_.gather(minibatch, piece, block);
-      net_.encode(block);
+      net_.encode(block, {workspace, kEncoderSlots});
       net_.run_trunks(block);
       losses_.run(minibatch, block, workspace);
       net_.back_through_trunks(block);
-      net_.back_through_encoders(block, {workspace, kImageSlots});
+      net_.back_through_encoders(block, {workspace, kEncoderSlots});
     });
     return;
   }
-  over_blocks([&](Block block, Workspace&) {
+  over_blocks([&](Block block, Workspace& workspace) {
     obs_.gather(piece, block);
     losses_.gather(minibatch, piece, block);
-    net_.encode(block);
+    net_.encode(block, {workspace, kEncoderSlots});
   });
   remember(crew, piece);
   over_blocks([&](Block block, Workspace& workspace) {
@@ -395,7 +387,8 @@ void Learner::Work::propagate(Crew& crew, const Minibatch& minibatch, const Piec
       over_blocks([&](Block block, Workspace&) { part.cells->pass_back(layer, block); });
     }
   }
-  over_blocks([&](Block block, Workspace& workspace) { net_.back_through_encoders(block, {workspace, kImageSlots}); });
+  over_blocks(
+      [&](Block block, Workspace& workspace) { net_.back_through_encoders(block, {workspace, kEncoderSlots}); });
 }
 
 /// All memories forward, layer by layer.
@@ -413,15 +406,15 @@ void Learner::Work::remember(Crew& crew, const Piece& piece) {
   }
 }
 
-/// What sequences begin with, computed anew where that is wanted.
+/// The states that sequences start with, recomputed if configured.
 void Learner::Work::carry_states(Crew& crew) {
   states_.restore();
   for (std::size_t i = 0; i < states_.carried().size(); ++i) {
     const Piece& piece = states_.carried()[i];
     const Blocks blocks(piece.samples.size(), crew.size());
-    crew.each(blocks.count, [&](std::size_t block, std::size_t) {
+    crew.each(blocks.count, [&](std::size_t block, std::size_t thread) {
       obs_.gather(piece, blocks[block]);
-      net_.encode(blocks[block]);
+      net_.encode(blocks[block], {workspaces_[thread], kEncoderSlots});
     });
     remember(crew, piece);
     states_.leave(i);

@@ -7,7 +7,8 @@ namespace surefoot {
 
 namespace {
 
-/// What images and their gradients may take together, and the samples that are learned from together even so.
+/// What large observations and their gradients may take together, and the samples that are learned from together even
+/// so.
 constexpr std::size_t kPieceFloats = std::size_t{1} << 23;
 constexpr std::size_t kLeastRows = 32;
 
@@ -84,8 +85,8 @@ void LearningPolicy::build_body(const BodyPlan& body_plan, const TensorReader& t
   if (body_plan.takes_actor_memory) parts.push_back(actor_memory);
   for (const EncoderPlan& encoder : body_plan.encoders) {
     LearningEncoder& made =
-        body.encoders.emplace_back(kernels, plan.activation, encoder, tensors, obs_wires[encoder.obs], layers);
-    parts.push_back(&made.network.out());
+        body.encoders.emplace_back(kernels, plan.activation, encoder.encoder, tensors, obs_wires[encoder.obs], layers);
+    parts.push_back(&made.out());
   }
   body.features.emplace(kernels, std::move(parts));
   body.memory = make_part<Memory>(body_plan.memory, kernels);
@@ -100,7 +101,7 @@ void LearningPolicy::build_body(const BodyPlan& body_plan, const TensorReader& t
 void LearningPolicy::bind(const TensorReader& tensors, const FlatMemory& memory) {
   for (Dense& layer : layers) layer.bind(tensors, memory);
   for (LearningBody* body : {&actor, &other}) {
-    for (LearningEncoder& encoder : body->encoders) encoder.convolutions.bind(tensors, memory);
+    for (LearningEncoder& encoder : body->encoders) encoder.bind(tensors, memory);
   }
   head_part.bind(tensors, memory);
   for (LearningCritic& one : critics) {
@@ -114,10 +115,7 @@ void LearningPolicy::reserve(std::size_t rows, std::size_t sequences) {
   for (Dense& layer : layers) layer.reserve(rows);
   for (LearningBody* body : {&actor, &other}) {
     if (!body->trunk) continue;
-    for (LearningEncoder& encoder : body->encoders) {
-      encoder.convolutions.reserve(rows);
-      encoder.network.reserve(rows);
-    }
+    for (LearningEncoder& encoder : body->encoders) encoder.reserve(rows);
     body->features->reserve(rows);
     body->cells->reserve(rows, sequences);
     body->trunk->reserve(rows);
@@ -129,13 +127,10 @@ void LearningPolicy::reserve(std::size_t rows, std::size_t sequences) {
   }
 }
 
-void LearningPolicy::encode(Block block) {
+void LearningPolicy::encode(Block block, Scratch scratch) {
   for (LearningBody* body : {&actor, &other}) {
     if (!body->trunk) continue;
-    for (LearningEncoder& encoder : body->encoders) {
-      encoder.convolutions.forward(block);
-      encoder.network.forward(block);
-    }
+    for (LearningEncoder& encoder : body->encoders) encoder.forward(block, scratch);
     const bool waits_for_memory = body == &other && plan.critic.takes_actor_memory;
     if (!waits_for_memory) body->features->forward(block);
   }
@@ -172,17 +167,14 @@ void LearningPolicy::back_through_encoders(Block block, Scratch scratch) {
     if (!body->trunk) continue;
     const bool is_done = body == &other && plan.critic.takes_actor_memory;
     if (!is_done) body->features->backward(block);
-    for (LearningEncoder& encoder : body->encoders) {
-      encoder.network.backward(block);
-      encoder.convolutions.backward(block, scratch);
-    }
+    for (LearningEncoder& encoder : body->encoders) encoder.backward(block, scratch);
   }
 }
 
 std::size_t LearningPolicy::piece_rows(std::size_t most) const {
   std::size_t floats = 0;
   for (const LearningBody* body : {&actor, &other}) {
-    for (const LearningEncoder& encoder : body->encoders) floats += encoder.convolutions.floats();
+    for (const LearningEncoder& encoder : body->encoders) floats += encoder.encoder().sample_floats();
   }
   return floats == 0 ? most : std::clamp(kPieceFloats / floats, std::min(kLeastRows, most), most);
 }

@@ -7,21 +7,9 @@
 #include <vector>
 
 #include "batches.hpp"
-#include "convolutions.hpp"
-#include "network.hpp"
+#include "encoder.hpp"
 
 namespace surefoot {
-
-/// Convolutions, if the observation is an image, then linear layers.
-struct LearningEncoder {
-  LearningEncoder(const Kernels& kernels, Activation activation, const EncoderPlan& plan, const TensorReader& tensors,
-                  Wire& in, std::deque<Dense>& all)
-      : convolutions(kernels, plan.image, tensors, in),
-        network(kernels, activation, plan.network, tensors, convolutions.out(), all) {}
-
-  Convolutions convolutions;
-  Mlp network;
-};
 
 /// Encoders, memory and trunk.
 struct LearningBody {
@@ -102,7 +90,7 @@ class LearningPolicy {
   std::vector<Remembering> remembering;
 
   /// The way from observations to the features of the memories, or to the end without them.
-  void encode(Block block);
+  void encode(Block block, Scratch scratch);
   void run_trunks(Block block);
   void back_through_trunks(Block block);
   void back_through_encoders(Block block, Scratch scratch);

@@ -27,10 +27,15 @@ class Losses {
   double sum(std::size_t measure, std::size_t rows) const;
 
  private:
+  void find_extras(const Term& term, std::size_t rows);
+  void run_terms(bool of_all_rows, const Minibatch& minibatch, Block block, const ObjectiveRows& rows,
+                 const ObjectiveGradient& out);
+  void weigh(Block block, std::span<const CriticRows> critics);
+
   std::vector<std::unique_ptr<Term>> terms_;
   std::vector<std::size_t> first_measure_;  // of each term, and their end
   std::vector<std::string> measures_;
-  bool takes_old_predictions_ = false;  // of all terms, whether one does
+  bool takes_old_predictions_ = false, takes_head_ = false;  // of all terms, whether one does
   LearningPolicy& net_;
   const Update* update_ = nullptr;
 
@@ -39,6 +44,13 @@ class Losses {
   std::vector<float> by_log_prob_, by_entropy_;
   std::vector<std::int64_t> choice_;
   std::unique_ptr<bool[]> mask_;
+  struct Gathered {
+    const ExtraSamples* from;
+    std::size_t row_bytes;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Gathered> extras_;  // that terms want
+  std::vector<float> weight_;     // if samples differ in it
   std::vector<std::vector<float>> measured_;
 };
 

@@ -10,7 +10,7 @@
 
 namespace surefoot {
 
-/// What one part gives and others take. Its gradient is the sum of what they say of it.
+/// The output of one part and input of others. Its gradient is the sum of their gradients.
 struct Wire {
   Matrix* value = nullptr;
   Matrix* grad = nullptr;  // null: nothing before it learns

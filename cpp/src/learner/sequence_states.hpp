@@ -1,4 +1,4 @@
-// The states that sequences begin with: those of the rollout, computed anew where that is wanted.
+// The states that sequences start with: those of the rollout, or recomputed.
 #pragma once
 
 #include <vector>
@@ -14,9 +14,9 @@ class SequenceStates {
 
   /// The update that follows; without sequences there is nothing to do.
   void begin(const SequenceSamples* samples);
-  /// What an epoch computes anew before its first step, one after the other.
+  /// The pieces whose states are recomputed before the first step of an epoch, one after the other.
   const std::vector<Piece>& carried() const { return carried_; }
-  /// The most samples and sequences that are computed anew together.
+  /// The largest number of samples and sequences that are recomputed together.
   std::size_t most_rows() const { return most_rows_; }
   std::size_t most_sequences() const { return most_sequences_; }
 

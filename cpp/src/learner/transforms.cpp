@@ -53,10 +53,12 @@ std::vector<double> transformed(const Kernels& kernels, Crew& crew, const std::v
   } else {
     crew.each(stretches.size(), change);
   }
+  std::size_t learning = 0;
+  for (const Stretch& stretch : stretches) learning += stretch.count;
   for (std::size_t i = 0; i < width; ++i) {
     double sum = 0;
     for (std::size_t task = 0; task < stretches.size(); ++task) sum += sums[task * width + i];
-    record.transformed.push_back(sum / static_cast<double>(memory.size));
+    record.transformed.push_back(sum / static_cast<double>(learning));
   }
   return squares;
 }

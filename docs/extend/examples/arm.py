@@ -1,4 +1,4 @@
-"""Arm-v0 in Python: the readable twin of arm.cpp, which calls the same MuJoCo functions in the same order."""
+"""Arm-v0 in Python, the twin of arm.cpp: it calls the same MuJoCo functions in the same order."""
 
 from pathlib import Path
 from typing import Any

@@ -14,7 +14,9 @@ class CenteredReward(GAE):
     class Settings(PartSettings):
         """Settings under `ppo.estimator`."""
 
-        rate: float = Field(0.1, gt=0, le=1, description="share of the newest rollout in the moving average")
+        rate: float = Field(
+            0.1, gt=0, le=1, description="share of the newest rollout in the moving average"
+        )
 
     def __init__(self, settings, ppo):
         super().__init__(settings, ppo)

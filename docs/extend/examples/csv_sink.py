@@ -13,7 +13,9 @@ class CSVSink(FileSink):
     class Settings(PartSettings):
         """Settings under `log.sinks.<name>`."""
 
-        file: str = Field("metrics.csv", min_length=1, description="name of the file in the run's folder")
+        file: str = Field(
+            "metrics.csv", min_length=1, description="name of the file in the run's folder"
+        )
         columns: list[str] = Field(["rollout/ep_rew_mean"], description="metrics to write")
 
     def __init__(self, folder, config, settings):

@@ -7,7 +7,7 @@ from surefoot import Hook, PartSettings
 
 
 class Curriculum(Hook):
-    """Raises the level when enough recent episodes succeed; rows get values between 0 and the level."""
+    """Raises the level when enough recent episodes succeed; rows get values from 0 to the level."""
 
     class Settings(PartSettings):
         """Settings under `hooks.<name>`."""

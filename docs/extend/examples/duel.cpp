@@ -40,6 +40,9 @@ class Duel final : public Cloned<Duel, Several<>> {
     hits_ = {};
   }
 
+  /// With a handicap of all its health, an agent leaves the other alone from the start.
+  bool takes_part(std::size_t agent) const override { return health_[agent] > 0; }
+
   void step_agents(const Action& actions, Outcome* outcomes) override {
     std::array<bool, kAgents> was_alive{};
     std::array<double, kAgents> lost{};

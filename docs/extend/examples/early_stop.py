@@ -11,8 +11,12 @@ class EarlyStop(Hook):
     class Settings(PartSettings):
         """Settings under `hooks.<name>`."""
 
-        patience: int = Field(20, ge=1, description="iterations without improvement before the run stops")
-        min_gain: float = Field(0.0, ge=0, description="smallest gain that counts as an improvement")
+        patience: int = Field(
+            20, ge=1, description="iterations without improvement before the run stops"
+        )
+        min_gain: float = Field(
+            0.0, ge=0, description="smallest gain that counts as an improvement"
+        )
 
     def __init__(self, settings):
         super().__init__(settings)
@@ -29,7 +33,9 @@ class EarlyStop(Hook):
             self.waited += 1
         report.metrics["early_stop/waited"] = float(self.waited)
         if self.waited >= self.settings.patience:
-            self.run.stop(f"no improvement over a mean return of {self.best:g} for {self.waited} iterations")
+            self.run.stop(
+                f"no improvement over a mean return of {self.best:g} for {self.waited} iterations"
+            )
 
     def state(self):
         return {"best": self.best, "waited": self.waited}

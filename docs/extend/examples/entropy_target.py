@@ -6,7 +6,7 @@ from surefoot import PartSettings, Schedule
 
 
 class EntropyTarget(Schedule):
-    """Multiplies the knob by `factor` after an update below the target, and divides it after one above."""
+    """Multiplies the knob by `factor` after an update below the target, else divides it."""
 
     class Settings(PartSettings):
         """Settings under `schedules.<knob>`."""

@@ -42,7 +42,9 @@ class EpsilonCategoricalHead(DistributionHead):
     def __init__(self, latent_size, spec, config):
         super().__init__(latent_size, spec, config)
         if spec.kind != "discrete":
-            raise SurefootError(f"EpsilonCategoricalHead needs a Discrete action space, not {spec.kind}")
+            raise SurefootError(
+                f"EpsilonCategoricalHead needs a Discrete action space, not {spec.kind}"
+            )
         self.epsilon, self.start = config.distribution.epsilon, spec.start[0]
         self.logits = nn.Linear(latent_size, spec.sizes[0])
 

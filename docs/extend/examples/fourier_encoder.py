@@ -12,7 +12,9 @@ class FourierEncoder(Encoder):
     class Settings(PartSettings):
         """Settings under `policy.encoder`."""
 
-        num_frequencies: int = Field(2, ge=1, description="number of frequencies, each twice the one before")
+        num_frequencies: int = Field(
+            2, ge=1, description="number of frequencies, each twice the one before"
+        )
 
     def __init__(self, spec, settings, policy):
         super().__init__(spec, settings, policy)

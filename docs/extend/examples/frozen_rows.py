@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from surefoot import PPO, Hook, PartSettings
+from surefoot import Hook, PartSettings
 
 
 class FrozenRows(Hook):
@@ -11,7 +11,7 @@ class FrozenRows(Hook):
     class Settings(PartSettings):
         """Settings under `hooks.<name>`."""
 
-        checkpoint: str = Field(description="path of the checkpoint")
+        checkpoint: str = Field(description="a model file, a run directory or zoo:NAME")
         num_rows: int = Field(1, ge=1, description="number of rows, counted from the last one")
 
     def __init__(self, settings):
@@ -19,11 +19,11 @@ class FrozenRows(Hook):
         self.settings = settings
 
     def begin(self):
-        self.run.actors.add("frozen", PPO.load(self.settings.checkpoint).policy)
+        self.run.actors.add("frozen", self.run.load_policy(self.settings.checkpoint))
         self.run.actors.assign(slice(-self.settings.num_rows, None), "frozen")
 
     def after_rollout(self, rollout):
-        self.share = 1 - float(rollout.valid.float().mean())
+        self.share = float((rollout.extras["actor"] > 0).float().mean())
 
     def after_iteration(self, report):
         report.metrics["frozen_rows/share"] = self.share

@@ -7,7 +7,7 @@ from surefoot import Knob, PartSettings, Term, TermLoss
 
 
 class Smoothness(Term):
-    """Runs the policy a second time, on noisy observations, and penalizes the change of log-probabilities."""
+    """Runs the policy again on noisy observations; penalizes the change of log-probabilities."""
 
     class Settings(PartSettings):
         """Settings under `ppo.terms.<name>`."""
@@ -18,10 +18,14 @@ class Smoothness(Term):
     def __init__(self, settings, name, ppo):
         super().__init__(settings, name, ppo)
         self.noise = settings.noise
-        self.generator = torch.Generator().manual_seed(0)  # torch's global generator is not saved in checkpoints
+        self.generator = torch.Generator().manual_seed(
+            0
+        )  # torch's global generator is not saved in checkpoints
 
     def loss(self, minibatch):
-        obs, *others = minibatch.batch.inputs  # one array here; Dict observations are a dict of arrays
+        obs, *others = (
+            minibatch.batch.inputs
+        )  # one array here; Dict observations are a dict of arrays
         noisy = obs + self.noise * torch.randn(obs.shape, generator=self.generator)
         clean, again = minibatch.output.distribution, minibatch.policy(noisy, *others).distribution
         change = again.log_prob(minibatch.batch.action) - clean.log_prob(minibatch.batch.action)

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from surefoot.core.errors import SurefootError
+from surefoot.errors import SurefootError
 
 SOURCE = Path(__file__).parents[3]
 """The checkout that an editable install belongs to."""

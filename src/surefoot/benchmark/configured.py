@@ -4,14 +4,15 @@ import time
 
 from surefoot.benchmark.window import Window
 from surefoot.compose import Specs, build_env, build_policy, build_trainer
-from surefoot.core.config import Config
-from surefoot.core.errors import NativeError
 from surefoot.envs.engines import Engine, engines
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import EnvSource
 from surefoot.envs.protocol import VecEnv
+from surefoot.errors import NativeError
+from surefoot.policies.native_parts import NotNative
 from surefoot.policies.native_plan import plan_policy
 from surefoot.policies.policy import Policy
+from surefoot.settings.config import Config
 
 
 class Training:
@@ -62,7 +63,7 @@ def why_not_native(env: VecEnv, policy: Policy) -> str:
     if not isinstance(env, NativeEngine):
         return (env.why_not_native if isinstance(env, Engine) else "") or "these envs have no native implementation"
     plan = plan_policy(policy)
-    return plan if isinstance(plan, str) else ""
+    return plan.reason if isinstance(plan, NotNative) else ""
 
 
 def engine_name(env: VecEnv) -> str:

@@ -21,8 +21,8 @@ from surefoot.benchmark.report import MISSING, Report, Table
 from surefoot.benchmark.rounds import Effort, Measured, Rounds, Say, measure
 from surefoot.benchmark.spread import Spread, ratio
 from surefoot.benchmark.subject_process import SubjectError
-from surefoot.core.config import Config
-from surefoot.core.layers import build_config
+from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config
 
 REFERENCE, NATIVE, LIMIT = "local", "native", "limit"
 

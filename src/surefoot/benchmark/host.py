@@ -17,7 +17,7 @@ from typing import IO, Any
 from surefoot.benchmark.checkout import import_from_checkout
 from surefoot.benchmark.recipe import Recipe
 from surefoot.benchmark.subject import Subject
-from surefoot.core.errors import SurefootError
+from surefoot.errors import SurefootError
 
 GRACE_S = 5.0
 """What a subject has to close itself before its processes are killed."""
@@ -52,7 +52,7 @@ def build_subject(recipe: Recipe) -> Subject:
     """The subject of a recipe."""
     from surefoot.benchmark.configured import Collecting, Training
     from surefoot.benchmark.limit import Replaying
-    from surefoot.core.layers import build_config
+    from surefoot.settings.layers import build_config
 
     if recipe["kind"].startswith("benchmarks."):  # other systems: only a checkout has them
         built: Subject = import_from_checkout(recipe["kind"]).build(recipe)

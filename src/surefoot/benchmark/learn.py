@@ -22,10 +22,10 @@ from surefoot.benchmark.report import MISSING, Report, Table
 from surefoot.benchmark.rounds import Say
 from surefoot.benchmark.spread import Spread, ratio, spread
 from surefoot.compose import Specs, build_policy, build_trainer
-from surefoot.core.config import Config
-from surefoot.core.errors import ConfigError, SurefootError
-from surefoot.core.layers import build_config
-from surefoot.core.torch_threads import torch_threads
+from surefoot.errors import ConfigError, SurefootError
+from surefoot.machine.torch_threads import torch_threads
+from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config
 
 LEARNERS = ("native", "torch")
 BATCHES = (64, 256, 1024, 4096, 16384)

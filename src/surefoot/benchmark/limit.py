@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from surefoot.benchmark.configured import Training
 from surefoot.benchmark.window import Window
-from surefoot.core.config import Config
-from surefoot.core.errors import NativeError
-from surefoot.core.records import Rollout
+from surefoot.data.records import Rollout
 from surefoot.envs.engines.native import NativeEngine
+from surefoot.errors import NativeError
 from surefoot.policies.policy import Policy
+from surefoot.settings.config import Config
 
 
 class Replaying(Training):

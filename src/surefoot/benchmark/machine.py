@@ -5,8 +5,8 @@ import platform
 from importlib import metadata
 from typing import Any
 
-from surefoot.core.ram import machine_ram
-from surefoot.core.version import VERSION
+from surefoot.machine.ram import machine_ram
+from surefoot.version import VERSION
 
 PACKAGES = ("torch", "numpy", "gymnasium", "mujoco", "stable-baselines3", "sb3-contrib", "envpool")
 

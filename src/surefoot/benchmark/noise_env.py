@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.core.specs import ArraySpec, ObsSpec
-from surefoot.core.tree import tree_map
+from surefoot.data.specs import ArraySpec, ObsSpec
+from surefoot.data.tree import tree_map
 from surefoot.envs.protocol import ALL_ROWS, ArrayTree, Slot
 
 
@@ -24,8 +24,8 @@ class NoiseEnv:
         self.action_spec = ArraySpec("box", (action_size,), "float32", -1.0, 1.0)
         self.final_obs: ArrayTree = obs.zeros(num_rows)
         self.metrics: dict[str, str] = {}
-        self.parameters: dict[str, NDArray[np.float64]] = {}
-        self.parameter_values: dict[str, NDArray[np.float64]] = {}
+        self.parameters: dict[str, NDArray[np.floating[Any]]] = {}
+        self.parameter_values: dict[str, NDArray[np.floating[Any]]] = {}
         self._random = np.random.default_rng(0)
 
     @property

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from surefoot.core.config import Config
+from surefoot.settings.config import Config
 
 Recipe = dict[str, Any]
 

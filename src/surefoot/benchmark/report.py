@@ -17,7 +17,7 @@ from rich.text import Text
 
 from surefoot.benchmark.load import Load
 from surefoot.benchmark.machine import describe_machine, machine
-from surefoot.core.errors import SurefootError
+from surefoot.errors import SurefootError
 
 MISSING = "\N{EN DASH}"
 WIDEST = 10_000

@@ -12,7 +12,7 @@ from surefoot.benchmark.recipe import Plan
 from surefoot.benchmark.spread import Spread, spread
 from surefoot.benchmark.subject_process import SubjectError, SubjectProcess
 from surefoot.benchmark.window import Window
-from surefoot.core.errors import ConfigError
+from surefoot.errors import ConfigError
 
 SHORTEST_WARM_UP_S = 1.0
 """Long enough for RAM samples to cover every phase, and for the CPU to reach its clock speed."""

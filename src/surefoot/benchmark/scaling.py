@@ -20,8 +20,8 @@ from surefoot.benchmark.report import MISSING, Report, Table
 from surefoot.benchmark.rounds import Effort, Measured, Rounds, Say, measure
 from surefoot.benchmark.spread import Spread, ratio
 from surefoot.benchmark.subject_process import SubjectError
-from surefoot.core.config import Config, nearest_divisor
-from surefoot.core.layers import build_config
+from surefoot.settings.config import Config, nearest_divisor
+from surefoot.settings.layers import build_config
 
 NOISE = 0.05
 """Medians closer than this count as equal even if their ranges do not overlap: three repeats do not show all noise."""

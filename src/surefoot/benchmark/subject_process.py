@@ -15,7 +15,7 @@ from surefoot.benchmark.host import GRACE_S
 from surefoot.benchmark.peak_ram import PeakRam
 from surefoot.benchmark.recipe import Plan
 from surefoot.benchmark.window import Window
-from surefoot.core.errors import SurefootError
+from surefoot.errors import SurefootError
 
 ANSWER_WITHIN_S = 900.0
 """Timeout of an answer: dozens of processes that import torch on two cores take minutes to start."""

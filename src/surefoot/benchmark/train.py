@@ -6,7 +6,7 @@ from surefoot.benchmark.report import Report, Table
 from surefoot.benchmark.rounds import Effort, Measured, Say, measure
 from surefoot.benchmark.spread import spread
 from surefoot.benchmark.subject_process import SubjectError
-from surefoot.core.config import Config
+from surefoot.settings.config import Config
 
 
 def bench_train(config: Config, effort: Effort, say: Say) -> Report:

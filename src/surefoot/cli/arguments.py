@@ -3,22 +3,23 @@
 from collections.abc import Callable
 from functools import partial, wraps
 from inspect import signature
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, TypeVar, get_args
 
 import tyro
 from pydantic.fields import FieldInfo
 
 from surefoot.cli.lines import wrapped
-from surefoot.core.choices import choices
-from surefoot.core.config import Config, key_types, known_keys, part_of
-from surefoot.core.errors import ConfigError, PartError
-from surefoot.core.failures import brief, origin
-from surefoot.core.layers import Raw
-from surefoot.core.parts import PartSettings, Section
-from surefoot.core.quoted import quoted
-from surefoot.core.registry import nearest
-from surefoot.core.strict_yaml import YamlError, parse_yaml
-from surefoot.core.synonyms import elsewhere_called
+from surefoot.errors import ConfigError, PartError
+from surefoot.output.failures import brief, origin
+from surefoot.output.quoted import quoted
+from surefoot.output.streams import styled_streams
+from surefoot.settings.choices import choices
+from surefoot.settings.config import Config, key_types, known_keys, part_of
+from surefoot.settings.layers import Raw
+from surefoot.settings.parts import PartSettings, Section
+from surefoot.settings.registry import nearest
+from surefoot.settings.strict_yaml import YamlError, parse_yaml
+from surefoot.settings.synonyms import elsewhere_called
 
 T = TypeVar("T")
 
@@ -31,7 +32,8 @@ def parse(function: Callable[..., T], command: str, arguments: list[str]) -> T:
         return partial(function, *values, **options)
 
     call: Callable[[], T]
-    call, unknown = tyro.cli(later, prog=f"surefoot {command}", args=arguments, return_unknown_args=True)
+    with styled_streams():
+        call, unknown = tyro.cli(later, prog=f"surefoot {command}", args=arguments, return_unknown_args=True)
     if unknown:
         raise ConfigError([_explain_unknown(unknown[0], list(signature(function).parameters))])
     try:
@@ -86,7 +88,7 @@ def _may_be_list(name: str) -> bool:
     section, _, key = name.partition(".")
     cls = key_types().get(section)
     field = None if cls is None else cls.model_fields.get(key)
-    return field is None or get_origin(field.annotation) is tuple
+    return field is None or "tuple" in str(field.annotation)  # also an optional one
 
 
 def print_settings(**others: type[Section]) -> None:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from surefoot.core.errors import ConfigError
+from surefoot.errors import ConfigError
 
 if TYPE_CHECKING:
     from surefoot.evaluation.evaluation import Evaluation

@@ -8,7 +8,7 @@ import tyro
 
 from surefoot.cli.arguments import parse
 from surefoot.cli.lines import tell
-from surefoot.core.errors import ConfigError
+from surefoot.errors import ConfigError
 
 FILE_NAME = "compare.html"
 
@@ -28,7 +28,7 @@ def compare_runs(
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     output: Path | None = None,
 ) -> int:
-    """Compare groups of runs: mean, interquartile mean and median with bootstrap intervals, and who is better.
+    """Compare groups of runs: mean, interquartile mean and median with bootstrap intervals, and which group is better.
 
     Args:
         runs: run directories, or folders with several seeds; runs that differ only in their seed form a group

@@ -6,6 +6,7 @@ from typing import Annotated
 import tyro
 
 from surefoot.cli.arguments import parse
+from surefoot.storage.files import readable_text
 
 
 def main(arguments: list[str]) -> int:
@@ -25,7 +26,6 @@ def list_envs(library: Annotated[Path | None, tyro.conf.Positional] = None, /, f
     import gymnasium as gym
 
     from surefoot.envs.adapters.atari import register_installed_games
-    from surefoot.envs.tasks.registration import register_envs
     from surefoot.presets import preset_of
 
     if library is not None:
@@ -34,10 +34,9 @@ def list_envs(library: Annotated[Path | None, tyro.conf.Positional] = None, /, f
     for line in _built_here():
         if filter.lower() in line.lower():
             print(line)
-    register_envs()
     register_installed_games()
-    native = _native_ids()
-    for name in sorted(gym.registry):
+    native, teams = _native_ids()
+    for name in sorted([*gym.registry, *teams]):
         if filter.lower() in name.lower():
             print(f"{'*' if preset_of(name) else ' '}{'n' if name in native else ' '} {name}")
     return 0
@@ -52,11 +51,11 @@ def _library_ids(path: Path) -> list[str]:
 
 def _built_here() -> list[str]:
     """Of libraries with environments; other files with such names are left alone."""
-    from surefoot.core.errors import NativeError
+    from surefoot.errors import NativeError
 
     lines = []
     for path in sorted(Path().glob("*.so")):
-        if b"surefoot_library" not in path.read_bytes():
+        if "surefoot_library" not in readable_text(path):
             continue
         try:
             lines += _library_ids(path)
@@ -65,14 +64,17 @@ def _built_here() -> list[str]:
     return lines
 
 
-def _native_ids() -> set[str]:
-    """Ids with a native implementation; empty if the core is missing, because other engines still work."""
-    from surefoot.core.errors import InstructionsError, NativeError
-    from surefoot.envs.native import native_ids
+def _native_ids() -> tuple[set[str], tuple[str, ...]]:
+    """Ids with a native implementation, and those among them with several agents, which Gymnasium does not know.
+
+    Empty if the core is missing, because other engines still work.
+    """
+    from surefoot.envs.native import native_ids, native_teams
+    from surefoot.errors import InstructionsError, NativeError
 
     try:
-        return set(native_ids())
+        return {*native_ids(), *native_teams()}, native_teams()
     except InstructionsError:
         raise
     except NativeError:
-        return set()
+        return set(), ()

@@ -1,17 +1,20 @@
 """`surefoot evaluate RUN|MODEL ...`"""
 
 import json as json_text
-import math
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict, dataclass
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from surefoot.cli.arguments import parse
 from surefoot.cli.attack import attack_of, side_by_side
-from surefoot.cli.trained import load_agent
-from surefoot.core.errors import ConfigError
-from surefoot.core.risk import DEFAULT_ALPHA, Estimate, Risk, check_alpha, percent
+from surefoot.cli.lines import wrapped
+from surefoot.cli.over import axes_of, cell_progress
+from surefoot.cli.trained import load_agent, or_in_python
+from surefoot.errors import ConfigError
+from surefoot.statistics.risk import DEFAULT_ALPHA, Estimate, Risk, check_alpha, percent
 
 if TYPE_CHECKING:
     from surefoot.evaluation.evaluation import Evaluation
@@ -35,6 +38,9 @@ def evaluate_model(
     attack: str | None = None,
     epsilon: float | None = None,
     attack_steps: int | None = None,
+    over: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = (),
+    metric: str = "mean_reward",
+    heat_map: Path | None = None,
 ) -> int:
     """Evaluate a run (its best policy, or the newest if there is none) or a model file over complete episodes.
 
@@ -50,6 +56,10 @@ def evaluate_model(
         attack: also evaluate with adversarial observations, from the same seeds: pgd or fgsm
         epsilon: maximum perturbation of each element of the observation, in standard deviations if it is normalized
         attack_steps: number of steps of pgd; 10 if not given
+        over: NAME=VALUES: evaluate at each of these values of a parameter of the env, or of an argument of its
+            constructor, such as level=0-9 or terrain=stairs,gaps; several make a grid
+        metric: with --over, the figure in the table: mean_reward, cvar, win_rate or a metric of the env
+        heat_map: with --over, a .png file for a picture of the table
     """
     from surefoot.telemetry.console import warnings_on_stderr
 
@@ -57,8 +67,16 @@ def evaluate_model(
         raise ConfigError([f"--episodes: must be at least 1 (got {episodes})"])
     check_alpha(alpha, "--alpha")
     adversary = attack_of(attack, epsilon, attack_steps)
-    agent, path = load_agent(model, env, trust)
-    clean = agent.evaluate(episodes, seed=seed, deterministic=not stochastic)
+    if over:
+        if adversary is not None:
+            raise ConfigError(["--over: cannot be combined with --attack; evaluate without one of them"])
+        options = {"episodes": episodes, "seed": seed, "deterministic": not stochastic}
+        return _evaluate_over(model, env, trust, axes_of(over), options, _Shown(metric, alpha, json, heat_map))
+    if heat_map is not None:
+        raise ConfigError(["--heat-map: needs --over NAME=VALUES"])
+    with or_in_python(model, f"evaluate({episodes})", env):
+        agent, path = load_agent(model, env, trust)
+        clean = agent.evaluate(episodes, seed=seed, deterministic=not stochastic)
     attacked = None
     if adversary is not None:
         attacked = agent.evaluate(episodes, seed=seed, deterministic=not stochastic, attack=adversary)
@@ -75,6 +93,41 @@ def evaluate_model(
     return 0
 
 
+@dataclass(frozen=True)
+class _Shown:
+    """What is shown of a grid, and how."""
+
+    metric: str
+    alpha: float
+    json: bool
+    heat_map: Path | None
+
+
+def _evaluate_over(
+    model: str, env: str | None, trust: bool, axes: dict[str, list[Any]], options: dict[str, Any], shown: _Shown
+) -> int:
+    """Evaluate over a grid: a table or JSON, and a heat map."""
+    from surefoot.evaluation.heat_map import check_heat_map_file
+    from surefoot.telemetry.console import warnings_on_stderr
+
+    if shown.heat_map is not None:
+        check_heat_map_file(shown.heat_map, "--heat-map")
+    with or_in_python(model, f"evaluate_over({axes}, {options['episodes']})", env):
+        agent, path = load_agent(model, env, trust)
+        with cell_progress(prod(map(len, axes.values()))) as tell:
+            grid = agent.evaluate_over(axes, **options, tell=tell)
+    table = grid.table(shown.metric, shown.alpha)
+    if shown.heat_map is not None:
+        grid.save_heat_map(shown.heat_map, shown.metric, shown.alpha)
+    with warnings_on_stderr():
+        if shown.json:
+            print(json_text.dumps({"model": str(path), **grid.to_json(shown.alpha)}))
+        else:
+            heat_map = [] if shown.heat_map is None else [f"heat map        {shown.heat_map}"]
+            print("\n".join([f"model           {path}", *heat_map, "", *table]))
+    return 0
+
+
 def _lines(evaluation: "Evaluation", risk: Risk) -> list[str]:
     count = len(evaluation.rewards)
     return [
@@ -82,19 +135,11 @@ def _lines(evaluation: "Evaluation", risk: Risk) -> list[str]:
         f"worst reward    {risk.worst_reward:.2f} (episode {risk.worst_episode}; the first is 0)",
         f"mean length     {evaluation.mean_ep_length:.1f}",
         f"episodes        {count}",
-        *(_metric_line(evaluation, name) for name in evaluation.metrics),
+        *(f"{name:15s} {evaluation.shown_metric(name)}" for name in evaluation.metrics),
+        *([] if evaluation.note is None else [wrapped(f"{'note':16s}{evaluation.note}", 16)]),
         "",
         *_table(risk),
     ]
-
-
-def _metric_line(evaluation: "Evaluation", name: str) -> str:
-    values, mean = evaluation.metrics[name], evaluation.mean_metric(name)
-    if mean is None:
-        return f"{name:15s} unknown: no episode has a value"
-    known = sum(not math.isnan(value) for value in values)
-    few = f" (mean of {known} episodes that have a value)" if known < len(values) else ""
-    return f"{name:15s} {mean:.4g}{few}"
 
 
 def _table(risk: Risk) -> list[str]:

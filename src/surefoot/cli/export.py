@@ -7,8 +7,7 @@ import tyro
 
 from surefoot.cli.arguments import parse
 from surefoot.cli.lines import tell
-from surefoot.cli.trained import load_agent
-from surefoot.core.errors import CheckpointMismatchError, ExportError
+from surefoot.cli.trained import load_agent, or_in_python
 
 
 def main(arguments: list[str]) -> int:
@@ -35,18 +34,15 @@ def export_model(
         tolerance: largest difference from the policy that is accepted as rounding
         trust: import modules and load libraries that the model names
     """
-    try:
+    with or_in_python(model, f"export_onnx({str(onnx)!r})", env):
         agent, path = load_agent(model, env, trust)
-    except CheckpointMismatchError as error:
-        raise ExportError(
-            f"{model} has custom modules; export it from Python: PPO.load(..., encoder=...) or"
-            " PPO.load(..., policy=...), then .export_onnx(...)"
-        ) from error
-    exported = agent.export_onnx(onnx, tolerance=tolerance)
+        exported = agent.export_onnx(onnx, tolerance=tolerance)
     parity = exported.parity
     tell("policy", str(path))
     tell("model", f"{exported.model}  ({exported.model.stat().st_size / 1e6:.1f} MB)")
     compared = f"{parity.steps} steps of {agent.config.env.id}"
     tell("checked", f"{compared}: within {parity.largest_difference:.1e} of the policy")
     tell("script", f"{exported.script}  (needs only numpy and onnxruntime)")
+    if exported.left_out:
+        tell("note", f"the file has no {', '.join(exported.left_out)}: parameters of the env that belong to the agent")
     return 0

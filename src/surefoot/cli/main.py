@@ -7,11 +7,11 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from surefoot.core.errors import SurefootError
-from surefoot.core.process_end import end_with_others
-from surefoot.core.registry import nearest
-from surefoot.core.streams import lasting_streams
-from surefoot.core.version import VERSION
+from surefoot.errors import SurefootError
+from surefoot.machine.process_end import end_with_others
+from surefoot.output.streams import lasting_streams
+from surefoot.settings.registry import nearest
+from surefoot.version import VERSION
 
 COMMANDS = {
     "train": "train a preset or any Gymnasium environment",
@@ -25,7 +25,7 @@ COMMANDS = {
     "report": "write an HTML report about one or more runs",
     "compare": "compare groups of runs, with intervals over their seeds",
     "verify": "prove the native code equal to the readable reference",
-    "native": "create or build an environment of your own in C++",
+    "native": "create or build your own environment in C++",
     "bench": "measure speed and memory: train, rollout, scaling, peers",
     "envs": "list environments",
     "presets": "list the presets, or show one",

@@ -7,8 +7,8 @@ import tyro
 
 from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
 from surefoot.cli.lines import tell, tell_next
-from surefoot.core.errors import ConfigError, RunDirectoryError
-from surefoot.core.layers import Raw, read_yaml
+from surefoot.errors import ConfigError, RunDirectoryError
+from surefoot.settings.layers import Raw, read_yaml
 
 
 def main(arguments: list[str]) -> int:
@@ -92,10 +92,9 @@ def train(raw: Raw, directory: Path) -> int:
 
 
 def _read(config: str) -> Raw:
-    from surefoot.population.presets import load_population_preset, population_presets
+    from surefoot.population.presets import population_presets
 
-    is_preset = config in population_presets() and not Path(config).exists()
-    return load_population_preset(config) if is_preset else read_yaml(Path(config))
+    return population_presets.read(config)
 
 
 def _read_directory(directory: Path) -> Raw:

@@ -6,7 +6,9 @@ import tyro
 
 from surefoot.cli.arguments import parse
 from surefoot.cli.lines import wrapped
+from surefoot.population.presets import population_presets
 from surefoot.presets import describe_preset, preset_names, preset_text
+from surefoot.sweep.presets import sweep_presets
 
 _NAMES = 29
 """Width of the column with the names."""
@@ -18,7 +20,7 @@ def main(arguments: list[str]) -> int:
 
 
 def list_presets(name: Annotated[str | None, tyro.conf.Positional] = None, /) -> int:
-    """List the presets, or show the settings of one.
+    """List the presets, also those of populations and sweeps, or show the settings of one.
 
     Args:
         name: the preset to show
@@ -28,4 +30,8 @@ def list_presets(name: Annotated[str | None, tyro.conf.Positional] = None, /) ->
         return 0
     for preset in preset_names():
         print(wrapped(f"{preset:{_NAMES}s}{describe_preset(preset)}", _NAMES))
+    for command, shipped in (("population", population_presets), ("sweep", sweep_presets)):
+        print(f"\npresets of 'surefoot {command}':")
+        for preset in shipped.names():
+            print(wrapped(f"{preset:{_NAMES}s}{shipped.describe(preset)}", _NAMES))
     return 0

@@ -10,7 +10,8 @@ import tyro
 
 from surefoot.cli.arguments import parse
 from surefoot.cli.lines import tell
-from surefoot.core.errors import ConfigError
+from surefoot.errors import ConfigError
+from surefoot.storage.files import beginning
 
 FILE_NAME = "report.html"
 _OTHERS = {"sweep.db": "sweep", "population.yaml": "population"}
@@ -75,9 +76,7 @@ def refuse_other_file(target: Path) -> None:
         raise ConfigError([f"--output: {target} is a directory; pass a file, such as {target / FILE_NAME}"])
     if not target.exists():
         return
-    with target.open("rb") as file:
-        is_report = f'content="{GENERATOR}"'.encode() in file.read(1000)
-    if not is_report:
+    if f'content="{GENERATOR}"'.encode() not in beginning(target, 1000):
         raise ConfigError([f"--output: {target} exists and is not a report; remove it or choose another file"])
 
 

@@ -1,23 +1,26 @@
 """`surefoot resume RUN ...`"""
 
 import os
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
 from surefoot.cli.lines import LABEL, wrapped
-from surefoot.core.errors import RunDirectoryError
-from surefoot.core.layers import Raw, build_config, merge, read_yaml
-from surefoot.core.run_folder import check_run
-from surefoot.core.trust import names_in
+from surefoot.cli.trained import or_in_python
+from surefoot.errors import RunDirectoryError
 from surefoot.inspection.seeds_folder import is_seeds_folder
+from surefoot.settings.layers import Raw, build_config, merge, read_yaml
+from surefoot.storage.run_folder import check_new, check_run
+from surefoot.storage.trust import names_in
 from surefoot.zoo import PREFIX
 
 if TYPE_CHECKING:
+    from surefoot.continued import SavedRun
+    from surefoot.settings.config import Config
     from surefoot.training.run_directory import RunDirectory
 
 
@@ -29,13 +32,18 @@ def main(arguments: list[str]) -> int:
         run: Annotated[Path, tyro.conf.Positional],
         /,
         steps: str | None = None,
+        checkpoint: int | None = None,
+        run_dir: Path | None = None,
         trust: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     ) -> int:
-        """Continue a run from its newest valid checkpoint, and apply allowed changes of settings.
+        """Continue a run from its newest valid checkpoint, or from another one, and apply allowed changes of settings.
 
         Args:
             run: the run directory, or a folder with several seeds, of which all that are not finished continue
             steps: new total number of environment steps, to extend the run
+            checkpoint: the step of the checkpoint to continue from, if it is not the newest one; requires --run-dir
+            run_dir: a new directory for the continued run, which takes over the records up to the checkpoint; the old
+                one is unchanged
             trust: import modules and load libraries that the checkpoint names, but not config.yaml
         """
         if str(run).startswith(PREFIX):
@@ -46,8 +54,10 @@ def main(arguments: list[str]) -> int:
         # Of several processes, the first one has the directory.
         if os.environ.get("RANK", "0") == "0" and not is_seeds_folder(run):
             check_run(run)
+            if run_dir is not None:
+                check_new(run_dir)
         changes = merge(settings, {} if steps is None else {"train.steps": steps})
-        return go_on(run, changes, trust, ("resume", *arguments))
+        return go_on(run, changes, trust, ("resume", *arguments), checkpoint, run_dir)
 
     try:
         return parse(resume, "resume", rest)
@@ -56,47 +66,71 @@ def main(arguments: list[str]) -> int:
             print_settings()
 
 
-def go_on(path: Path, changes: Raw, trust: bool = False, command: tuple[str, ...] = ()) -> int:
-    """Rebuild the run from its config and its newest valid checkpoint, or the runs in a folder of seeds."""
+def go_on(
+    path: Path,
+    changes: Raw,
+    trust: bool = False,
+    command: tuple[str, ...] = (),
+    checkpoint: int | None = None,
+    run_dir: Path | None = None,
+) -> int:
+    """Rebuild the run from its config and a checkpoint, or the runs in a folder of seeds."""
+    is_apart = checkpoint is not None or run_dir is not None
     if is_seeds_folder(path):
         from surefoot.cli.seeds import train_missing
 
+        if is_apart:
+            raise RunDirectoryError(f"{path} holds several seeds; pass one of them with --checkpoint and --run-dir")
         return train_missing(path, changes, command)
     from surefoot.cli.running import finish, log_command, train_from_start, training_envs
-    from surefoot.compose import resumed_config
-    from surefoot.continued import SavedRun, continued_run
-    from surefoot.core.ranks import together
-    from surefoot.core.saved import Saved, reading
+    from surefoot.continued import continued_run
+    from surefoot.training.alike import check_settings, joined
     from surefoot.training.run_directory import RunDirectory
 
-    with together() as ranks:
-        directory = RunDirectory(path) if ranks.is_first else None
+    with joined("resume") as ranks:
+        source = RunDirectory(path) if ranks.is_first else None
+        new = None if source is None or run_dir is None else RunDirectory(run_dir)
         # Only the first process reads files: the others may run on machines without them.
-        written = ranks.gather(None if directory is None else _written(directory))[0]
+        written = ranks.gather(None if source is None else _written(source))[0]
         assert written is not None
-        if written.is_new:
+        if written.is_new and not is_apart:
             if ranks.is_first:
                 print(f"{path} has not begun yet: starting it", flush=True)
-            return train_from_start(build_config(written.config, changes), directory, ranks, "", command)
-        with directory or nullcontext():
-            found = ranks.gather(None if directory is None else directory.newest())[0]
+            return train_from_start(build_config(written.config, changes), source, ranks, "", command)
+        with nullcontext() if source is None or new else source:  # a run that is only read may still be training
+            found = ranks.gather(None if source is None else _found(source, checkpoint, new is not None))[0]
             assert found is not None
-            saved = SavedRun.of(found, trust or names_in([written.config, changes]))
-            config = resumed_config(saved.config, merge(written.config, changes))
-            with reading(saved.path):
-                step = Saved(saved.state)["progress"]["step"].integer()
-            if step >= config.train.steps and not saved.state.get("evaluation_due"):
-                raise RunDirectoryError(
-                    f"{path} is at step {step:,} and has already finished its {config.train.steps:,} steps; pass a"
-                    " larger total with --steps"
-                )
-            with closing(training_envs(config, ranks)) as env:
-                run = continued_run(config, env, saved, directory, ranks=ranks)
+            saved, config = _checked(found, path, written.config, changes, trust)
+            check_settings(ranks, config)
+            more = f"learn({config.train.steps - found.step}, run_dir={str(run_dir or path)!r})"
+            with ExitStack() as opened:
+                with or_in_python(saved.path, more):
+                    env = opened.enter_context(closing(training_envs(config, ranks)))
+                    opened.enter_context(new or nullcontext())
+                    if new is not None and source is not None:
+                        new.take_over(source, found.path.name, found.state, found.step)
+                    directory = new or source
+                    run = continued_run(config, env, saved, directory, ranks=ranks)
                 if directory is not None:
                     directory.write_config(config)
                     log_command(command)
-                    _announce(directory, saved.path)
+                    _announce(found, path, run_dir)
                 return finish(run)
+
+
+def _checked(found: "Found", path: Path, own: Raw, changes: Raw, trust: bool) -> "tuple[SavedRun, Config]":
+    """The checkpoint with its own config, and the config to continue with; refused if nothing is left to do."""
+    from surefoot.compose import resumed_config
+    from surefoot.continued import SavedRun
+
+    saved = SavedRun.of((found.path, found.state), trust or names_in([own, changes]))
+    config = resumed_config(saved.config, merge(own, changes))
+    if found.step >= config.train.steps and found.is_complete:
+        raise RunDirectoryError(
+            f"{path} is at step {found.step:,} and has already finished its {config.train.steps:,} steps; pass a"
+            " larger total with --steps"
+        )
+    return saved, config
 
 
 @dataclass(frozen=True)
@@ -113,7 +147,44 @@ def _written(directory: "RunDirectory") -> Written:
     return Written(build_config(read_yaml(directory.config_file)).model_dump(mode="json"), not directory.has_begun)
 
 
-def _announce(directory: "RunDirectory", checkpoint: Path) -> None:
-    skipped = directory.saved().index(checkpoint)
+@dataclass(frozen=True)
+class Found:
+    """The checkpoint to continue from."""
+
+    path: Path
+    state: dict[str, Any]
+    step: int
+    is_complete: bool
+    """Whether neither its evaluation nor its record is missing."""
+    skipped: int
+    """Number of newer checkpoints that cannot be read."""
+
+
+def _found(directory: "RunDirectory", checkpoint: int | None, is_elsewhere: bool) -> Found:
+    """The newest readable checkpoint, or the one of a step; newer ones are never overwritten."""
+    from surefoot.storage.saved import Saved, reading
+    from surefoot.training.checkpoint import read_checkpoint
+
+    if checkpoint is None:
+        path, state = directory.newest()
+        skipped = directory.saved().index(path)
+    else:
+        path, skipped = directory.saved_at(checkpoint), 0
+        newest = directory.saved()[0]
+        if path != newest and not is_elsewhere:
+            raise RunDirectoryError(
+                f"{directory.path} has newer checkpoints, up to {newest.name}, which continuing from step {checkpoint}"
+                " would overwrite; add --run-dir NEW to continue in another directory"
+            )
+        state = read_checkpoint(path)
+    with reading(path):
+        step = Saved(state)["progress"]["step"].integer()
+    is_complete = not state.get("evaluation_due") and (not state.get("record") or directory.has_record(step))
+    return Found(path, state, step, is_complete, skipped)
+
+
+def _announce(found: Found, path: Path, run_dir: Path | None) -> None:
+    skipped = found.skipped
     note = f" (skipped {skipped} newer unreadable checkpoint{'s' * (skipped > 1)}, see log.txt)" if skipped else ""
-    print(wrapped(f"resuming {directory.path} from {checkpoint.name}{note}", LABEL), flush=True)
+    where = f" in {run_dir}" if run_dir else ""
+    print(wrapped(f"resuming {path} from {found.path.name}{where}{note}", LABEL), flush=True)

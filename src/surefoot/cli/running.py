@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from contextlib import closing, nullcontext
 
 from surefoot.cli.lines import LABEL, tell, tell_next, wrapped
-from surefoot.compose import build_env, describe_rollouts
+from surefoot.compose import build_env
 from surefoot.continued import trainer_of
-from surefoot.core.config import Config
-from surefoot.core.ranks import ALONE, Ranks
 from surefoot.envs.protocol import VecEnv
+from surefoot.machine.ranks import ALONE, Ranks
+from surefoot.models import find_model
 from surefoot.run import Run
+from surefoot.settings.config import Config
 from surefoot.telemetry.console import warnings_on_stderr
+from surefoot.training.alike import check_settings
 from surefoot.training.run_directory import RunDirectory
 
 _log = logging.getLogger("surefoot")
@@ -26,6 +28,8 @@ def train_from_start(
     command: Sequence[str] = (),
 ) -> int:
     """Start a run in a directory, which the first of several processes has; returns the exit code."""
+    start = config.train.start_from
+    check_settings(ranks, config, None if start is None else find_model(start).file)
     with closing(training_envs(config, ranks)) as env:
         # Built before the directory, so that invalid combinations leave no empty run behind.
         trainer, specs = trainer_of(config, env, None, ranks)
@@ -57,7 +61,7 @@ def finish(run: Run) -> int:
     if run.ranks.is_first:
         if run.ranks.size > 1:
             tell("processes", str(run.ranks.size))
-        tell("rollouts", describe_rollouts(run.trainer.collector.rows.env, run.trainer.policy)[0])
+        tell("rollouts", run.trainer.collector.description)
         tell("learning", run.learning)
     try:
         evaluation, code = run.train()

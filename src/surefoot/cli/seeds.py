@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from surefoot.cli.lines import tell, tell_next
-from surefoot.core.errors import ConfigError
-from surefoot.core.layers import Raw
+from surefoot.errors import ConfigError
 from surefoot.presets import Configured
+from surefoot.settings.layers import Raw
 
 if TYPE_CHECKING:
     from surefoot.seeds.coordinator import Outcome

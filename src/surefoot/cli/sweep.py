@@ -7,7 +7,6 @@ import tyro
 
 from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
 from surefoot.cli.lines import tell, tell_next
-from surefoot.core.layers import read_yaml
 
 
 def main(arguments: list[str]) -> int:
@@ -15,24 +14,26 @@ def main(arguments: list[str]) -> int:
     rest, settings = split_settings(arguments)
 
     def sweep(
-        config: Annotated[Path, tyro.conf.Positional], /, run_dir: Path | None = None, preset: str | None = None
+        config: Annotated[str, tyro.conf.Positional], /, run_dir: Path | None = None, preset: str | None = None
     ) -> int:
         """Search for good settings: many runs, each with other values of the tunable settings.
 
         The same command continues a sweep that was stopped or killed; finished trials are kept.
 
         Args:
-            config: a YAML file with the settings of a run, and a section 'sweep' (docs/sweeps.md)
+            config: a YAML file with the settings of a run and a section 'sweep' (docs/sweeps.md), or a preset
+                ('recurrent')
             run_dir: directory of the sweep; default: runs/sweep-<name>
             preset: a preset other than that of the environment, or none
         """
         from surefoot.sweep.directory import BEST
+        from surefoot.sweep.presets import sweep_presets
         from surefoot.sweep.settings import read_settings
         from surefoot.sweep.sweep import Sweep
 
         changes = settings if preset is None else {**settings, "preset": preset}
-        folder = run_dir or Path("runs") / f"sweep-{config.stem}"
-        base, own = read_settings(read_yaml(config), changes)
+        folder = run_dir or Path("runs") / f"sweep-{Path(config).stem}"
+        base, own = read_settings(sweep_presets.read(config), changes)
         try:
             best = Sweep(base, own, folder).run()
         except KeyboardInterrupt:

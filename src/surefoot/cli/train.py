@@ -7,11 +7,11 @@ from typing import Annotated
 import tyro
 
 from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
-from surefoot.core.errors import ConfigError
-from surefoot.core.layers import Raw, read_yaml
-from surefoot.core.registry import nearest
-from surefoot.core.run_folder import check_new
+from surefoot.errors import ConfigError
 from surefoot.presets import DEFAULT, Configured, configured, preset_names
+from surefoot.settings.layers import Raw, read_yaml
+from surefoot.settings.registry import nearest
+from surefoot.storage.run_folder import check_new
 
 
 def main(arguments: list[str]) -> int:
@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
 
         Args:
             target: a preset ('surefoot presets'), a Gymnasium id ('surefoot envs'), pettingzoo:MODULE, envpool:TASK
-                or a library of your own, ./my_env.so
+                or your own library, ./my_env.so
             config: a YAML file with settings that override the preset
             steps: total number of environment steps (train.steps), such as 200000 or 2e5
             seed: random seed (train.seed)
@@ -86,9 +86,7 @@ def check_target(target: str) -> None:
     from surefoot.envs.adapters.atari import is_atari
     from surefoot.envs.library import is_library
     from surefoot.envs.packages import package_hint
-    from surefoot.envs.tasks.registration import register_envs
 
-    register_envs()
     if not is_library(target) and ":" not in target and not is_atari(target) and target not in gym.registry:
         hint = package_hint(target) or nearest(target, [*preset_names(), *gym.registry])
         raise ConfigError([f"'{target}' is neither a preset nor a registered Gymnasium id{hint}"])
@@ -97,10 +95,10 @@ def check_target(target: str) -> None:
 def run_new(run: Configured, name: str | None, run_dir: Path | None, command: tuple[str, ...] = ()) -> int:
     """Start a run in a new directory."""
     from surefoot.cli.running import train_from_start
-    from surefoot.core.ranks import together
+    from surefoot.training.alike import joined
     from surefoot.training.run_directory import RunDirectory
 
-    with together() as ranks:
+    with joined("train") as ranks:
         if not ranks.is_first:
             return train_from_start(run.config, None, ranks)
         directory = RunDirectory(run_dir) if run_dir else RunDirectory.unused(Path("runs"), name or run.config.env.id)

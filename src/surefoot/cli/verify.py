@@ -7,7 +7,7 @@ from typing import Annotated
 import tyro
 
 from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
-from surefoot.core.config import Config
+from surefoot.settings.config import Config
 
 
 def main(arguments: list[str]) -> int:
@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
 
         Args:
             target: a preset ('surefoot presets'), a Gymnasium id ('surefoot envs'), pettingzoo:MODULE, envpool:TASK
-                or a library of your own, ./my_env.so
+                or your own library, ./my_env.so
             config: a YAML file with settings that override the preset
             seed: random seed (train.seed)
             preset: a preset other than that of the environment, or none
@@ -47,8 +47,8 @@ def main(arguments: list[str]) -> int:
 
 def report(config: Config, as_json: bool) -> int:
     """Verify and print the results."""
-    from rich.console import Console
 
+    from surefoot.output.terminal import Terminal
     from surefoot.verification import verify
     from surefoot.verification.table import show
 
@@ -56,5 +56,5 @@ def report(config: Config, as_json: bool) -> int:
     if as_json:
         print(json_format.dumps(found.to_json(), indent=1))
     else:
-        show(found, Console())
+        show(found, Terminal())
     return 0 if found.ok else 1

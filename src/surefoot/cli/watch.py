@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from surefoot.cli.arguments import parse
-from surefoot.cli.trained import load_agent
+from surefoot.cli.trained import load_agent, or_in_python
 from surefoot.cli.watch_progress import watch_progress
-from surefoot.core.errors import ConfigError
+from surefoot.errors import ConfigError
 
 if TYPE_CHECKING:
     from surefoot.watching.recording import Recording, Shown
@@ -50,10 +50,13 @@ def watch_model(
     if max_steps < 1:
         raise ConfigError([f"--max-steps: must be at least 1 (got {max_steps})"])
     _check_target(video)
-    agent, path = load_agent(model, env, trust)
-    with watch_progress(episodes, agent.config.env.id) as tell:
-        options: dict[str, Any] = {"seed": seed, "deterministic": not sampled, "max_steps": max_steps, "tell": tell}
-        played = agent.watch(episodes, **options) if video is None else agent.record(video, episodes, **options)
+    call = f"watch({episodes})" if video is None else f"record({str(video)!r}, {episodes})"
+    options: dict[str, Any] = {"seed": seed, "deterministic": not sampled, "max_steps": max_steps}
+    with or_in_python(model, call, env):
+        agent, path = load_agent(model, env, trust)
+        with watch_progress(episodes, agent.config.env.id) as tell:
+            options["tell"] = tell
+            played = agent.watch(episodes, **options) if video is None else agent.record(video, episodes, **options)
     print("\n".join([f"model     {path}", *_lines(played)]))
     return 0
 

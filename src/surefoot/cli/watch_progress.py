@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from surefoot.output.terminal import Terminal
 
 if TYPE_CHECKING:
     from surefoot.watching.playing import Moment
@@ -24,7 +25,7 @@ def watch_progress(episodes: int, env_id: str) -> "Iterator[Tell]":
         TextColumn("return {task.fields[total_reward]}"),
         TimeElapsedColumn(),
     )
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("", total=episodes, episode=1, step=0, total_reward="0")
 

@@ -5,16 +5,16 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from inspect import signature
+from inspect import Parameter, signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import gymnasium as gym
 
-from surefoot.core.errors import EnvError, NativeError
-from surefoot.core.registry import nearest
+from surefoot.errors import EnvError, NativeError
 from surefoot.native import core
+from surefoot.settings.registry import nearest
 
 TWINS = "TWINS"
 """What a Python file beside a library says about its envs: a dict of classes by id."""
@@ -30,7 +30,7 @@ def library_envs(path: Path) -> dict[str, int]:
     """Ids of a library's envs, and their time limits in steps (0: none)."""
     if not path.is_file():
         source = path.with_suffix(".cpp").name
-        raise NativeError(f"there is no file {path}; 'surefoot native build {source}' compiles it from its source")
+        raise NativeError(f"{path} does not exist; compile it with 'surefoot native build {source}'")
     try:
         return dict(core().library_envs(str(path.absolute())))
     except ValueError as error:
@@ -52,6 +52,12 @@ class LibraryFactory:
         """Whether a Python file beside the library has this env too."""
         return self._twin() is not None
 
+    @property
+    def twin_draws(self) -> bool:
+        """Whether there is a twin whose constructor accepts a render mode."""
+        twin = self._twin()
+        return twin is not None and accepts(twin, "render_mode")
+
     def __call__(self) -> Any:
         twin, limit = self._twin(), self.max_episode_steps
         if twin is None:
@@ -65,7 +71,7 @@ class LibraryFactory:
             env = twin(**self.kwargs)
         except TypeError as error:
             raise EnvError(
-                f"the Python twin of '{self.name}' refuses env.kwargs {dict(self.kwargs)}: {error}"
+                f"the Python twin of '{self.name}' does not accept env.kwargs {dict(self.kwargs)}: {error}"
             ) from error
         return gym.wrappers.TimeLimit(env, limit) if limit else env
 
@@ -77,6 +83,15 @@ class LibraryFactory:
             return None
         twin: Callable[..., Any] | None = getattr(_loaded(self._file()), TWINS, {}).get(self.name)
         return twin
+
+
+def accepts(function: Callable[..., Any], argument: str) -> bool:
+    """Whether a function or class accepts an argument of this name."""
+    try:
+        parameters = signature(function).parameters
+    except (TypeError, ValueError):  # a callable without a signature
+        return False
+    return argument in parameters or any(each.kind is Parameter.VAR_KEYWORD for each in parameters.values())
 
 
 def library_factory(

@@ -7,11 +7,6 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
-from surefoot.core.config import EnvConfig, RolloutConfig
-from surefoot.core.errors import ConfigError, EnvError, InstructionsError, NativeError
-from surefoot.core.quoted import quoted
-from surefoot.core.ram import free_ram, readable
-from surefoot.core.registry import AUTO, search_current_folder
 from surefoot.envs.adapters.atari import RAW, AtariFactory, is_atari, register_games
 from surefoot.envs.adapters.envpool_batch import EnvPoolEnvs
 from surefoot.envs.adapters.gymnasium_envs import GymEnv
@@ -24,7 +19,11 @@ from surefoot.envs.engines import Engine, engines
 from surefoot.envs.library import LibraryFactory, is_library, library_factory
 from surefoot.envs.packages import package_hint, refuse_missing_module
 from surefoot.envs.protocol import VecEnv
-from surefoot.envs.tasks.registration import register_envs
+from surefoot.errors import ConfigError, InstructionsError, NativeError, UnknownEnvError
+from surefoot.machine.ram import free_ram, readable
+from surefoot.output.quoted import quoted
+from surefoot.settings.config import EnvConfig, RolloutConfig
+from surefoot.settings.registry import AUTO, search_current_folder
 
 PETTINGZOO, ENVPOOL = "pettingzoo:", "envpool:"
 """Prefixes of ids; ids without a prefix belong to Gymnasium."""
@@ -163,7 +162,6 @@ def env_factory(source: Any, config: EnvConfig) -> Factory:
 
 def gymnasium_factory(env_id: str, config: EnvConfig) -> GymnasiumFactory:
     """A factory for an id; an unknown id is rejected with the package that has it, or the nearest known one."""
-    register_envs()
     if is_atari(env_id):
         env_id = register_games(env_id)
     refuse_missing_module(env_id)
@@ -175,7 +173,7 @@ def gymnasium_factory(env_id: str, config: EnvConfig) -> GymnasiumFactory:
 def _known_id(env_id: str, asked: str) -> None:
     if env_id not in gym.registry:
         hint = package_hint(env_id) or f"{_suggestion(env_id)} ('surefoot envs' lists the known ones)"
-        raise EnvError(f"unknown environment '{asked}'{hint}")
+        raise UnknownEnvError(f"unknown environment '{asked}'{hint}")
 
 
 def _suggestion(env_id: str) -> str:

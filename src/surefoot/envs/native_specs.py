@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surefoot.core.specs import ArraySpec, Bound, ObsSpec
+from surefoot.data.specs import ArraySpec, Bound, ObsSpec
 from surefoot.envs.protocol.declared import Declared
 from surefoot.envs.protocol.metrics import declared_metrics
+from surefoot.envs.protocol.parameters import Values, declared_parameters
+from surefoot.errors import EnvError
 
 if TYPE_CHECKING:
     from surefoot.native import Engine
@@ -34,8 +36,26 @@ def core_action_spec(core: "Engine") -> ArraySpec:
 
 def core_declared(core: "Engine") -> Declared:
     """Metrics and parameters."""
-    parameters = {name: np.array(values).reshape(shape) for name, shape, values in core.parameters}
+    defaults = {name: np.array(values).reshape(shape) for name, shape, values, _ in core.parameters}
+    of_agent = [name for name, *_, is_of_agent in core.parameters if is_of_agent]
+    parameters = declared_parameters(defaults, "the native env", of_agent)
     return Declared(declared_metrics(dict(core.metrics), {}, "the native env"), parameters)
+
+
+def set_in_core(core: "Engine", values: Values, defaults: Values) -> None:
+    """Set checked values of parameters; if an env refuses one, all envs keep those they had."""
+    names = list(defaults)
+    held = {name: core.parameter(names.index(name)) for name in values}
+    try:
+        for name, value in values.items():
+            per_env = value[None] if defaults[name].shape else value[:: core.num_agents]
+            shape = held[name].shape
+            values_of_envs = np.broadcast_to(per_env.reshape(-1, shape[1]), shape)
+            core.set_parameter(names.index(name), np.ascontiguousarray(values_of_envs, dtype=np.float64))
+    except (ValueError, EnvError) as error:
+        for name, value in held.items():
+            core.set_parameter(names.index(name), value)
+        raise EnvError(f"the envs rejected the parameters {', '.join(values)}: {error}") from error
 
 
 def _bound(values: Sequence[float]) -> Bound:

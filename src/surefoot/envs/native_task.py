@@ -10,13 +10,12 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
-from surefoot.core.cores import available_cores
-from surefoot.core.errors import ConfigError, NativeError
-from surefoot.core.ram import free_addresses, free_ram, readable
 from surefoot.envs.adapters.gymnasium_factory import GymnasiumFactory, bare_id
 from surefoot.envs.adapters.pettingzoo_factory import PettingZooFactory
 from surefoot.envs.library import LibraryFactory
-from surefoot.envs.tasks.registration import register_envs
+from surefoot.errors import ConfigError, NativeError
+from surefoot.machine.cores import available_cores
+from surefoot.machine.ram import free_addresses, free_ram, readable
 from surefoot.native import core
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def native_task(factory: object) -> NativeTask:
     if isinstance(factory, LibraryFactory):
         options = _options(factory.name, factory.kwargs) | {"assets": str(Path(factory.path).parent)}
         return NativeTask(factory.name, options, factory.max_episode_steps, factory.path)
-    raise NativeError("the core has environments by their id, not envs or factories of your own")
+    raise NativeError("the core needs the id of an environment, not an env object or a factory")
 
 
 def open_engine(task: NativeTask, num_envs: int, threads: int = 0, truncation_as_termination: bool = False) -> "Engine":
@@ -76,9 +75,11 @@ def open_engine(task: NativeTask, num_envs: int, threads: int = 0, truncation_as
         )
     except ValueError as error:
         raise NativeError(" ".join(str(error).split())) from error  # MuJoCo's messages have several lines
+    except (LookupError, ArithmeticError) as error:  # what the env's own code threw
+        raise NativeError(f"'{task.env_id}' could not be created: {error}") from error
     except (RuntimeError, MemoryError) as error:
         raise NativeError(
-            f"{num_envs} envs on {threads} threads could not be made ({error}); lower rollout.num_envs or"
+            f"{num_envs} envs on {threads} threads could not be created ({error}); lower rollout.num_envs or"
             " rollout.workers"
         ) from error
 
@@ -97,13 +98,12 @@ def _check_memory(task: NativeTask, num_envs: int) -> None:
 
 
 def _gymnasium_task(factory: GymnasiumFactory) -> NativeTask:
-    register_envs()
     env_id = bare_id(factory.env_id)
     if env_id not in core().env_ids() or env_id.startswith(PETTINGZOO):
         raise NativeError(f"'{env_id}' has no native implementation")
     spec = gym.spec(env_id)
     if not str(spec.entry_point).startswith(_OWNERS) or spec.kwargs or spec.additional_wrappers:
-        raise NativeError(f"'{env_id}' is registered as another env here than the one that the core knows")
+        raise NativeError(f"'{env_id}' is registered for a different env than the one in the core")
     options = _options(env_id, _core_arguments(spec, factory.kwargs))
     if str(spec.entry_point).startswith("gymnasium.envs.mujoco"):
         options["assets"] = str(Path(gym.__file__).parent / "envs" / "mujoco" / "assets")
@@ -129,7 +129,7 @@ def _pettingzoo_task(factory: PettingZooFactory) -> NativeTask:
     if env_id not in limits:
         raise NativeError(f"'{env_id}' has no native implementation")
     if "max_cycles" in config.kwargs:
-        raise NativeError("the argument 'max_cycles' is not one that the core takes; set env.max_episode_steps")
+        raise NativeError("the core does not take the argument 'max_cycles'; set env.max_episode_steps")
     return NativeTask(env_id, _options(env_id, config.kwargs), config.max_episode_steps or limits[env_id])
 
 
@@ -137,7 +137,7 @@ def _limit(factory: GymnasiumFactory, spec: EnvSpec) -> int:
     """Steps of an episode at most, 0 for no limit; among the env's arguments, Gymnasium takes a limit, too."""
     given, limit = factory.kwargs.get(_LIMIT), factory.max_episode_steps
     if _LIMIT in factory.kwargs and (limit is not None or not _is_limit(given)):
-        raise NativeError(f"the argument '{_LIMIT}' is not one that Gymnasium takes here")
+        raise NativeError(f"Gymnasium does not take the argument '{_LIMIT}' here")
     limit = next((each for each in (limit, given, spec.max_episode_steps) if each is not None), NO_LIMIT)
     return 0 if limit == NO_LIMIT else int(limit)
 
@@ -169,7 +169,7 @@ def _options(env_id: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         elif isinstance(value, tuple | list | np.ndarray) and all(isinstance(one, _NUMBERS) for one in value):
             options[name] = [float(number) for number in value]
         else:
-            raise NativeError(f"the argument '{name}' is of a kind that the core does not take")
+            raise NativeError(f"the argument '{name}' has a type that the core does not support")
     return options
 
 

@@ -1,6 +1,6 @@
 """Gymnasium's vector interface to native environments, for any other library."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,13 +9,16 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from surefoot.core.errors import NativeError
-from surefoot.core.quoted import quoted
-from surefoot.core.specs import ArraySpec
+from surefoot.data.specs import ArraySpec
 from surefoot.envs.adapters.gymnasium_factory import GymnasiumFactory
+from surefoot.envs.adapters.pettingzoo_factory import pettingzoo_factory
 from surefoot.envs.library import LibraryFactory, is_library, library_factory
-from surefoot.envs.native_specs import core_action_spec, core_obs_spec
-from surefoot.envs.native_task import NO_LIMIT, native_task, open_engine, seed_words
+from surefoot.envs.native_specs import core_action_spec, core_declared, core_obs_spec, set_in_core
+from surefoot.envs.native_task import NO_LIMIT, PETTINGZOO, native_task, open_engine, seed_words
+from surefoot.envs.protocol.parameters import Parametrized, Values
+from surefoot.errors import NativeError
+from surefoot.output.quoted import quoted
+from surefoot.settings.config import EnvConfig
 
 if TYPE_CHECKING:
     from surefoot.native import Engine
@@ -25,12 +28,16 @@ RESET_MASK = "reset_mask"
 """Gymnasium's option of a reset that marks the envs to reset; the others keep their episodes."""
 
 
-class NativeVectorEnv(VectorEnv[Any, Any, Any]):
-    """Envs of the core in each of Gymnasium's autoreset modes.
+class NativeVectorEnv(Parametrized, VectorEnv[Any, Any, Any]):
+    """Envs of the core in each of Gymnasium's autoreset modes; `set_parameters` sets numbers in them by name.
 
     The core resets an env in the step in which it ends. SAME_STEP shows that, and the last observation of an episode as
     `infos["final_obs"]`. In the other modes an env that ended shows its last observation, and rests: until the next
     step (NEXT_STEP), or until it is reset (DISABLED).
+
+    Of envs with several agents, every agent is an entry, by env and then by agent: `num_envs` is the number of all
+    agents. `infos["valid"]` says which of them took part in the step. An env is reset when all of its agents have
+    ended. Seeds are still one per env.
     """
 
     def __init__(
@@ -49,12 +56,14 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         arguments = {name: value for name, value in kwargs.items() if name != "max_episode_steps"}
         factory = _factory(env_id, arguments, limit)
         engine = open_engine(native_task(factory), num_envs, threads)
-        if engine.num_agents > 1:
-            raise NativeError(f"'{env_id}' has several agents, and a vector env of Gymnasium has one per env")
         self._engine: Engine | None = engine
-        self.num_envs = num_envs
+        self._mode, self.num_agents = _mode(autoreset_mode), engine.num_agents
+        if self.num_agents > 1 and self._mode is not AutoresetMode.SAME_STEP:
+            raise NativeError(f"'{env_id}' has several agents, whose envs support only AutoresetMode.SAME_STEP")
+        self._num_games, num_envs = num_envs, num_envs * self.num_agents
+        self.num_envs = self.num_rows = num_envs
+        self._declare_parameters(core_declared(engine).parameters, self.num_agents)
         self._read_spaces(factory, engine)
-        self._mode = _mode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self._mode}
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -62,13 +71,13 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         self._obs, self._final_obs = ([np.zeros((num_envs, size)) for size in engine.obs_sizes] for _ in range(2))
         mask_size = engine.mask_size
         self._mask = np.ones((num_envs, mask_size), dtype=bool) if mask_size else None
-        self._resting = np.zeros(num_envs, dtype=bool)
+        self._resting, self._valid = np.zeros(num_envs, dtype=bool), np.ones(num_envs, dtype=bool)
         self._is_seeded = False
 
-    def _read_spaces(self, factory: GymnasiumFactory | LibraryFactory, engine: "Engine") -> None:
+    def _read_spaces(self, factory: Callable[[], Any], engine: "Engine") -> None:
         """As the Gymnasium env says, which knows in what precision it observes; else as the core does."""
-        if isinstance(factory, LibraryFactory) and not factory.has_twin:
-            self.single_observation_space, self.single_action_space = _core_spaces(engine)
+        if self.num_agents > 1 or (isinstance(factory, LibraryFactory) and not factory.has_twin):
+            self.single_observation_space, self.single_action_space = core_spaces(engine)
             return
         one = factory()
         self.spec, self.metadata = one.spec, one.metadata
@@ -89,6 +98,7 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         kept = ~chosen if words is not None else ~chosen | self._resting
         self._open().reset(words, self._obs, self._mask, kept)
         self._resting &= ~chosen
+        self._valid |= chosen
         return self._shown(), self._info(None if chosen.all() else chosen)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -103,6 +113,7 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         reward = np.zeros(self.num_envs)
         terminated, truncated = np.zeros((2, self.num_envs), dtype=bool)
         outcome = {"reward": reward, "terminated": terminated, "truncated": truncated, "resting": self._resting}
+        outcome["valid"] = self._valid
         chosen = self._actions(actions)
         try:
             self._open().step(chosen, self._obs, self._final_obs, outcome, self._mask)
@@ -154,22 +165,27 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         masks = [] if self._mask is None else [self._mask]
         return [self._resting, *masks, *self._obs, *self._final_obs]
 
+    def _apply_parameters(self, values: Values, before: Values) -> None:
+        set_in_core(self._open(), values, self.parameters)
+
     def close_extras(self, **kwargs: Any) -> None:
         """End the threads."""
         self._engine = None
 
     def _open(self) -> "Engine":
         if self._engine is None:
-            raise NativeError("the envs are closed; make new ones")
+            raise NativeError("the envs are closed; create new ones")
         return self._engine
 
     def _seeds(self, seed: Any) -> list[int]:
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
-        given = [int(seed) + env for env in range(self.num_envs)] if _is_whole(seed) else seed
-        is_list = isinstance(given, Sequence | np.ndarray) and len(given) == self.num_envs
+        given = [int(seed) + env for env in range(self._num_games)] if _is_whole(seed) else seed
+        is_list = isinstance(given, Sequence | np.ndarray) and len(given) == self._num_games
         if not is_list or not all(_is_whole(one) and one >= 0 for one in given):
-            raise NativeError(f"seed must be a whole number of at least 0, or one for each of the {self.num_envs} envs")
+            raise NativeError(
+                f"seed must be a whole number of at least 0, or one for each of the {self._num_games} envs"
+            )
         return [int(one) for one in given]
 
     def _actions(self, actions: Any) -> NDArray[Any]:
@@ -188,12 +204,14 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         unknown = [name for name in names if name != RESET_MASK]
         if unknown:
             shown = ", ".join(map(repr, unknown))
-            raise NativeError(f"native envs take no options of a reset, such as {shown}, except {RESET_MASK}")
+            raise NativeError(f"native envs do not take reset options such as {shown}, only {RESET_MASK}")
         if not names:
             return np.ones(self.num_envs, dtype=bool)
         mask = options[RESET_MASK]
         if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
             raise NativeError(f"{RESET_MASK} must mark at least one of the {self.num_envs} envs in a boolean array")
+        if (mask != np.repeat(mask[:: self.num_agents], self.num_agents)).any():
+            raise NativeError(f"{RESET_MASK} must mark all agents of an env or none of them")
         return mask if self._is_seeded else np.ones(self.num_envs, dtype=bool)
 
     def _shown(self) -> Any:
@@ -214,11 +232,12 @@ class NativeVectorEnv(VectorEnv[Any, Any, Any]):
         return parts[0].astype(space.dtype).reshape(space.shape)
 
     def _info(self, told: NDArray[np.bool_] | None = None) -> dict[str, Any]:
-        """The action masks, of all envs or those that have one: an env that rests has none."""
+        """The action masks, of all envs or those that have one: an env that rests has none; and who took part."""
+        info: dict[str, Any] = {} if self.num_agents == 1 else {"valid": self._valid.copy()}
         if self._mask is None:
-            return {}
-        masks = {"action_mask": self._mask.copy()}
-        return masks if told is None else masks | {"_action_mask": told}
+            return info
+        info["action_mask"] = self._mask.copy()
+        return info if told is None else info | {"_action_mask": told}
 
 
 def _mode(given: Any) -> AutoresetMode:
@@ -251,13 +270,16 @@ def _brief(value: Any) -> str:
     return f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else quoted(value)
 
 
-def _factory(env_id: str, kwargs: Mapping[str, Any], limit: int | None) -> GymnasiumFactory | LibraryFactory:
+def _factory(env_id: str, kwargs: Mapping[str, Any], limit: int | None) -> Callable[[], Any]:
     if is_library(env_id):
         return library_factory(env_id, kwargs, 0 if limit == NO_LIMIT else limit)
+    if env_id.startswith(PETTINGZOO):
+        config = EnvConfig(id=env_id, kwargs=dict(kwargs), max_episode_steps=None if limit == NO_LIMIT else limit)
+        return pettingzoo_factory(env_id.removeprefix(PETTINGZOO), config)
     return GymnasiumFactory(env_id, kwargs, limit, None)
 
 
-def _core_spaces(engine: "Engine") -> tuple[spaces.Space[Any], spaces.Space[Any]]:
+def core_spaces(engine: "Engine") -> tuple[spaces.Space[Any], spaces.Space[Any]]:
     """In float64, as the core observes."""
     obs = core_obs_spec(engine)
     if isinstance(obs, ArraySpec):

@@ -4,7 +4,7 @@ import importlib.util
 import re
 from dataclasses import dataclass
 
-from surefoot.core.errors import EnvError
+from surefoot.errors import EnvError
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from surefoot.core.config import TrainConfig
-from surefoot.core.errors import ConfigError
-from surefoot.core.registry import nearest
-from surefoot.core.risk import QUANTILES, too_few
+from surefoot.errors import ConfigError
 from surefoot.evaluation.evaluation import WIN_METRICS, Evaluation, quantile_name
+from surefoot.settings.config import TrainConfig
+from surefoot.settings.registry import nearest
+from surefoot.statistics.risk import QUANTILES, too_few
 from surefoot.telemetry import names
 
 LOWER = "-"

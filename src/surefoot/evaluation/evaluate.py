@@ -3,17 +3,21 @@
 import numpy as np
 import torch
 
-from surefoot.core.errors import EnvError
-from surefoot.core.torch_threads import torch_threads
 from surefoot.envs.protocol import Slot, VecEnv, slot_for, step_all
+from surefoot.envs.protocol.metrics import SUCCESS_RATE
 from surefoot.envs.protocol.steps import check_step
+from surefoot.errors import EnvError
 from surefoot.evaluation.evaluation import Evaluation
 from surefoot.evaluation.player import Perturb, Player
+from surefoot.evaluation.repetition import Repetition
+from surefoot.machine.torch_threads import torch_threads
 from surefoot.policies.policy import Policy
 from surefoot.rollout.episode_metrics import EpisodeMetrics
 
 PATIENCE = 100_000
 """Evaluation fails after this many steps without a finished episode."""
+FEWEST = 3
+"""Fewest episodes that are called identical: two may be equal by chance."""
 
 
 @torch.no_grad()
@@ -35,7 +39,8 @@ def evaluate(
     slot = slot_for(env)
     env.reset(slot)
     check_step(env, slot, 0)
-    player, played = Player(policy, env.num_rows, None if deterministic else seed, perturb), _Played(env, episodes)
+    player = Player(policy, env.num_rows, None if deterministic else seed, perturb)
+    played = _Played(env, slot, episodes)
     start = torch.ones(env.num_rows, dtype=torch.bool)
     while not played.are_enough:
         step_all(env, player.act(slot, start), slot)
@@ -53,7 +58,7 @@ def shares_of(episodes: int, players: int) -> list[int]:
 class _Played:
     """Collects finished episodes until each row has played its share."""
 
-    def __init__(self, env: VecEnv, episodes: int) -> None:
+    def __init__(self, env: VecEnv, first: Slot, episodes: int) -> None:
         rows = env.num_rows
         self._shares = np.array(shares_of(episodes, rows))
         self._reward, self._length = np.zeros(rows), np.zeros(rows, dtype=np.int64)
@@ -61,6 +66,7 @@ class _Played:
         self._metrics = EpisodeMetrics(env.metrics, rows)
         self._finished: list[tuple[int, float, int, list[float]]] = []
         self._quiet_steps = 0
+        self._repetition = Repetition(first)
 
     @property
     def are_enough(self) -> bool:
@@ -73,6 +79,7 @@ class _Played:
         self._reward += np.where(slot.valid, slot.reward, 0)
         self._length += slot.valid
         self._has_played |= slot.valid
+        self._repetition.absorb(slot)
         self._quiet_steps += 1
         of_ended = iter(self._metrics.absorb(slot.metrics[None], slot.ended[None], slot.valid[None]).tolist())
         for row in map(int, np.flatnonzero(slot.ended)):
@@ -80,7 +87,10 @@ class _Played:
                 self._finish(row, next(of_ended))
             self._reward[row], self._length[row] = 0.0, 0
         if self._quiet_steps > PATIENCE:
-            raise EnvError(f"no episode ended within {PATIENCE} steps; set env.max_episode_steps to evaluate this env")
+            raise EnvError(
+                f"no episode ended within {PATIENCE} steps; set env.max_episode_steps to evaluate this env, or wrap an"
+                " env that you pass yourself in gymnasium.wrappers.TimeLimit"
+            )
 
     def _finish(self, row: int, metrics: list[float]) -> None:
         if self._shares[row] > 0:
@@ -91,8 +101,11 @@ class _Played:
     def evaluation(self) -> Evaluation:
         """The episodes, sorted by row."""
         finished = sorted(self._finished, key=lambda episode: episode[0])
+        columns = zip(*(metrics for *_, metrics in finished), strict=True)
+        metrics = dict(zip(self._metrics.names, columns, strict=True))
         return Evaluation(
             tuple(reward for _, reward, _, _ in finished),
             tuple(length for _, _, length, _ in finished),
-            {name: tuple(item[3][place] for item in finished) for place, name in enumerate(self._metrics.names)},
+            {name: values for name, values in metrics.items() if name != SUCCESS_RATE or not np.isnan(values).all()},
+            are_identical=len(finished) >= FEWEST and self._repetition.is_possible,
         )

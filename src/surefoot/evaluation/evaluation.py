@@ -7,13 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.core.errors import ConfigError
-from surefoot.core.risk import DEFAULT_ALPHA, QUANTILES, Risk, check_alpha, cvar, estimated_mean, risk_of, too_few
-from surefoot.core.risk import sharpe as sharpe_of
+from surefoot.errors import ConfigError
 from surefoot.rollout.episode_metrics import mean_of_known
+from surefoot.statistics.risk import (
+    DEFAULT_ALPHA,
+    QUANTILES,
+    Risk,
+    check_alpha,
+    cvar,
+    estimated_mean,
+    identical,
+    risk_of,
+    too_few,
+)
+from surefoot.statistics.risk import sharpe as sharpe_of
 from surefoot.telemetry import names
 
-WIN_METRICS = ("win", "success", "is_success")
+WIN_METRICS = ("win", "success", "is_success", "success_rate")
 """Env metrics that say whether an episode was won: the first one that the env declares counts."""
 _log = logging.getLogger("surefoot")
 
@@ -26,6 +36,8 @@ class Evaluation:
     lengths: tuple[int, ...]
     metrics: dict[str, tuple[float, ...]] = field(default_factory=dict)
     """Metrics of the env by name, one number per episode; NaN means no value."""
+    are_identical: bool = False
+    """Whether all episodes, from different seeds, have the same observations and rewards, step by step."""
 
     def __repr__(self) -> str:
         return f"Evaluation({self.description})"
@@ -39,8 +51,25 @@ class Evaluation:
         return (
             f"{self.mean_reward:.1f} {spread if len(self.rewards) > 1 else 'in 1 episode'}"
             f", length {self.mean_ep_length:.0f}"
-            + "".join(f", {name} {_shown(self.mean_metric(name))}" for name in self.metrics)
+            + "".join(f", {name} {self.shown_metric(name)}" for name in self.metrics)
+            + ("" if self.note is None else f"; {self.note}")
         )
+
+    @property
+    def note(self) -> str | None:
+        """What to know about the figures, if anything."""
+        return identical(len(self.rewards)) if self.are_identical else None
+
+    def missing(self, name: str) -> int:
+        """Number of episodes without a value of a metric."""
+        return sum(map(math.isnan, self.metrics[name]))
+
+    def shown_metric(self, name: str) -> str:
+        """The mean of a metric, with the number of episodes that have a value if some have none."""
+        mean, missing = self.mean_metric(name), self.missing(name)
+        if mean is None:
+            return "unknown: no episode has a value"
+        return f"{mean:.4g}" + f" (of {len(self.metrics[name]) - missing}, {missing} missing)" * bool(missing)
 
     def mean_metric(self, name: str) -> float | None:
         """Mean of a metric over the episodes that have a value; None if there are none."""
@@ -138,10 +167,15 @@ class Evaluation:
             "episodes": len(self.rewards),
             "confidence_interval": [risk.mean.low, risk.mean.high],
             "risk": risk.to_json(),
+            "are_identical": self.are_identical,
             "rewards": list(self.rewards),
             "lengths": list(self.lengths),
             "metrics": {
-                name: {"mean": self.mean_metric(name), "values": [None if math.isnan(v) else v for v in values]}
+                name: {
+                    "mean": self.mean_metric(name),
+                    "missing": self.missing(name),
+                    "values": [None if math.isnan(v) else v for v in values],
+                }
                 for name, values in self.metrics.items()
             },
         }
@@ -149,10 +183,6 @@ class Evaluation:
     def _warn_if_too_few(self, alpha: float) -> None:
         if problem := too_few(len(self.rewards), alpha):
             _log.warning("%s", problem)
-
-
-def _shown(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.4g}"
 
 
 def quantile_name(share: float) -> str:

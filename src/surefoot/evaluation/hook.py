@@ -7,13 +7,13 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-from surefoot.core.config import TrainConfig
-from surefoot.core.errors import EnvError, SurefootError
-from surefoot.core.failures import brief
-from surefoot.core.files import AppendedFile
-from surefoot.core.records import IterationReport
+from surefoot.data.records import IterationReport
+from surefoot.errors import EnvError, SurefootError
 from surefoot.evaluation.best_metric import criterion, score, unreliable
 from surefoot.evaluation.evaluation import Evaluation
+from surefoot.output.failures import brief
+from surefoot.settings.config import TrainConfig
+from surefoot.storage.files import AppendedFile
 from surefoot.training.checkpoint import write_checkpoint
 from surefoot.training.hooks import Every, Hook
 from surefoot.training.run_directory import RunDirectory
@@ -39,7 +39,9 @@ class EvaluateAndKeepBest(Hook):
         self.last: Evaluation | None = None
         self.is_overdue = False
         """Whether the process was killed before it could evaluate."""
-        self._evaluated_step, self._late = start, dict[str, float]()
+        self.late: dict[str, float] = {}
+        """Metrics of an evaluation that was made up for."""
+        self._evaluated_step = start
 
     @property
     def evaluation_state(self) -> dict[str, Any]:
@@ -57,12 +59,10 @@ class EvaluateAndKeepBest(Hook):
         if problem := unreliable(self._train):
             _log.warning("%s", problem)
         if self.is_overdue:
-            self._late = self._score(self.run.progress.step)
+            self.late = self._score(self.run.progress.step)
 
     def after_iteration(self, report: IterationReport) -> None:
         """Evaluate if it is due."""
-        report.metrics.update(self._late)
-        self._late = {}
         step = report.progress.step
         if self._is_due(step, self._is_last(report)):
             self._every.is_due(step)
@@ -91,6 +91,8 @@ class EvaluateAndKeepBest(Hook):
         record: dict[str, Any] = {"step": step, "rewards": evaluation.rewards}
         if evaluation.wins is not None:
             record["wins"] = [None if math.isnan(win) else win for win in evaluation.wins]
+        if evaluation.are_identical:
+            record["are_identical"] = True
         try:
             with closing(AppendedFile(self._directory.evaluations_file)) as file:
                 file.write(json.dumps(record) + "\n")

@@ -8,10 +8,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from surefoot.core.philox import Stream, uniforms
-from surefoot.core.records import Obs, State
-from surefoot.core.tree import tree_map
+from surefoot.data.records import Obs, State
+from surefoot.data.tree import tree_map
 from surefoot.envs.protocol import Slot
+from surefoot.philox import Stream, uniforms
 from surefoot.policies.policy import Policy
 
 Perturb = Callable[[Obs, State, Tensor, Tensor | None], Obs]

@@ -7,10 +7,11 @@ from dataclasses import dataclass, fields, is_dataclass
 import torch
 from torch import Tensor, nn
 
-from surefoot.core.specs import ArraySpec, ObsSpec
-from surefoot.core.tree import tree_items
+from surefoot.data.specs import ArraySpec, ObsSpec
+from surefoot.data.tree import tree_items
 from surefoot.export.one_step import replace_memories
 from surefoot.policies.distributions import Distribution
+from surefoot.policies.hybrid_head import Hybrid
 from surefoot.policies.policy import ActorCritic, Policy, PolicyOutput
 
 OBS, ACTION, EPISODE_START, ACTION_MASK = "obs", "action", "episode_start", "action_mask"
@@ -92,8 +93,11 @@ def _shifted(value: Tensor, spec: ArraySpec) -> Tensor:
 
 
 def _parameters(distribution: Distribution) -> Iterator[tuple[str, Tensor]]:
-    """The tensors of a distribution."""
-    if is_dataclass(distribution):
+    """The tensors of a distribution; those of a hybrid one by part."""
+    if isinstance(distribution, Hybrid):
+        for place, part in enumerate(distribution.parts):
+            yield from ((f"{place}/{name}", value) for name, value in _parameters(part))
+    elif is_dataclass(distribution):
         for field in fields(distribution):
             value = getattr(distribution, field.name)
             if isinstance(value, Tensor):

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from surefoot.core.errors import ExportError
-from surefoot.core.extras import install_hint
+from surefoot.errors import ExportError
 from surefoot.export.deployed import NEXT_STATE, STATE, Deployed
+from surefoot.machine.extras import install_hint
 
 if TYPE_CHECKING:
     import onnx

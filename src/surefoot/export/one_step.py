@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from surefoot.core.records import State
+from surefoot.data.records import State
 from surefoot.policies.memory.recurrent import Recurrent
 
 

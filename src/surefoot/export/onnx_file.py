@@ -4,18 +4,20 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from surefoot.core.config import Config
-from surefoot.core.errors import ExportError
-from surefoot.core.specs import spec_to_json
-from surefoot.core.torch_threads import torch_threads
-from surefoot.core.version import VERSION
+from surefoot.data.specs import spec_to_json
 from surefoot.envs.protocol import VecEnv
+from surefoot.envs.protocol.parameters import agent_values
+from surefoot.errors import ExportError
 from surefoot.export.deployed import Deployed, acting_copy
 from surefoot.export.graph import build_graph, require_packages
 from surefoot.export.parity import TOLERANCE, Parity, check_parity
 from surefoot.export.script import MARK, run_script
+from surefoot.machine.torch_threads import torch_threads
 from surefoot.policies.policy import Policy
+from surefoot.settings.config import Config
+from surefoot.storage.files import beginning
 from surefoot.training.checkpoint import write_atomically
+from surefoot.version import VERSION
 
 SUFFIX = ".onnx"
 
@@ -27,6 +29,8 @@ class Exported:
     model: Path
     script: Path
     parity: Parity
+    left_out: tuple[str, ...] = ()
+    """Parameters of the envs that belong to the agent: the file has the policy alone."""
 
 
 def export_onnx(policy: Policy, env: VecEnv, config: Config, path: Path, tolerance: float = TOLERANCE) -> Exported:
@@ -47,11 +51,12 @@ def export_onnx(policy: Policy, env: VecEnv, config: Config, path: Path, toleran
     inputs = [part.name for part in session.get_inputs()]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(script, run_script(path.name, config.env.id, inputs, env.obs_spec).encode())
+        text = run_script(path.name, config.env.id, inputs, env.obs_spec, env.action_spec)
+        write_atomically(script, text.encode())
         write_atomically(path, data)
     except OSError as error:
         raise ExportError(f"cannot write {path}: {error.strerror}; choose another file") from error
-    return Exported(path, script, parity)
+    return Exported(path, script, parity, tuple(agent_values(env)))
 
 
 def describe(config: Config, env: VecEnv) -> dict[str, str]:
@@ -69,5 +74,5 @@ def _check_targets(path: Path, script: Path) -> None:
     """Check the paths first: never overwrite other files."""
     if path.suffix != SUFFIX or path.is_dir():
         raise ExportError(f"{path} is not a valid path for a model; use a file name that ends with {SUFFIX}")
-    if script.exists() and MARK not in script.read_text(encoding="utf-8", errors="replace")[:200]:
+    if script.exists() and MARK.encode() not in beginning(script, 200):
         raise ExportError(f"{script} exists and was not written by an export; move it, or choose another model name")

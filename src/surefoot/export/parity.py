@@ -8,13 +8,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from surefoot.core.errors import ExportError
-from surefoot.core.records import State
-from surefoot.core.specs import ArraySpec
-from surefoot.core.tree import tree_items, tree_map
+from surefoot.data.records import State
+from surefoot.data.specs import ArraySpec
+from surefoot.data.tree import tree_items, tree_map
 from surefoot.envs.protocol import Slot, VecEnv, slot_for, step_all
 from surefoot.envs.protocol.steps import check_step
+from surefoot.errors import ExportError
 from surefoot.export.deployed import ACTION, ACTION_MASK, EPISODE_START, NEXT_STATE, STATE, named_outputs, obs_name
+from surefoot.policies.distributions import Distribution, DistributionHead
+from surefoot.policies.hybrid_head import Hybrid
 from surefoot.policies.policy import Policy, PolicyOutput
 
 if TYPE_CHECKING:
@@ -95,14 +97,25 @@ def _differences(policy: Policy, output: PolicyOutput, theirs: Arrays, action: A
     """The largest difference in each output of the graph."""
     ours = named_outputs(policy, output)
     found = {name: _difference(ours[name], part, np.ones(())) for name, part in theirs.items() if name != ACTION}
-    if action.kind == "box":
-        bounds = np.nan_to_num(np.abs(action.bounds()), posinf=0.0).max(axis=0)
-        return found | {ACTION: _difference(ours[ACTION], theirs[ACTION], np.maximum(bounds, 1))}
+    return found | {ACTION: _action_difference(policy.head, output.distribution, ours[ACTION], theirs[ACTION], action)}
+
+
+def _action_difference(
+    head: DistributionHead, distribution: Distribution, ours: Tensor, theirs: NDArray[Any], spec: ArraySpec
+) -> float:
+    if isinstance(distribution, Hybrid) and theirs.shape == ours.shape:
+        sizes = [part.size for part in spec.leaves]
+        pieces = zip(ours.split(sizes, -1), np.split(theirs, np.cumsum(sizes)[:-1], axis=-1), strict=True)
+        parts = zip(distribution.heads, distribution.parts, pieces, spec.leaves, strict=True)
+        return max(_action_difference(one, part, *both, leaf) for one, part, both, leaf in parts)
+    if spec.kind == "box":
+        bounds = np.nan_to_num(np.abs(spec.bounds()), posinf=0.0).max(axis=0).reshape(ours.shape[1:])
+        return _difference(ours, theirs, np.maximum(bounds, 1))
     # Between two equally good choices, the last bit may decide.
-    raw = torch.tensor(theirs[ACTION] - np.reshape(action.start, action.shape) if action.start else theirs[ACTION])
-    chosen = raw.reshape(-1, *policy.head.action_shape)
-    best, given = (output.distribution.log_prob(choice) for choice in (output.distribution.mode(), chosen))
-    return found | {ACTION: _difference(best, given.numpy(), np.ones(()))}
+    chosen = theirs - np.reshape(spec.start, theirs.shape[1:]) if spec.start else theirs
+    raw = torch.tensor(chosen).reshape(-1, *head.action_shape).to(head.action_dtype)
+    best, given = (distribution.log_prob(choice) for choice in (distribution.mode(), raw))
+    return _difference(best, given.numpy(), np.ones(()))
 
 
 def _difference(ours: Tensor, theirs: NDArray[Any], scale: NDArray[np.float64]) -> float:

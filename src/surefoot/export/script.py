@@ -3,15 +3,15 @@
 import json
 from collections.abc import Sequence
 
-from surefoot.core.specs import ArraySpec, ObsSpec
-from surefoot.core.tree import tree_items
+from surefoot.data.specs import ArraySpec, HybridSpec, ObsSpec
+from surefoot.data.tree import tree_items
 from surefoot.export.deployed import ACTION, ACTION_MASK, EPISODE_START, NEXT_STATE, STATE, obs_name
 
 MARK = "Written by surefoot export"
 """In the first line of a script, which may then be overwritten."""
 
 
-def run_script(model_name: str, env_id: str, inputs: Sequence[str], obs_spec: ObsSpec) -> str:
+def run_script(model_name: str, env_id: str, inputs: Sequence[str], obs_spec: ObsSpec, action: ArraySpec) -> str:
     """The script for a graph with these inputs; state and shapes are read from the graph itself."""
     specs = {key: spec for key, spec in tree_items(obs_spec) if obs_name(key) in inputs}
     flags = [name for name in (EPISODE_START, ACTION_MASK) if name in inputs]
@@ -35,7 +35,7 @@ def run_script(model_name: str, env_id: str, inputs: Sequence[str], obs_spec: Ob
         *(f"    feed[{json.dumps(obs_name(key))}][0] = obs{f'[{json.dumps(key)}]' if key else ''}" for key in specs),
         *(f'    feed["{name}"][0] = {name}' for name in flags),
         f"    {results} = session.run({wanted}, feed){'' if state else '[0]'}",
-        "    return action[0]",
+        f"    return {_returned(action)}",
         "",
         "",
         'if __name__ == "__main__":',
@@ -53,6 +53,18 @@ def _example(specs: dict[str, ArraySpec]) -> str:
     if "" in specs:
         return _array(specs[""])
     return "{" + ", ".join(f"{json.dumps(key)}: {_array(spec)}" for key, spec in specs.items()) + "}"
+
+
+def _returned(action: ArraySpec) -> str:
+    """The action of the env, whose parts are side by side in the graph's output if it is hybrid."""
+    if not isinstance(action, HybridSpec):
+        return "action[0]"
+    pieces, first = [], 0
+    for key, part in action.parts:
+        piece = f'action[0, {first}:{first + part.size}].reshape({part.shape}).astype("{part.env_dtype}")'
+        pieces.append(f"{json.dumps(key)}: {piece}" if action.kind == "dict" else f"{piece},")
+        first += part.size
+    return f"{{{', '.join(pieces)}}}" if action.kind == "dict" else f"({' '.join(pieces)})"
 
 
 def _array(spec: ArraySpec) -> str:

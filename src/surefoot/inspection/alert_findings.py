@@ -3,10 +3,10 @@
 import statistics
 from dataclasses import dataclass
 
-from surefoot.core.config import Config
 from surefoot.inspection.findings import Evidence, Finding, Severity
 from surefoot.inspection.preset_advice import advised
 from surefoot.inspection.run_record import RunRecord
+from surefoot.settings.config import Config
 from surefoot.telemetry import names
 from surefoot.telemetry.alerts import ALERTS, Alert
 from surefoot.telemetry.records import Record

@@ -3,12 +3,14 @@
 import statistics
 from pathlib import Path
 
-from surefoot.core.config import Config
-from surefoot.core.layers import build_config
 from surefoot.inspection.alert_findings import alert_findings
+from surefoot.inspection.evaluation_record import read_evaluations
 from surefoot.inspection.findings import Diagnosis, worst_first
 from surefoot.inspection.run_record import RunRecord, lock_holder, read_run
 from surefoot.inspection.symptoms import SYMPTOMS
+from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config
+from surefoot.statistics.risk import identical
 from surefoot.telemetry import names
 from surefoot.telemetry.alerts import ALERTS
 
@@ -51,7 +53,7 @@ def _notes(run: RunRecord, config: Config, process: str | None) -> list[str]:
         notes.append(f"the run stopped at step {step:,} of {total:,}; 'surefoot resume {run.path}' continues it")
     if len(run.records) < _FEW:
         notes.append(f"the run has only {len(run.records)} records so far; some alerts need {_FEW} iterations")
-    return [*notes, *_speed_notes(run), *_return_note(run)]
+    return [*notes, *_speed_notes(run), *_return_note(run), *_evaluation_note(run)]
 
 
 def _speed_notes(run: RunRecord) -> list[str]:
@@ -79,3 +81,9 @@ def _return_note(run: RunRecord) -> list[str]:
     if len(series) >= 50 and best - first < 0.05 * (abs(best) + abs(first)):
         rose += "; it has not improved: compare it with known scores for this task"
     return [rose]
+
+
+def _evaluation_note(run: RunRecord) -> list[str]:
+    evaluations = read_evaluations(run.path)
+    last = evaluations[max(evaluations)] if evaluations else None
+    return [f"last evaluation: {identical(len(last.rewards))}"] if last is not None and last.are_identical else []

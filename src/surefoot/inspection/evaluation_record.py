@@ -22,6 +22,8 @@ class EvaluatedEpisodes:
     step: int
     rewards: tuple[float, ...]
     wins: tuple[float, ...] | None
+    are_identical: bool = False
+    """Whether the episodes are the same, step by step."""
 
     @property
     def figures(self) -> dict[str, float]:
@@ -82,4 +84,4 @@ def _episodes(raw: Any) -> EvaluatedEpisodes:
         raise ValueError("no rewards")
     is_known = isinstance(wins, list) and all(win is None or (is_number(win) and 0 <= win <= 1) for win in wins)
     won = tuple(math.nan if win is None else float(win) for win in wins) if is_known else None
-    return EvaluatedEpisodes(int(raw["step"]), tuple(map(float, rewards)), won)
+    return EvaluatedEpisodes(int(raw["step"]), tuple(map(float, rewards)), won, raw.get("are_identical") is True)

@@ -5,6 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from surefoot.inspection.findings import Diagnosis, Evidence, Finding
+from surefoot.output.terminal import Terminal
 
 _STYLES = {"high": "bold red", "medium": "bold yellow", "low": "bold cyan"}
 _MAX_WIDTH = 110
@@ -12,7 +13,7 @@ _MAX_WIDTH = 110
 
 def print_diagnosis(diagnosis: Diagnosis, console: Console | None = None) -> None:
     """Print a diagnosis, wrapped to the width of the terminal."""
-    console = console or Console(highlight=False)
+    console = console or Terminal(highlight=False)
     console.width = min(console.width, _MAX_WIDTH)
     head = f"{diagnosis.env} · {diagnosis.run} · {diagnosis.step:,} of {diagnosis.total_steps:,} steps"
     console.print(Text(head, "dim"), soft_wrap=True)

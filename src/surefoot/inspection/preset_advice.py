@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from surefoot.core.config import Config
-from surefoot.core.layers import build_config
 from surefoot.presets import load_preset, preset_names
+from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config
 from surefoot.telemetry.remedies import Remedy, setting_of
 
 

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from surefoot.core.errors import RunDirectoryError
-from surefoot.core.strict_yaml import parse_yaml
+from surefoot.errors import RunDirectoryError
 from surefoot.inspection.run_log import RunLog
 from surefoot.inspection.seeds_folder import refuse_seeds_folder
+from surefoot.settings.strict_yaml import parse_yaml
+from surefoot.storage.files import open_regular, read_regular, readable_text
 from surefoot.telemetry.records import Record, numbers_of, records_by_step
 
 Series = list[tuple[int, float]]
+_MOST_DIGITS = 100
+"""Of a process in a lock file."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +34,7 @@ class RunRecord:
     @property
     def log(self) -> RunLog:
         """The log of all processes of the run; empty if there is none."""
-        file = self.path / "log.txt"
-        if not os.path.isfile(file):  # a named pipe would block forever
-            return RunLog("")
-        try:
-            return RunLog(file.read_text(encoding="utf-8", errors="replace"))
-        except OSError:
-            return RunLog("")
+        return RunLog(readable_text(self.path / "log.txt"))
 
     def series(self, metric: str) -> Series:
         """(step, value) of each record that has the metric."""
@@ -59,7 +56,7 @@ def read_run(path: Path) -> RunRecord:
     if not os.path.isfile(metrics_file):
         raise RunDirectoryError(f"{path} has no metrics.jsonl yet; {_why_not(path)}")
     try:
-        config = parse_yaml(config_file.read_text(encoding="utf-8"))
+        config = parse_yaml(read_regular(config_file).decode())
     except (OSError, ValueError) as error:  # ValueError: not YAML, or not UTF-8
         raise RunDirectoryError(f"{config_file} cannot be read: {error}") from error
     return RunRecord(path, config if isinstance(config, dict) else {}, _read_records(metrics_file))
@@ -81,11 +78,11 @@ def _why_not(path: Path) -> str:
 def lock_holder(path: Path) -> str | None:
     """The process that holds the lock of a run directory; the kernel releases the lock of a process that died."""
     try:
-        with (path / "lock").open(encoding="utf-8") as lock:
+        with open_regular(path / "lock") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                return lock.read().strip() or "unknown"
+                return lock.read(_MOST_DIGITS).decode(errors="replace").strip() or "unknown"
     except OSError:
         return None
     return None

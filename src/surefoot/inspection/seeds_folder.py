@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from surefoot.core.errors import RunDirectoryError
+from surefoot.errors import RunDirectoryError
 
 SETTINGS = "seeds.yaml"
 """The settings that the runs share, and the list of their seeds."""
@@ -26,8 +26,14 @@ def runs_in(path: Path) -> list[Path]:
     """The run directories with records in a folder of seeds, by seed; any other path is returned as it is."""
     if not is_seeds_folder(path):
         return [path]
-    found = {int(named[1]): one for one in path.iterdir() if (named := _NAME.fullmatch(one.name))}
-    return [found[seed] for seed in sorted(found) if _has_records(found[seed] / "metrics.jsonl")]
+    return [one for one in seed_directories(path) if _has_records(one / "metrics.jsonl")]
+
+
+def seed_directories(path: Path) -> list[Path]:
+    """The directories of seeds in a folder, by seed."""
+    inside = path.iterdir() if path.is_dir() else ()
+    found = {int(named[1]): one for one in inside if (named := _NAME.fullmatch(one.name))}
+    return [found[seed] for seed in sorted(found)]
 
 
 def _has_records(metrics: Path) -> bool:

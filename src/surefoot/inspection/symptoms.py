@@ -4,10 +4,12 @@ import json
 import statistics
 from collections.abc import Callable
 
-from surefoot.core.config import Config
+from surefoot.inspection.evaluation_symptoms import eval_below_best, eval_below_training
 from surefoot.inspection.findings import Evidence, Finding
 from surefoot.inspection.preset_advice import advised, preset_of
 from surefoot.inspection.run_record import RunRecord, Series, lock_holder
+from surefoot.settings.config import Config
+from surefoot.storage.files import readable_text
 from surefoot.telemetry import names
 from surefoot.telemetry.remedies import changed, gentler_updates, switched
 
@@ -36,7 +38,7 @@ def ended_in_nan(run: RunRecord, config: Config) -> Finding | None:
     if not dumps:
         when = f"{len(rollbacks)} rollback{'s' * (len(rollbacks) > 1)}, the last one at step {rollbacks[-1][0]:,}"
         return Finding("rolled_back", "medium", "updates rolled back", meaning, evidence, when, tuple(tips))
-    step, trouble = _dumped(dumps[-1].read_text(encoding="utf-8", errors="replace"))
+    step, trouble = _dumped(readable_text(dumps[-1]))
     tips.insert(0, f"see {dumps[-1].name} for the weights and data that are not finite or very large")
     return Finding(
         "ended_in_nan",
@@ -206,6 +208,8 @@ SYMPTOMS: dict[str, Symptom] = {
     "ended_in_nan": ended_in_nan,
     "ended_by_error": ended_by_error,
     "return_collapsed": return_collapsed,
+    "eval_below_training": eval_below_training,
+    "eval_below_best": eval_below_best,
     "no_episode_ends": no_episode_ends,
     "out_of_memory": memory_short,
     "too_slow": too_slow,

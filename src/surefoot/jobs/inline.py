@@ -4,8 +4,8 @@ import queue
 import threading
 from collections.abc import Iterator
 
-from surefoot.core.failures import brief
 from surefoot.jobs.job import Job, Message, result_of
+from surefoot.output.failures import brief
 
 
 class InlineStream:

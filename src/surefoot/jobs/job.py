@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from surefoot.core.errors import SurefootError
-from surefoot.core.failures import brief
+from surefoot.errors import SurefootError
+from surefoot.output.failures import brief
 
 Message = dict[str, Any]
 """One entry: `progress`, `result`, or `error` with one line."""

@@ -7,11 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from surefoot.core.errors import ClusterError, RunDirectoryError
-from surefoot.core.failures import brief
-from surefoot.core.ray_cluster import RayCluster
+from surefoot.errors import ClusterError, RunDirectoryError
 from surefoot.jobs.job import Job, JobDiedError, Message
 from surefoot.jobs.local import LocalStream
+from surefoot.machine.ray_cluster import RayCluster
+from surefoot.output.failures import brief
 
 _LOOK_S = 60.0
 """How long a node may take to look for a file."""

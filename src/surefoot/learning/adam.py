@@ -1,18 +1,38 @@
 """Adam and AdamW on one flat tensor, by PyTorch's public function."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim import adam as adam_module
 
-from surefoot.core.config import OptimizerConfig
-from surefoot.native.kernels import kernels
+from surefoot.native.kernels import faster_by
+from surefoot.settings.config import OptimizerConfig
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
 adam: Any = adam_module.adam
 _SKIP_ON_DEVICE = ("cpu", "cuda")
 """Devices whose fused kernel is known to take `found_inf`."""
+
+
+Stretch = tuple[slice, int]
+"""Neighboring parameters that learn, and the number of steps that they have missed while they were frozen."""
+
+
+def _fused(tensors: list[list[Tensor]], lr: float, skipped: Tensor, options: dict[str, Any]) -> None:
+    """`found_inf` skips without a device sync."""
+    adam(*tensors, lr=lr, fused=True, found_inf=skipped, **options)
+
+
+def _is_fused(tensors: list[list[Tensor]], *others: object) -> bool:
+    return tensors[0][0].device.type in _SKIP_ON_DEVICE
+
+
+@faster_by(_fused, _is_fused)
+def _step(tensors: list[list[Tensor]], lr: float, skipped: Tensor, options: dict[str, Any]) -> None:
+    if not skipped:
+        adam(*tensors, lr=lr, foreach=False, **options)
 
 
 class Adam:
@@ -22,16 +42,22 @@ class Adam:
         self._parameters = parameters
         self.moments = {kind: torch.zeros_like(parameters) for kind in MOMENTS}
         self.count = parameters.new_zeros(())
-        self._is_fused = parameters.device.type in _SKIP_ON_DEVICE
+        self._stretches: Sequence[Stretch] = ()  # empty: all parameters learn and have missed no step
         self._options: dict[str, Any] = dict(zip(("beta1", "beta2"), config.betas, strict=True))
         self._options |= {"eps": config.adam_eps, "weight_decay": config.weight_decay}
         self._options |= {"decoupled_weight_decay": config.algorithm == "adamw", "amsgrad": False, "maximize": False}
 
+    def learn_only(self, stretches: Sequence[Stretch]) -> None:
+        """From now on step only these parameters, each with the count of its own steps."""
+        self._stretches = () if stretches == [(slice(0, len(self._parameters)), 0)] else stretches
+
     def step(self, gradient: Tensor, lr: float, skipped: Tensor) -> None:
         """One step; if `skipped` is 1, weights, moments and count are unchanged."""
-        moments = [[self.moments[kind]] for kind in MOMENTS]
-        tensors = ([self._parameters], [gradient], *moments, [], [self.count])
-        if self._is_fused and kernels() is not None:  # `found_inf` skips without a device sync
-            adam(*tensors, lr=lr, fused=True, found_inf=skipped, **self._options)
-        elif not skipped:
-            adam(*tensors, lr=lr, foreach=False, **self._options)
+        flat = (self._parameters, gradient, *(self.moments[kind] for kind in MOMENTS))
+        tensors = [*([one] for one in flat), [], [self.count]]
+        if self._stretches:
+            learning = ([one[place] for place, _ in self._stretches] for one in flat)
+            tensors = [*learning, [], [self.count - missed for _, missed in self._stretches]]
+        _step(tensors, lr, skipped, self._options)
+        if self._stretches:
+            self.count += 1 - skipped

@@ -17,14 +17,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from surefoot.core.errors import ConfigError, PolicyError
-from surefoot.core.philox import Stream, uniforms
-from surefoot.core.quoted import quoted
-from surefoot.core.records import Obs, State
-from surefoot.core.registry import nearest
-from surefoot.core.tree import tree_items
+from surefoot.data.records import Obs, State
+from surefoot.data.tree import tree_items
+from surefoot.errors import ConfigError, PolicyError
+from surefoot.output.quoted import quoted
+from surefoot.philox import Stream, uniforms
 from surefoot.policies.distributions import Distribution
 from surefoot.policies.policy import Policy
+from surefoot.settings.registry import nearest
 
 METHODS = ("fgsm", "pgd")
 LARGEST = 1e9

@@ -5,8 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
-from surefoot.core.config import Config
-from surefoot.core.records import Knobs
+from surefoot.data.records import Knobs
 from surefoot.learning.gradient import GradientStep, unchanged
 from surefoot.learning.learner import Learner
 from surefoot.learning.mirror import Mirror
@@ -14,6 +13,7 @@ from surefoot.learning.terms import Objective
 from surefoot.learning.watch import Watch
 from surefoot.policies.policy import Policy
 from surefoot.rollout.samples import Samples
+from surefoot.settings.config import Config
 
 
 class DeviceLearner(Learner):
@@ -34,7 +34,7 @@ class DeviceLearner(Learner):
         self._mirror = Mirror(device)
         with _current(device):
             copy = self._mirror.send(policy)
-            gradient = GradientStep(copy, config.optimizer, config.ppo.max_grad_norm, reduce)
+            gradient = GradientStep(copy, config.optimizer, config.ppo.max_grad_norm, reduce, policy)
         super().__init__(policy, objective, gradient, config)
         self._there = Learner(copy, objective, gradient, config)
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import torch
 
-from surefoot.core.config import Config
-from surefoot.core.errors import ConfigError
-from surefoot.core.ranks import ALONE, Ranks
+from surefoot.errors import ConfigError
 from surefoot.learning.work import minibatch_work
+from surefoot.machine.ranks import ALONE, Ranks
 from surefoot.policies.policy import Policy
+from surefoot.settings.config import Config
 
 LARGE_WORK = 100_000_000
 """Work of a minibatch from which on `auto` uses a GPU.

@@ -4,17 +4,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from surefoot.core.config import Config, PPOConfig
-from surefoot.core.cores import available_cores
-from surefoot.core.ranks import ALONE, Ranks
-from surefoot.core.saved import Saved
-from surefoot.core.torch_threads import torch_threads
+import torch
+
 from surefoot.learning.crowd import ONE_THREAD, Crowd
 from surefoot.learning.devices import ON_CPU, DeviceChoice
 from surefoot.learning.gradient import unchanged
 from surefoot.learning.work import minibatch_work
+from surefoot.machine.cores import available_cores
+from surefoot.machine.ranks import ALONE, Ranks
+from surefoot.machine.torch_threads import torch_threads
 from surefoot.native.kernels import kernel_thread_count, set_kernel_threads
 from surefoot.policies.policy import Policy
+from surefoot.settings.config import Config, PPOConfig
+from surefoot.storage.saved import Saved
 
 SMALL_WORK = 10_000_000
 """Work of a minibatch below which PyTorch has one thread.
@@ -64,7 +66,8 @@ class Execution:
         """While a rollout is scored and learned from."""
         before = kernel_thread_count()
         try:
-            with self.crowd.threads(self.threads) as count, torch_threads(self.torch_threads):
+            # Whatever an env or a hook has set.
+            with torch.enable_grad(), self.crowd.threads(self.threads) as count, torch_threads(self.torch_threads):
                 set_kernel_threads(count)
                 yield
         finally:

@@ -1,21 +1,23 @@
 """The gradient step: sum micro-batches, apply the transforms, then Adam; non-finite gradients are skipped."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from surefoot.core.config import OptimizerConfig
-from surefoot.core.errors import CheckpointError, CheckpointMismatchError
-from surefoot.core.records import Knobs
-from surefoot.core.saved import Saved
-from surefoot.core.state import check_present, load_present, on_device
+from surefoot.data.records import Knobs
+from surefoot.errors import CheckpointError, CheckpointMismatchError, ConfigError
 from surefoot.learning.adam import MOMENTS, Adam
+from surefoot.learning.frozen import Frozen
+from surefoot.learning.missed_steps import MissedSteps
 from surefoot.learning.part_norms import PartNorms
 from surefoot.learning.transforms import GradientTransform, Layout, transforms
 from surefoot.learning.transforms.clip_norm import ClipNorm
+from surefoot.settings.config import OptimizerConfig
+from surefoot.storage.saved import Saved
+from surefoot.storage.state import check_present, load_present, on_device
 
 EMPTY: Mapping[str, Tensor] = MappingProxyType({})
 
@@ -37,16 +39,19 @@ class GradientStep:
         config: OptimizerConfig,
         max_norm: float | None,
         reduce: Callable[..., None] = unchanged,
+        original: nn.Module | None = None,
     ) -> None:
-        self._named = {name: p for name, p in module.named_parameters() if p.requires_grad}
+        """`original` is the module whose parameters are frozen, if this one is a copy of it on another device."""
+        self.frozen = Frozen(module if original is None else original, config.frozen)
+        parameters = dict(module.named_parameters())
+        self._named = {name: parameters[name] for name in self.frozen.named}
         self._flat = torch.cat([p.detach().flatten() for p in self._named.values()])
         self._gradient = torch.zeros_like(self._flat)
         self._is_begun, self._reduce = False, reduce
         self._layout = _layout(self._named)
         for name, parameter in self._named.items():
             parameter.data = self._flat[self._layout[name]].view(parameter.shape)
-        self._parameters = list(self._named.values())
-        self.part_norms = PartNorms(module, self._layout)
+        self._module, self._is_apart = module, _clips_apart(config, module)
         self._adam = Adam(self._flat, config)
         with self._flat.device:  # what they remember is where the gradient is
             self.transforms: dict[str, GradientTransform] = {
@@ -54,9 +59,43 @@ class GradientStep:
                 for name, settings in config.transforms.items()
             }
             self._clip = ClipNorm(ClipNorm.Settings(max_norm=max_norm), "clip", self._layout)
+        self._missed = MissedSteps()
+        self._learn_only(self.frozen.learning())
+
+    def _follow(self) -> None:
+        """Notice what was frozen or thawed since the last step."""
+        if self.frozen.flags() != self._flags:
+            self._learn_only(self.frozen.learning())
+
+    def _learn_only(self, names: Collection[str]) -> None:
+        """Step these parameters and no others, whose gradients are 0, and whose moments stay."""
+        self._flags = self.frozen.flags()
+        self.learning = {name: place for name, place in self._layout.items() if name in names}
+        self._zeros = {
+            name: self._flat.new_zeros(1).expand(place.stop - place.start)
+            for name, place in self._layout.items()
+            if name not in names
+        }
+        self._missed.follow(self._zeros, self.count)
+        missed = {name: steps for name, steps in self._missed.until(self.count).items() if name in names}
+        self._clear_frozen()
+        self._parameters = [self._named[name].requires_grad_() for name in self.learning]  # also those of a copy
+        self.part_norms = PartNorms(self._module, self.learning)
+        self._clip.groups = self.part_norms.actor_and_critic() if self._is_apart else ()
+        offsets = {name: place.start for name, place in self.learning.items()}
+        self._native_places = {"offsets": offsets, "missed": missed, **self.part_norms.native(self._is_apart)}
+        self._adam.learn_only(self._missed.stretches(self.learning))
+        for transform in self.transforms.values():
+            transform.learn_only(self.learning)
+
+    def _clear_frozen(self) -> None:
+        for name in self._zeros:
+            self._gradient[self._layout[name]] = 0
 
     def add(self, loss: Tensor, share: float = 1.0) -> None:
         """Add a loss's gradient, weighted by its share of the samples, to the next step."""
+        if not self._is_begun:
+            self._follow()
         if share == 0:  # it may be NaN
             if not self._is_begun:
                 self._gradient.zero_()
@@ -64,6 +103,9 @@ class GradientStep:
             return
         pieces = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
         flat = [piece.reshape(-1) for piece in pieces]
+        if self._zeros:
+            given = self._zeros | dict(zip(self.learning, flat, strict=True))
+            flat = [given[name] for name in self._layout]
         if self._is_begun:
             self._gradient.add_(torch.cat(flat), alpha=share)
         else:  # large networks are bound by memory bandwidth here: every pass over the gradient counts
@@ -99,6 +141,8 @@ class GradientStep:
             watched |= {f"{name}/{key}": value for key, value in transform.metrics().items()}
         if gradient is not self._gradient:
             self._gradient.copy_(gradient)
+        if self.transforms:  # they may add something of their own
+            self._clear_frozen()
         return watched
 
     @property
@@ -113,15 +157,14 @@ class GradientStep:
 
     def native_memory(self) -> dict[str, Any]:
         """For the core: views of the parameters, their gradient and its moments, and where each parameter begins."""
+        self._follow()
         mean, square = (self._adam.moments[kind].numpy() for kind in MOMENTS)
-        offsets = {name: place.start for name, place in self._layout.items()}
         values = {"value": self._flat.numpy(), "gradient": self._gradient.numpy()}
         others = [
             {name: tensor.numpy() for name, tensor in transform.native_memory().items()}
             for transform in self.transforms.values()
         ]
-        places = {"offsets": offsets, **self.part_norms.native()}
-        return {**values, "mean": mean, "square": square, **places, "transforms": others}
+        return {**values, "mean": mean, "square": square, **self._native_places, "transforms": others}
 
     @property
     def count(self) -> int:
@@ -137,14 +180,13 @@ class GradientStep:
         states = {name: state for name, transform in self.transforms.items() if (state := transform.state())}
         if not self._adam.count:
             return {"adam": {}, "transforms": states}
+        flat = {kind: self._adam.moments[kind].clone() for kind in MOMENTS}
         moments = {
-            kind: {
-                name: self._adam.moments[kind][self._layout[name]].view(parameter.shape).clone()
-                for name, parameter in self._named.items()
-            }
+            kind: {name: flat[kind][self._layout[name]].view(one.shape) for name, one in self._named.items()}
             for kind in MOMENTS
         }
-        return {"adam": {"step": self._adam.count.clone(), **moments}, "transforms": states}
+        counts = {"step": self._adam.count.clone(), "missed": self._missed.until(self.count)}
+        return {"adam": {**counts, **moments}, "transforms": states}
 
     def check_state(self, saved: Saved) -> None:
         """Refuse moments of a different network, and what no Adam computes."""
@@ -155,6 +197,9 @@ class GradientStep:
         adam["step"].like(self._adam.count)
         if adam["step"].value < 0:
             raise adam["step"].wrong("0 or more")
+        for name, steps in adam["missed"].entries().items() if "missed" in adam.entries() else ():
+            if name not in self._named or steps.integer() > adam["step"].value:
+                raise steps.wrong("the number of steps that a parameter missed")
         ours = {name: parameter.detach() for name, parameter in self._named.items()}
         for kind in MOMENTS:
             try:
@@ -174,6 +219,8 @@ class GradientStep:
         for kind, moment in self._adam.moments.items():
             moment.copy_(torch.cat([saved[kind][name].flatten() for name in self._named]) if saved else torch.zeros(()))
         load_present(self.transforms, on_device(state["transforms"], self._flat.device))
+        self._missed = MissedSteps(saved.get("missed"))
+        self._learn_only(self.frozen.learning())
 
 
 def _layout(named: dict[str, nn.Parameter]) -> Layout:
@@ -182,3 +229,14 @@ def _layout(named: dict[str, nn.Parameter]) -> Layout:
         layout[name] = slice(begin, begin + parameter.numel())
         begin += parameter.numel()
     return layout
+
+
+def _clips_apart(config: OptimizerConfig, module: nn.Module) -> bool:
+    if config.clip_grad == "apart" and getattr(module, "shares_parameters", True):
+        raise ConfigError(
+            [
+                "optimizer.clip_grad: apart needs an actor and a critic that share no parameters; set it to together,"
+                " or policy.share_trunk and policy.share_memory to false"
+            ]
+        )
+    return config.clip_grad == "apart"

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import torch
 
-from surefoot.core.config import Config
-from surefoot.core.moments import normalized
-from surefoot.core.philox import permutations
-from surefoot.core.records import Batch, Knobs, Learned, Rollout, Targets
+from surefoot.data.moments import normalized
+from surefoot.data.records import Batch, Knobs, Learned, Rollout, Targets
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.memory_metrics import memory_metrics
 from surefoot.learning.obs_drift import absorb_obs
 from surefoot.learning.terms import Objective
 from surefoot.learning.watch import Watch, Watched, combined
+from surefoot.philox import permutations
 from surefoot.policies.policy import Policy
-from surefoot.rollout.samples import Samples, pieces, samples_of
+from surefoot.rollout.samples import Samples, acted, pieces
+from surefoot.settings.config import Config
 
 
 class Learner:
@@ -29,14 +29,14 @@ class Learner:
     # tour: learn
     def learn(self, rollout: Rollout, targets: Targets, knobs: Knobs) -> Learned:
         """Improve the policy, then its statistics."""
-        samples = samples_of(rollout, targets, self._ppo)
+        samples = self.objective.samples(rollout, targets, self._ppo, self.policy)
         if self._return_stats == "current":
-            self.policy.critic.absorb(samples.batch.returns)
+            self.policy.critic.absorb(acted(samples.batch).returns)
         watch = self._run_epochs(samples, knobs)
         if self._return_stats == "previous":
-            self.policy.critic.absorb(samples.batch.returns)
+            self.policy.critic.absorb(acted(samples.batch).returns)
         # Only now: until here the policy uses the statistics that it acted with (S10).
-        metrics = targets.metrics | absorb_obs(self.policy, samples.batch, rollout)
+        metrics = targets.metrics | absorb_obs(self.policy, acted(samples.batch), rollout)
         self.update += 1
         return watch.summary(samples, self.policy, knobs, metrics | memory_metrics(rollout, samples, self.policy))
 
@@ -55,7 +55,7 @@ class Learner:
     def _step(self, minibatch: Batch, knobs: Knobs) -> Watched:
         """One gradient step. Micro-batches are weighted by size, so that they add up to the full minibatch (S9)."""
         if self._ppo.advantage_norm == "minibatch":
-            minibatch = replace(minibatch, advantage=normalized(minibatch.advantage, whole=minibatch.whole))
+            minibatch = replace(minibatch, advantage=normalized(minibatch.advantage, minibatch.is_own, minibatch.whole))
         seen = []
         for piece in pieces(minibatch, self._ppo.micro_batch_size):
             share = minibatch.share_of(piece)

@@ -1,22 +1,25 @@
-"""Metrics of recurrent policies: magnitude of the states, and padding of sequences."""
+"""Metrics of recurrent policies: magnitude of the states, of every layer, and padding of sequences."""
 
-from surefoot.core.moments import Moments
-from surefoot.core.records import Rollout
+from torch import Tensor
+
+from surefoot.data.moments import Moments
+from surefoot.data.records import Rollout
 from surefoot.policies.policy import Policy
 from surefoot.rollout.samples import Samples
 from surefoot.telemetry import names
 
 
 def memory_metrics(rollout: Rollout, samples: Samples, policy: Policy) -> dict[str, float]:
-    """Norm, mean and std of every part of the initial states of sequences; empty without memory."""
+    """Norm, mean and std of every part of the initial states of sequences, and of its layers; empty without memory."""
     if not rollout.state:
         return {}
     states = {
-        name: part.reshape(*part.shape[:2], -1).float()
-        for name, part in zip(policy.state_names(), rollout.state, strict=True)
+        name: piece.reshape(*piece.shape[:2], -1).float()
+        for part, state in zip(policy.state_names(), rollout.state, strict=True)
+        for name, piece in _pieces(part, state).items()
     }
-    norms = rollout.of_everyone({name: Moments.of(part.norm(dim=-1).flatten()) for name, part in states.items()})
-    elements = rollout.of_everyone({name: Moments.of(part.flatten()) for name, part in states.items()})
+    norms = rollout.of_everyone({name: Moments.of(piece.norm(dim=-1).flatten()) for name, piece in states.items()})
+    elements = rollout.of_everyone({name: Moments.of(piece.flatten()) for name, piece in states.items()})
     metrics = {names.PADDING: samples.padding}
     for name in states:
         metrics |= {
@@ -25,3 +28,9 @@ def memory_metrics(rollout: Rollout, samples: Samples, policy: Policy) -> dict[s
             f"{names.MEMORY_PREFIX}{name}_std": float(elements[name].var.sqrt()),
         }
     return metrics
+
+
+def _pieces(part: str, state: Tensor) -> dict[str, Tensor]:
+    """A part of the state `[sequences, N, ...]`; also its layers if it is `[sequences, N, layers, size]`."""
+    layers = state.unbind(2) if state.ndim == 4 and state.shape[2] > 1 else ()
+    return {part: state} | {f"{part}_layer{index}": layer for index, layer in enumerate(layers)}

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from surefoot.core.errors import PolicyError
-from surefoot.core.failures import brief
+from surefoot.errors import PolicyError
+from surefoot.output.failures import brief
 from surefoot.policies.policy import Policy
 
 

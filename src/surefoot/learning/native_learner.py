@@ -1,10 +1,7 @@
 """The learner whose epochs run in the core: one call per update; `Learner` is its reference."""
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,23 +9,26 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from surefoot.core.config import Config, OptimizerConfig
-from surefoot.core.errors import PolicyError
-from surefoot.core.philox import permutations
-from surefoot.core.records import Batch, Knobs
+from surefoot.data.records import Batch, Knobs
+from surefoot.errors import PolicyError
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
 from surefoot.learning.terms import Objective
 from surefoot.learning.watch import GRAD_NORM, SKIPPED, Watch, Watched
 from surefoot.native import core
-from surefoot.native.kernels import core_or_none, kernel_threads
-from surefoot.policies.native_parts import Plain, UnknownToCoreError, unknown
+from surefoot.native.kernels import kernel_threads
+from surefoot.philox import permutations
+from surefoot.policies.native_parts import NotNative, Plain, UnknownToCoreError, description_of
 from surefoot.policies.native_plan import native_tensors, plan_policy
 from surefoot.policies.policy import ActorCritic, Policy
 from surefoot.policies.preprocess import Preprocess
 from surefoot.rollout.samples import Samples
 from surefoot.rollout.sequences import Runs, SequenceSamples
 from surefoot.rollout.shared import SharedSamples
+from surefoot.settings.config import Config, OptimizerConfig
+
+_EXTRAS = (torch.float32, torch.int64, torch.bool)
+"""Types of extras that native terms can read by name."""
 
 
 @dataclass(frozen=True)
@@ -39,42 +39,26 @@ class LearnerPlan:
     terms: list[Plain]
 
 
-def plan_learner(policy: Policy, objective: Objective) -> LearnerPlan | str:
-    """The plan for the core, or one line that explains why it cannot learn with this policy or objective."""
+def plan_learner(policy: Policy, objective: Objective) -> LearnerPlan | NotNative:
+    """The plan for the core, if it can learn with this policy and objective."""
     plan = plan_policy(policy, learns=True)
-    if isinstance(plan, str):
+    if isinstance(plan, NotNative):
         return plan
     try:
-        return LearnerPlan(plan.plain, [_plan_part("term", term) for term in objective.terms.values()])
+        return LearnerPlan(plan.plain, [description_of("term", term) for term in objective.terms.values()])
     except UnknownToCoreError as reason:
-        return str(reason)
+        return NotNative(str(reason))
 
 
-def plan_transforms(gradient: GradientStep) -> list[Plain] | str:
-    """The plans of the gradient transforms, or one line that explains why PyTorch applies all of them, in order."""
+def plan_transforms(gradient: GradientStep) -> list[Plain] | NotNative:
+    """The plans of the gradient transforms, if the core can apply all of them; otherwise PyTorch does, in order."""
     if gradient.is_reduced:
-        return "gradients are summed over processes"
+        return NotNative("gradients are summed over processes")
     try:
-        plans = {name: _plan_part("gradient transform", one) for name, one in gradient.transforms.items()}
+        plans = {name: description_of("gradient transform", one) for name, one in gradient.transforms.items()}
     except UnknownToCoreError as reason:
-        return str(reason)
+        return NotNative(str(reason))
     return [plan | {"name": name} for name, plan in plans.items()]
-
-
-def _plan_part(role: str, part: object) -> Plain:
-    describe = vars(type(part)).get("native")
-    if describe is None:  # a subclass may compute something else
-        raise unknown(role, part)
-    described: Plain = describe(part)
-    if described["kind"] not in _known_kinds()[role]:
-        raise UnknownToCoreError(f"the native core has no {role} of kind '{described['kind']}'")
-    return described
-
-
-@cache
-def _known_kinds() -> Mapping[str, Sequence[str]]:
-    core = core_or_none()
-    return defaultdict(tuple) if core is None else core.part_kinds()
 
 
 class NativeLearner(Learner):
@@ -85,8 +69,8 @@ class NativeLearner(Learner):
     ) -> None:
         super().__init__(policy, objective, gradient, config)
         self.description = f"native, {core().instructions()}"
-        if isinstance(reason := plan_transforms(gradient), str):
-            self.description += f"; gradients are transformed in PyTorch ({reason})"
+        if isinstance(transforms := plan_transforms(gradient), NotNative):
+            self.description += f"; gradients are transformed in PyTorch ({transforms.reason})"
         self._plan, self._optimizer = plan, optimizer_settings(config.optimizer, config.ppo.max_grad_norm)
         self._core = core().Learner(plan.policy, plan.terms, self._tensors())
         names = list(objective.terms)
@@ -98,7 +82,7 @@ class NativeLearner(Learner):
     def _run_epochs(self, samples: Samples, knobs: Knobs) -> Watch:
         self._follow(plan_learner(self.policy, self.objective))
         transforms, transformed = plan_transforms(self.gradient), list[Watched]()
-        is_known = not isinstance(transforms, str)
+        is_known = not isinstance(transforms, NotNative)
         done = self._core.learn(
             native_samples(samples, self._policy.preprocess),
             self._settings(knobs)
@@ -130,11 +114,12 @@ class NativeLearner(Learner):
         orders = torch.from_numpy(permutations(self._seed, self.update, ppo.epochs, samples.num_units))
         return {"shared": samples.native(ppo.batch_size, orders, ppo.advantage_norm == "minibatch")}
 
-    def _follow(self, plan: LearnerPlan | str) -> None:
+    def _follow(self, plan: LearnerPlan | NotNative) -> None:
         """Hooks may change more than the weights of a policy."""
-        if isinstance(plan, str):
+        if isinstance(plan, NotNative):
             raise PolicyError(
-                f"the policy was changed during a run with the native learner: {plan}; set train.learner to torch"
+                f"the policy was changed during a run with the native learner: {plan.reason}; set train.learner to"
+                " torch"
             )
         if plan != self._plan:
             self._plan, self._core = plan, core().Learner(plan.policy, plan.terms, self._tensors())
@@ -215,4 +200,6 @@ def _arrays(batch: Batch, preprocess: Preprocess) -> dict[str, Any]:
         "action": batch.action.reshape(len(batch), -1).contiguous().numpy(),
         "prediction": None if stored is None else stored.flatten(1).contiguous().numpy(),
         "mask": None if mask is None else mask.flatten(1).contiguous().numpy(),
+        "weight": None if batch.weight is None else batch.weight.contiguous().numpy(),
+        "extras": {name: extra.contiguous().numpy() for name, extra in batch.extras.items() if extra.dtype in _EXTRAS},
     }

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-from surefoot.learning.transforms import Layout
+from surefoot.learning.frozen import parts_of
+from surefoot.learning.transforms import Layout, append, norm_of
 from surefoot.telemetry import names
 
 _LEAST = 1e-12
@@ -20,16 +20,12 @@ class PartNorms:
     """
 
     def __init__(self, module: nn.Module, layout: Layout) -> None:
-        part_of = getattr(module, "part_of", lambda parameter: parameter.partition(".")[0])
+        part_of = parts_of(module)
         self._slices: dict[str, list[slice]] = {}
         for parameter, _ in module.named_parameters():
             places, place = self._slices.setdefault(part_of(parameter), []), layout.get(parameter)
-            if place is None:
-                continue
-            if places and places[-1].stop == place.start:
-                places[-1] = slice(places[-1].start, place.stop)
-            else:
-                places.append(place)
+            if place is not None:
+                append(places, place)
 
     @property
     def metrics(self) -> list[str]:
@@ -38,18 +34,28 @@ class PartNorms:
 
     def measure(self, gradient: Tensor) -> dict[str, Tensor]:
         """The norm of every part, as metrics."""
-        none = gradient.new_zeros(())
-        norms = [
-            torch.linalg.vector_norm(torch.stack([none, *(gradient[place].norm() for place in places)]))
-            for places in self._slices.values()
-        ]
+        norms = [norm_of(gradient, places) for places in self._slices.values()]
         return dict(zip(self.metrics, norms, strict=True))
 
-    def native(self) -> dict[str, Any]:
-        """For the core: begin, end and number of the part of every slice, in the order of the flat gradient."""
+    def actor_and_critic(self) -> list[list[slice]]:
+        """The slices of the actor's parts, and those of the critic's."""
+        sides: tuple[list[slice], list[slice]] = ([], [])
+        for part, places in self._slices.items():
+            sides[_is_critic(part)].extend(places)
+        return list(sides)
+
+    def native(self, is_apart: bool) -> dict[str, Any]:
+        """For the core: begin, end and number of the part of every slice, in the order of the flat gradient.
+
+        `clips` has the number of the norm that the norm of each part counts to when it is clipped.
+        """
         parts = enumerate(self._slices.values())
         slices = sorted((place.start, place.stop, index) for index, places in parts for place in places)
-        return {"parts": slices, "num_parts": len(self._slices)}
+        return {"parts": slices, "clips": [int(is_apart and _is_critic(part)) for part in self._slices]}
+
+
+def _is_critic(part: str) -> bool:
+    return part.startswith("critic")
 
 
 def critics_ratio(norms: Mapping[str, float]) -> dict[str, float]:

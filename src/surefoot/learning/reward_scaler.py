@@ -5,15 +5,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from surefoot.core.moments import Moments
-from surefoot.core.records import Rollout
-from surefoot.core.saved import Saved
-from surefoot.learning.native_returns import discounted_sums_in_core
-from surefoot.native.kernels import kernels
+from surefoot.data.moments import Moments
+from surefoot.data.records import Rollout
+from surefoot.learning.native_returns import discounted_sums_in_core, suits_core
+from surefoot.native.kernels import faster_by
+from surefoot.storage.saved import Saved
 
 _EPSILON = 1e-8
 
 
+@faster_by(discounted_sums_in_core, suits_core)  # the same bits
 def discounted_sums(rewards: Tensor, ended: Tensor, carried: Tensor, gamma: float) -> Tensor:
     """R_t = gamma R_{t-1} + r_t `[T, N]`, starting at `carried`, and at zero after the end of an episode."""
     sums = torch.empty_like(rewards)
@@ -21,12 +22,6 @@ def discounted_sums(rewards: Tensor, ended: Tensor, carried: Tensor, gamma: floa
         sums[t] = carried = gamma * carried + rewards[t]
         carried = carried * ~ended[t]
     return sums
-
-
-def running_returns(rewards: Tensor, ended: Tensor, carried: Tensor, gamma: float) -> Tensor:
-    """`discounted_sums`, by the core where it is there."""
-    sum_up = discounted_sums if kernels() is None else discounted_sums_in_core  # the same bits
-    return sum_up(rewards, ended, carried, gamma)
 
 
 class RewardScaler:
@@ -42,7 +37,7 @@ class RewardScaler:
         """Scaled rewards `[T, N]`; the bootstrap value is added later, so it is never scaled or clipped twice."""
         ended = rollout.terminated | rollout.truncated
         rewards = torch.where(rollout.valid, rollout.reward, 0)
-        sums = running_returns(rewards, ended, self._carried, self._gamma)
+        sums = discounted_sums(rewards, ended, self._carried, self._gamma)
         self._carried = sums[-1] * ~ended[-1]
         self._moments = self._moments.merge(Moments.of(sums[rollout.valid]))
         deviation = (self._moments.var + _EPSILON).sqrt().float()

@@ -3,15 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
-from surefoot.core.config import PPOConfig
-from surefoot.core.errors import ConfigError
-from surefoot.core.moments import normalized
-from surefoot.core.records import Rollout, Targets
-from surefoot.core.saved import Saved
-from surefoot.core.state import check_present
+from surefoot.data.moments import normalized
+from surefoot.data.records import Rollout, Targets
+from surefoot.errors import ConfigError
 from surefoot.learning.estimators import Estimator, estimators
 from surefoot.learning.reward_scaler import RewardScaler
 from surefoot.policies.critics import Critic
+from surefoot.settings.config import PPOConfig
+from surefoot.storage.saved import Saved
+from surefoot.storage.state import check_present
 
 
 class Scorer:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from surefoot.core.moments import explained_variance
-from surefoot.core.records import Batch, Knobs, Learned
+from surefoot.data.moments import explained_variance
+from surefoot.data.records import Batch, Knobs, Learned
 from surefoot.learning.part_norms import critics_ratio
 from surefoot.policies.policy import Policy
-from surefoot.rollout.samples import Samples
+from surefoot.rollout.samples import Samples, acted
 
 POLICY_LOSS, VALUE_LOSS, ENTROPY_LOSS = "surrogate/loss", "value/loss", "entropy/loss"
 KL, CLIP_FRACTION = "surrogate/approx_kl", "surrogate/clip_fraction"
@@ -67,7 +67,7 @@ class Watch:
 
     def summary(self, samples: Samples, policy: Policy, knobs: Knobs, metrics: dict[str, float]) -> Learned:
         """Means over the epochs, except the KL divergence, which is that of the last epoch."""
-        batch = samples.batch
+        batch = acted(samples.batch)
         means = torch.stack([rows.sum(0) for rows in self._epochs]).mean(0).tolist()
         named = dict(zip(self._names, means, strict=True))
         skips = torch.cat([rows[:, self._names.index(SKIPPED)] for rows in self._epochs]).bool().tolist()

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from surefoot.core.config import PPOConfig
 from surefoot.policies.policy import Policy
+from surefoot.settings.config import PPOConfig
 
 
 @dataclass(frozen=True)

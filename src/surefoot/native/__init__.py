@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.core.errors import InstructionsError, NativeError
+from surefoot.errors import InstructionsError, NativeError
 
 if TYPE_CHECKING:
     from surefoot.native import _core
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     NonFinite = _core.NonFinite
     Policy = _core.Policy
     RolloutResult = _core.RolloutResult
+    Network = _core.Network
     Threads = _core.Threads
 
 Array = NDArray[np.float32]
@@ -56,6 +57,8 @@ class Core(Protocol):
     def instructions(self) -> str: ...
     def instruction_sets(self) -> Sequence[str]: ...
     def part_kinds(self) -> dict[str, list[str]]: ...
+    @property
+    def Network(self) -> "type[_core.Network]": ...  # noqa: N802
     @property
     def Threads(self) -> "type[_core.Threads]": ...  # noqa: N802
     def lstm_forward(self, arrays: Arrays, threads: "_core.Threads") -> None: ...

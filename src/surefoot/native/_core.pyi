@@ -78,7 +78,9 @@ class Policy:
     def instructions(self) -> str: ...
 
 def part_kinds() -> dict:
-    """The kinds of distributions, memories, critics, terms and gradient transforms that the core supports."""
+    """
+    The kinds of encoders, distributions, memories, critics, terms and gradient transforms that the core supports.
+    """
 
 def instructions() -> str:
     """The instruction set of this process; SUREFOOT_INSTRUCTIONS selects another one than the best."""
@@ -87,7 +89,16 @@ def instruction_sets() -> list:
     """Instruction sets that this machine supports, the best last."""
 
 def uniforms(seed: int, step: int, first_row: int, rows: int, count: int, stream: int = 0) -> object:
-    """Uniforms [rows, count], equal to those of surefoot.core.philox."""
+    """Uniforms [rows, count], equal to those of surefoot.philox."""
+
+class Network:
+    """A stack of linear layers on the kernels."""
+
+    def __init__(self, sizes: Sequence[int], hidden: str, output: str) -> None: ...
+    @property
+    def num_values(self) -> int: ...
+    def set(self, values: object) -> None: ...
+    def run(self, rows: int, inputs: object, outputs: object) -> None: ...
 
 class Threads:
     """A thread pool for learning; its threads sleep shortly after the last pass."""
@@ -190,7 +201,7 @@ class Engine:
     @property
     def metrics(self) -> list[tuple[str, str]]: ...
     @property
-    def parameters(self) -> list[tuple[str, list[int], list[float]]]: ...
+    def parameters(self) -> list[tuple[str, list[int], list[float], bool]]: ...
     def set_parameter(self, index: int, values: object) -> None: ...
     def parameter(self, index: int) -> numpy.typing.NDArray[numpy.float64]: ...
     @property
@@ -209,20 +220,21 @@ class Engine:
     def collect(
         self,
         policy: Policy,
-        obs: Sequence[object],
-        arrays: dict,
+        fields: Mapping[str, Sequence[object]],
         seed: int,
         first_step: int,
         first_row: int,
         stream: int,
-        low: Sequence[Sequence[float]],
-        high: Sequence[Sequence[float]],
-        with_moments: Sequence[bool],
-        memory: Sequence[object] = (),
-        stored_state: Sequence[object] = (),
-        state_steps: Sequence[int] = (),
-    ) -> RolloutResult: ...
+        others: Sequence[tuple[int, Policy, Sequence[object], bool]] = (),
+    ) -> RolloutResult:
+        """
+        A rollout into the arrays of `fields`, one list of leaves per name. `others` are policies that act in the rows with their numbers in the fields `acting` and, from their next episode on, `wanted`.
+        """
+
     def replay(self, actions: object, ended: object) -> None: ...
+    def scene(self, env: int) -> tuple[bytes, float, numpy.typing.NDArray[numpy.float64]]:
+        """For pictures: MuJoCo's model as a file, the seconds of a step, and the pose; empty for other envs."""
+
     def save(self) -> numpy.typing.NDArray[numpy.float64]: ...
     def load(self, state: object) -> None:
         """Continue from saved states; if one of them is refused, nothing changes."""

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from surefoot.core.errors import NativeError
+from surefoot.errors import NativeError
 from surefoot.native import core
 
 FLAGS = ("-std=c++20", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno")
@@ -18,7 +18,7 @@ WARNINGS = ("-Wall", "-Wextra")
 def build(source: Path, output: Path | None = None) -> Path:
     """Compile one C++ file into a library of environments beside it, and say where it is."""
     if not source.is_file():
-        raise NativeError(f"there is no file {source}; 'surefoot native new {source.stem}' writes one to begin with")
+        raise NativeError(f"{source} does not exist; create a template with 'surefoot native new {source.stem}'")
     output = output or source.with_suffix(".so")
     compiler = _compiler()
     with tempfile.TemporaryDirectory(dir=_folder(output)) as folder:
@@ -39,7 +39,7 @@ def template_folder() -> Path:
 
 def _folder(output: Path) -> Path:
     if not output.parent.is_dir():
-        raise NativeError(f"there is no folder {output.parent} to write {output.name} to")
+        raise NativeError(f"cannot write {output}: the folder {output.parent} does not exist")
     return output.parent
 
 
@@ -50,8 +50,8 @@ def _compiler() -> list[str]:
     for candidate in candidates:
         if shutil.which(candidate[0]):
             return candidate
-    asked = f"'{chosen[0]}' (CXX)" if chosen else "c++, g++ or clang++"
-    raise NativeError(f"there is no C++ compiler {asked}; install one, such as g++ 12, or set CXX")
+    tried = f"CXX is '{chosen[0]}'" if chosen else "tried c++, g++ and clang++"
+    raise NativeError(f"no C++ compiler found ({tried}); install one, such as g++ 12, or set CXX")
 
 
 def _installed() -> Path:

@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from surefoot.core.errors import PolicyError
-from surefoot.core.quoted import quoted
-from surefoot.core.records import State
-from surefoot.core.specs import ArraySpec
-from surefoot.core.zeros_and_ones import MASK_RULE, dead_rows, zeros_and_ones
+from surefoot.data.records import State
+from surefoot.data.specs import ArraySpec, HybridSpec, dead_rows, mask_pieces
+from surefoot.data.zeros_and_ones import MASK_RULE, zeros_and_ones
+from surefoot.errors import PolicyError
+from surefoot.output.quoted import quoted
 from surefoot.policies.policy import Policy
 
 
@@ -49,13 +49,15 @@ def as_mask(given: Any, spec: ArraySpec, rows: int, is_needed: bool = False) -> 
                 " allow every action"
             )
         return None
-    mask = zeros_and_ones(given)
-    if mask is None:
+    read = [zeros_and_ones(piece) for piece in (mask_pieces(given, spec) if isinstance(spec, HybridSpec) else [given])]
+    if any(piece is None for piece in read):
         raise PolicyError(f"action_mask is {quoted(given)}; {MASK_RULE}")
-    choices = sum(spec.sizes) if spec.sizes else spec.size
-    if mask.size != rows * choices:
-        raise PolicyError(f"action_mask must have {choices} flags per row for {rows} rows, not shape {mask.shape}")
-    mask = mask.reshape(rows, choices)
-    if spec.sizes and dead_rows(mask, spec.sizes).any():
+    choices = spec.num_choices or spec.size
+    pieces = [piece for piece in read if piece is not None]
+    if sum(piece.size for piece in pieces) != rows * choices:
+        shapes = ", ".join(str(piece.shape) for piece in pieces)
+        raise PolicyError(f"action_mask must have {choices} flags per row for {rows} rows, not shape {shapes}")
+    mask = np.concatenate([piece.reshape(rows, -1) for piece in pieces], axis=1)
+    if dead_rows(mask, spec).any():
         raise PolicyError("action_mask forbids every action of a row; allow at least one")
-    return torch.from_numpy(np.array(mask))
+    return torch.from_numpy(mask)

@@ -1,15 +1,20 @@
 """The description of an actor-critic for the native core; each part describes itself in its own file."""
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from surefoot.native.kernels import core_or_none
 from surefoot.policies.critics import Critic
-from surefoot.policies.native_parts import Plain, PlanBuilder, UnknownToCoreError, require_plain_modules, unknown
+from surefoot.policies.native_parts import (
+    NotNative,
+    Plain,
+    PlanBuilder,
+    UnknownToCoreError,
+    require_plain_modules,
+    unknown,
+)
 from surefoot.policies.policy import ActorCritic
 
 
@@ -21,12 +26,12 @@ class NativePlan:
     """The argument of the core's `Policy`."""
 
 
-def plan_policy(policy: nn.Module, learns: bool = False) -> NativePlan | str:
-    """The plan of a policy to act or to learn with, or one line that explains why the core cannot run it."""
+def plan_policy(policy: nn.Module, learns: bool = False) -> NativePlan | NotNative:
+    """The plan of a policy to act or to learn with, if the core can run it."""
     try:
         return NativePlan(_plan(policy, learns))
     except UnknownToCoreError as reason:
-        return str(reason)
+        return NotNative(str(reason))
 
 
 def native_tensors(policy: ActorCritic) -> dict[str, NDArray[np.float32]]:
@@ -40,13 +45,6 @@ def native_tensors(policy: ActorCritic) -> dict[str, NDArray[np.float32]]:
     return tensors
 
 
-@cache
-def _known_kinds() -> dict[str, list[str]]:
-    """The kinds of distributions, memories and critics that the core supports."""
-    core = core_or_none()
-    return {} if core is None else core.part_kinds()
-
-
 def _plan(policy: nn.Module, learns: bool) -> Plain:
     if type(policy) is not ActorCritic:
         raise unknown("policy", policy)
@@ -54,7 +52,7 @@ def _plan(policy: nn.Module, learns: bool) -> Plain:
     require_plain_modules(policy)
     if config.precision != "float32":
         raise UnknownToCoreError(f"the native core does not support policy.precision {config.precision}")
-    builder = PlanBuilder(policy, config.activation, _known_kinds(), learns)
+    builder = PlanBuilder(policy, config.activation, learns)
     obs = builder.part("preprocessing", policy.preprocess)
     plan: Plain = {
         "obs": obs,
@@ -81,5 +79,5 @@ def _plan_values(critic: Critic, builder: PlanBuilder) -> list[Plain]:
 def _plan_body(body: nn.Module, obs: list[Plain], builder: PlanBuilder) -> Plain:
     plan: Plain = builder.part("body", body)
     keys = [part["key"] for part in obs]
-    encoders = [part | {"obs": keys.index(part["key"])} for part in plan["encoders"]]
-    return plan | {"encoders": [{name: part[name] for name in part if name != "key"} for part in encoders]}
+    encoders = [{"obs": keys.index(part.pop("key")), "encoder": part} for part in plan["encoders"]]
+    return plan | {"encoders": encoders}

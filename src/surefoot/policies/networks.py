@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from surefoot.core.config import Activation
 from surefoot.native.kernels import core_or_none
 from surefoot.policies.native_parts import PlanBuilder, UnknownToCoreError
+from surefoot.settings.config import Activation
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,

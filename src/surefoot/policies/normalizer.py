@@ -5,10 +5,10 @@ import math
 import torch
 from torch import Tensor, nn
 
-from surefoot.core.errors import CheckpointError
-from surefoot.core.moments import Moments
-from surefoot.core.saved import Saved
+from surefoot.data.moments import Moments
+from surefoot.errors import CheckpointError
 from surefoot.policies.native_parts import Plain, PlanBuilder
+from surefoot.storage.saved import Saved
 
 _EPSILON = 1e-8
 

@@ -14,10 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from surefoot.core.errors import PolicyError
-from surefoot.core.failures import brief
-from surefoot.core.parts import PartSettings, Section
+from surefoot.errors import PolicyError
+from surefoot.output.failures import brief
 from surefoot.policies.policy import Policy
+from surefoot.settings.parts import PartSettings, Section
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,11 @@ class PackedPolicy:
 
     frame: bytes
     arrays: list[NDArray[Any]]
+
+    @property
+    def num_bytes(self) -> int:
+        """Its size on the way."""
+        return len(self.frame) + sum(array.nbytes for array in self.arrays)
 
 
 def packed(policy: Policy) -> PackedPolicy:

@@ -7,22 +7,24 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from surefoot.core.autocast import autocast
-from surefoot.core.config import Activation, NormalizeConfig, PolicyConfig
-from surefoot.core.errors import ConfigError, PolicyError
-from surefoot.core.moments import ObsMoments
-from surefoot.core.records import Obs, State
-from surefoot.core.registry import nearest
-from surefoot.core.specs import ArraySpec, ObsSpec
-from surefoot.core.tree import tree_items, tree_map
+from surefoot.data.moments import ObsMoments
+from surefoot.data.records import Obs, State
+from surefoot.data.specs import ArraySpec, ObsSpec
+from surefoot.data.tree import tree_items, tree_map
+from surefoot.errors import ConfigError, PolicyError, SurefootError
+from surefoot.machine.autocast import autocast
+from surefoot.output.failures import brief
 from surefoot.policies.critics import Critic, critics
 from surefoot.policies.distributions import Distribution, DistributionHead, build_head
 from surefoot.policies.encoders import build_encoder
+from surefoot.policies.encoders.none import unread_keys
 from surefoot.policies.memory import memories
 from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import MLP, orthogonal_
 from surefoot.policies.normalizer import RunningNormalizer
 from surefoot.policies.preprocess import Preprocess
+from surefoot.settings.config import Activation, NormalizeConfig, PolicyConfig
+from surefoot.settings.registry import nearest
 
 EncoderFactory = Callable[[ObsSpec], nn.Module]
 """A custom encoder: a function from the prepared spec to a module that returns features [B, F]."""
@@ -48,6 +50,9 @@ class Policy(nn.Module):
     head: DistributionHead
     critic: Critic
 
+    shares_parameters = True
+    """Whether a parameter may have gradients of both actor and critic; those of parts named `critic...` are its own."""
+
     def forward(
         self,
         obs: Obs,
@@ -66,6 +71,11 @@ class Policy(nn.Module):
     def initial_state(self, num_rows: int) -> State:
         """The state at the start of an episode; empty without memory."""
         return ()
+
+    @property
+    def actor_parts(self) -> int:
+        """Number of parts of the state that acting needs; they come first. The others are the critic's."""
+        return len(self.initial_state(1))
 
     def state_names(self) -> tuple[str, ...]:
         """Names of the parts of a state, for metrics."""
@@ -90,6 +100,10 @@ class Policy(nn.Module):
         """
         normalizers, floats = self.obs_normalizers(), (pair for pair in tree_items(obs) if pair[1].is_floating_point())
         return {key: normalizers[key].scale if key in normalizers else leaf.new_ones(()) for key, leaf in floats}
+
+    def unread_obs(self) -> frozenset[str]:
+        """Keys of a Dict observation that no network reads: rollouts have them, minibatches do not."""
+        return frozenset()
 
     def absorb(self, obs: Obs, moments: ObsMoments | None = None) -> None:
         """Merge the valid observations `[B, ...]` of a rollout, or their moments if known, into running statistics."""
@@ -190,13 +204,17 @@ class ActorCritic(Policy):
     ) -> None:
         super().__init__()
         self._config = config
-        self.preprocess = Preprocess(obs_spec, normalize)
-        _check_encoder_keys(self.preprocess.spec, config)
+        _check_encoder_keys(obs_spec, config)
+        self._unread = unread_keys(obs_spec, config)
+        self.preprocess = Preprocess(obs_spec, normalize, self._unread)
         self._actor_keys = _actor_keys(self.preprocess.spec, config)
         self.actor_body = self._build_body(self._actor_keys, encoder, config.hidden)
         self._actor_parts = len(self.actor_body.memory.initial_state(1))
         critic = critics[config.critic.kind]
-        self.critic_body = self._build_critic_body(encoder, () if critic.owns_trunk else config.hidden)
+        self.critic_body = self._build_critic_body(encoder, () if critic.owns_trunk else config.sizes_of_critic)
+        self.shares_parameters = not isinstance(self.critic_body, Body) or bool(
+            {*self.actor_body.parameters()} & {*self.critic_body.parameters()}  # own encoders may be one
+        )
         self.head = build_head(self.actor_body.output_size, action_spec, config)
         self.critic = critic((self.critic_body or self.actor_body).output_size, config, normalize)
 
@@ -229,6 +247,10 @@ class ActorCritic(Policy):
             state += self.critic_body.memory.initial_state(num_rows)
         return state
 
+    @property
+    def actor_parts(self) -> int:
+        return self._actor_parts
+
     def state_names(self) -> tuple[str, ...]:
         parts = self.actor_body.memory.state_names
         if not isinstance(self.critic_body, Body):
@@ -256,6 +278,9 @@ class ActorCritic(Policy):
             key: unit for key, unit in super().obs_units(obs).items() if key in seen and self.preprocess.is_box(key)
         }
 
+    def unread_obs(self) -> frozenset[str]:
+        return self._unread
+
     def absorb_obs(self, obs: Obs) -> None:
         self.preprocess.absorb(obs)
 
@@ -275,6 +300,10 @@ class ActorCritic(Policy):
     def _build_critic_body(self, own_encoder: EncoderFactory | None, hidden: Sequence[int]) -> Body | Branch | None:
         config = self._config
         if config.share_trunk:
+            if config.critic_hidden is not None:
+                raise ConfigError(
+                    ["policy.critic_hidden: set policy.share_trunk to false: a shared trunk has one size"]
+                )
             return None
         if not config.share_memory or config.memory.kind == "none":
             return self._build_body(None, own_encoder, hidden)
@@ -308,10 +337,25 @@ def _forgotten(state: State, episode_start: Tensor) -> State:
 @torch.no_grad()
 def _feature_size(encoder: nn.Module, spec: ObsSpec) -> int:
     """The number of features of an encoder, found by running it."""
-    features = encoder(tree_map(lambda part: torch.zeros(1, *part.shape), spec))
+    try:
+        features = encoder(tree_map(lambda part: torch.zeros(1, *part.shape), spec))
+    except SurefootError:
+        raise
+    except Exception as error:  # of a user's module
+        raise PolicyError(
+            f"the encoder {type(encoder).__name__} cannot read {_described(spec)}: {brief(error)}"
+        ) from error
     if not isinstance(features, Tensor) or features.dim() != 2:
         raise PolicyError(f"an encoder must return features of shape [batch, size]; {type(encoder).__name__} does not")
     return features.shape[1]
+
+
+def _described(spec: ObsSpec) -> str:
+    """The batch that an encoder gets; images have their channels last if the env's have, unlike torch's layers."""
+    shapes = ", ".join(f"{key} {['B', *part.shape]}".strip().replace("'", "") for key, part in tree_items(spec))
+    images = [part.shape for _, part in tree_items(spec) if part.kind == "image" and len(part.shape) == 3]
+    advice = " with channels last, which convolutions of torch need first: call obs.permute(0, 3, 1, 2)"
+    return f"observations of shape {shapes}{advice if any(one[2] < one[0] for one in images) else ''}"
 
 
 def _check_encoder_keys(spec: ObsSpec, config: PolicyConfig) -> None:
@@ -329,6 +373,8 @@ def _check_encoder_keys(spec: ObsSpec, config: PolicyConfig) -> None:
 
 def _actor_keys(spec: ObsSpec, config: PolicyConfig) -> list[str] | None:
     """The keys the actor sees, or None for all of them."""
+    if spec == {}:
+        raise ConfigError(["policy.encoders: every key has the encoder none; the networks must read at least one"])
     if not config.critic_obs:
         return None
     problems = []
@@ -340,7 +386,9 @@ def _actor_keys(spec: ObsSpec, config: PolicyConfig) -> list[str] | None:
         problems.append("policy.critic_obs: requires a dict observation; this one has no keys")
         spec = {}
     for key in config.critic_obs:
-        if spec and key not in spec:
+        if key in config.encoders and config.encoders[key].kind == "none":
+            problems.append(f"policy.critic_obs: '{key}' has the encoder none, so that no network reads it")
+        elif spec and key not in spec:
             problems.append(f"policy.critic_obs: unknown observation key '{key}'{nearest(key, spec)}")
     actor_keys = [key for key in spec if key not in config.critic_obs]
     if spec and not actor_keys:

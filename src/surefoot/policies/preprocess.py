@@ -1,19 +1,20 @@
 """Converts raw observations to float tensors: one-hot for discrete, 0..1 for images, normalization for boxes."""
 
 import math
+from collections.abc import Collection
 from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from surefoot.core.config import NormalizeConfig
-from surefoot.core.moments import ObsMoments
-from surefoot.core.records import Obs
-from surefoot.core.specs import ArraySpec, ObsSpec
-from surefoot.core.tree import tree_items, tree_map
+from surefoot.data.moments import ObsMoments
+from surefoot.data.records import Obs
+from surefoot.data.specs import ArraySpec, ObsSpec
+from surefoot.data.tree import tree_items, tree_map, without
 from surefoot.policies.native_parts import Plain, PlanBuilder, UnknownToCoreError
 from surefoot.policies.normalizer import RunningNormalizer
+from surefoot.settings.config import NormalizeConfig
 
 
 def prepared_spec(spec: ArraySpec) -> ArraySpec:
@@ -24,10 +25,11 @@ def prepared_spec(spec: ArraySpec) -> ArraySpec:
 
 
 class Preprocess(nn.Module):
-    """Converts env observations to network inputs."""
+    """Converts env observations to network inputs; `unread` keys of a Dict observation are dropped."""
 
-    def __init__(self, spec: ObsSpec, config: NormalizeConfig) -> None:
+    def __init__(self, spec: ObsSpec, config: NormalizeConfig, unread: Collection[str] = ()) -> None:
         super().__init__()
+        self._env_spec, spec = spec, without(spec, unread)
         self._raw_spec = spec
         self.spec: ObsSpec = tree_map(prepared_spec, spec)
         self.normalizers = nn.ModuleDict(
@@ -71,12 +73,13 @@ class Preprocess(nn.Module):
 
     def is_box(self, key: str) -> bool:
         """Whether an observation is a vector or array of real numbers, not an image, a choice or bits."""
-        spec: ArraySpec = dict(tree_items(self._raw_spec))[key]
-        return spec.kind == "box"
+        spec: ArraySpec | None = dict(tree_items(self._raw_spec)).get(key)
+        return spec is not None and spec.kind == "box"
 
     def native(self, plan: PlanBuilder) -> list[Plain]:
-        """One description per observation."""
-        return [self._native_part(plan, key, part) for key, part in tree_items(self._raw_spec)]
+        """One description per observation; only rollouts have those that no network reads."""
+        spec = self._raw_spec if plan.learns else self._env_spec
+        return [self._native_part(plan, key, part) for key, part in tree_items(spec)]
 
     def _native_part(self, plan: PlanBuilder, key: str, spec: ArraySpec) -> Plain:
         if not plan.learns and (spec.kind != "box" or spec.dtype != "float32"):

@@ -3,42 +3,32 @@
 import json
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
 
 from surefoot.compose import build_env
-from surefoot.core.cores import available_cores
-from surefoot.core.errors import ConfigError, PopulationError, RunDirectoryError
-from surefoot.core.layers import read_yaml
-from surefoot.core.philox import Stream, derived_seed
+from surefoot.errors import ConfigError, PopulationError, RunDirectoryError
 from surefoot.evaluation.best_metric import check_best_metric
 from surefoot.jobs.inline import InlineBackend
 from surefoot.jobs.job import Backend, Job
 from surefoot.jobs.local import LocalBackend
 from surefoot.jobs.pool import Event, Pool
+from surefoot.machine.cores import available_cores
+from surefoot.philox import Stream, derived_seed
+from surefoot.population.continuity import check_continuity, check_values
 from surefoot.population.decisions import Choice, choose, ranked, start_values
 from surefoot.population.files import PopulationFiles, copy_atomically
-from surefoot.population.log import Entry, PopulationLog
+from surefoot.population.log import Entry, Outcome, PopulationLog, parsed
 from surefoot.population.member import Task
 from surefoot.population.settings import HOW, NAME, Plan
+from surefoot.settings.layers import read_yaml
+from surefoot.storage.files import read_regular
+from surefoot.storage.run_folder import POPULATION, refuse_other_kind
 from surefoot.training.checkpoint import write_atomically
 from surefoot.training.run_directory import take_lock
 
 TASK = "surefoot.population.member:train_round"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a member achieved in a round; one with an error has no state to continue from."""
-
-    score: float | None = None
-    interval: list[float] | None = None
-    hash: str = ""
-    step: int = 0
-    is_done: bool = False
-    used: dict[str, Any] = field(default_factory=dict)
-    error: str = ""
 
 
 class Watcher(Protocol):
@@ -88,6 +78,9 @@ class _Rounds:
     def run(self) -> list[Entry]:
         """All rounds that are not in the log yet."""
         rounds = self._log.read()
+        check_values(rounds, self._plan.names, self._files.log)
+        if not (rounds and self._is_over(rounds[-1])):
+            check_continuity(rounds, self._members, self._files.log)
         while not (rounds and self._is_over(rounds[-1])):
             number = len(rounds) + 1
             outcomes = self._train(number, rounds[-1] if rounds else None)
@@ -110,8 +103,8 @@ class _Rounds:
         self._watcher.begin_round(number, choices)
         for member, choice in enumerate(choices):
             file = self._members[member].outcome(number)
-            if file.exists():
-                outcomes[member] = Outcome(**json.loads(file.read_bytes()))
+            if file.is_file():
+                outcomes[member] = _outcome(file)
                 self._watcher.finished(member, outcomes[member])
             else:
                 self._pool.submit(self._job(number, member, choice, last))
@@ -160,7 +153,7 @@ class _Rounds:
         failed = [bool(outcome.error) for outcome in outcomes]
         if all(failed):
             for files in self._members:  # the same command tries again
-                files.outcome(number).unlink()
+                files.outcome(number).unlink(missing_ok=True)
             raise PopulationError(f"all members failed in round {number}; the first error: {outcomes[0].error}")
         order = ranked([outcome.score for outcome in outcomes], failed)
         self._keep_best(number, order[0], outcomes[order[0]].score, rounds)
@@ -190,8 +183,19 @@ class _Rounds:
 
     def _keep_best(self, number: int, member: int, score: float | None, rounds: Sequence[Sequence[Entry]]) -> None:
         earlier = [entry.score for entries in rounds for entry in entries if entry.score is not None]
-        if score is not None and all(score >= one for one in earlier):
+        is_kept = not self._members[member].checkpoint(number).exists()  # of a round that is decided again
+        if score is not None and all(score >= one for one in earlier) and not is_kept:
             copy_atomically(self._members[member].checkpoint(number), self._files.best)
+
+
+def _outcome(file: Path) -> Outcome:
+    try:
+        return parsed(Outcome, read_regular(file))
+    except ValueError as error:
+        raise PopulationError(
+            f"{file} is damaged ({error}); remove it and resume: the evaluation of the member is repeated, if its state"
+            " at the end of the round is still there"
+        ) from error
 
 
 def _check_objective(plan: Plan) -> None:
@@ -207,6 +211,7 @@ def _check_objective(plan: Plan) -> None:
 
 def _write_plan(files: PopulationFiles, plan: Plan) -> None:
     """Refuse to mix two populations; how it runs may differ."""
+    refuse_other_kind(files.path, POPULATION)
     wanted = plan.to_json()
     if files.config.exists():
         saved = read_yaml(files.config)
@@ -216,8 +221,10 @@ def _write_plan(files: PopulationFiles, plan: Plan) -> None:
                 f"{files.path} holds a population with another {', '.join(changed)}; use the same settings, continue it"
                 f" with 'surefoot population resume {files.path}', or choose another --run-dir"
             )
-    elif (files.path / "config.yaml").exists():
-        raise RunDirectoryError(f"{files.path} contains a run; choose another directory with --run-dir")
+    elif files.log.exists() or any(files.members.iterdir()):
+        raise PopulationError(
+            f"{files.path} holds a population without its {files.config.name}; restore it, or choose another --run-dir"
+        )
     files.write_config(wanted)
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from surefoot.core.errors import ConfigError
-from surefoot.core.philox import Stream, uniforms
+from surefoot.errors import ConfigError
+from surefoot.philox import Stream, uniforms
 from surefoot.population.settings import Plan, setting_of
 
 Values = dict[str, Any]

@@ -2,19 +2,23 @@
 
 import time
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from surefoot.population.coordinator import Outcome, Watcher
+from surefoot.output.terminal import Terminal
+from surefoot.population.coordinator import Watcher
 from surefoot.population.decisions import Choice
-from surefoot.population.log import Entry
+from surefoot.population.log import Entry, Outcome
 from surefoot.population.settings import Plan
 from surefoot.telemetry.console import is_live
-from surefoot.telemetry.live import started_live
+from surefoot.telemetry.live import MAX_WIDTH, started_live
 
 _REFRESH_S = 0.25
+_GAP = 2
 
 
 class PlainDisplay:
@@ -56,7 +60,7 @@ class LiveDisplay(PlainDisplay):
         super().__init__(plan)
         self._title, self._drawn = title, 0.0
         self._rows = [dict[str, Any]() for _ in range(plan.population.members)]
-        self._console = console or Console()
+        self._console = console or Terminal()
         self._live = started_live(self._console, self._table)
 
     def begin_round(self, number: int, choices: Sequence[Choice]) -> None:
@@ -92,22 +96,44 @@ class LiveDisplay(PlainDisplay):
             self._live.refresh()
 
     def _table(self) -> Table:
-        table = Table(title=f"{self._title} · round {self._number}", title_justify="left", expand=False)
-        heads = ("member", "from", "", "steps", "return", "score")
-        for head in (*heads, *(name.rpartition(".")[2] for name in self._plan.names)):
+        """As many of the settings as fit; two columns stay free for the ^C that a terminal echoes."""
+        columns = [*self._columns(), *self._settings()]
+        widths = [max(len(head), *map(len, cells)) + _GAP for head, cells in columns]
+        room = min(MAX_WIDTH, self._console.width - 2) + _GAP
+        fitting = [column for column, width in zip(columns, accumulate(widths), strict=True) if width <= room]
+        shown_columns = columns[: max(len(fitting), len(columns) - len(self._plan.names))]
+        title = Text(f"{self._title} · round {self._number}", "bold", overflow="ellipsis")
+        table = Table(box=None, pad_edge=False, title=title, title_justify="left")
+        for head, _ in shown_columns:
             table.add_column(head, justify="right", no_wrap=True)
-        for member, row in enumerate(self._rows):
-            parent = row.get("parent", member)
-            numbers = [f"{row.get('step', 0):,}", shown(row.get("reward")), shown(row.get("score"))]
-            values = [shown(row.get("values", {}).get(name)) for name in self._plan.names]
-            origin = "" if parent == member else f"{parent:02d}"
-            table.add_row(f"{member:02d}", origin, row.get("what", ""), *numbers, *values)
+        for cells in zip(*(cells for _, cells in shown_columns), strict=True):
+            table.add_row(*cells)
+        hidden = [head for head, _ in columns[len(shown_columns) :]]
+        table.caption = Text(f"not shown for lack of room: {', '.join(hidden)}", "dim") if hidden else None
+        table.caption_justify = "left"
         return table
+
+    def _columns(self) -> list[tuple[str, list[str]]]:
+        """What every member has: heads and cells."""
+        parents = [row.get("parent", member) for member, row in enumerate(self._rows)]
+        return [
+            ("member", [f"{member:02d}" for member in range(len(self._rows))]),
+            ("from", ["" if parent == member else f"{parent:02d}" for member, parent in enumerate(parents)]),
+            ("", [row.get("what", "") for row in self._rows]),
+            ("steps", [f"{row.get('step', 0):,}" for row in self._rows]),
+            ("return", [shown(row.get("reward")) for row in self._rows]),
+            ("score", [shown(row.get("score")) for row in self._rows]),
+        ]
+
+    def _settings(self) -> list[tuple[str, list[str]]]:
+        """The values that the population changes."""
+        values = [row.get("values", {}) for row in self._rows]
+        return [(name.rpartition(".")[2], [shown(one.get(name)) for one in values]) for name in self._plan.names]
 
 
 def build_display(plan: Plan, title: str) -> PlainDisplay:
     """The display for `log.console`; auto is live on a terminal that supports it."""
-    mode, console = plan.config.log.console, Console()
+    mode, console = plan.config.log.console, Terminal()
     if is_live(mode, console):
         return LiveDisplay(plan, title, console)
     return SilentDisplay(plan) if mode == "off" else PlainDisplay(plan)

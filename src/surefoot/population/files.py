@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from surefoot.core.layers import Raw
+from surefoot.settings.layers import Raw
 from surefoot.training.checkpoint import write_atomically
 
 
@@ -41,7 +41,7 @@ class MemberFiles:
         return self._rounds / f"{number:04d}.safetensors"
 
     def outcome(self, number: int) -> Path:
-        """What the job of a round returned, written by the coordinator."""
+        """What the job of a round returned, written by the coordinator and kept: the log can be made from it again."""
         return self._rounds / f"{number:04d}.json"
 
     def keep(self, checkpoint: Path, number: int) -> None:
@@ -50,10 +50,16 @@ class MemberFiles:
         copy_atomically(checkpoint, self.checkpoint(number))
 
     def forget(self, number: int) -> None:
-        """Delete what is kept of rounds up to this one."""
-        for path in self._rounds.glob("*"):
-            if path.stem.isdigit() and int(path.stem) <= number:
+        """Delete the states of rounds up to this one."""
+        for path in self._rounds.glob("*.safetensors"):
+            if path.stem.isdecimal() and int(path.stem) <= number:
                 path.unlink(missing_ok=True)
+
+    @property
+    def last_round(self) -> int:
+        """The last round of which there is a state or an outcome; 0 if there is none."""
+        found = [path.stem for path in self._rounds.glob("*") if path.suffix in (".safetensors", ".json")]
+        return max((int(stem) for stem in found if stem.isdecimal()), default=0)
 
 
 def copy_atomically(source: Path, target: Path) -> None:

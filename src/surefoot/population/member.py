@@ -17,11 +17,9 @@ from torch import Tensor
 
 from surefoot.compose import EVALUATION_ROWS, build_env, build_saved_policy, saved_setup
 from surefoot.continued import SavedRun, entered, trainer_of
-from surefoot.core.errors import CheckpointError
-from surefoot.core.layers import Raw, build_config
-from surefoot.core.records import IterationReport
-from surefoot.core.state import ModuleState
-from surefoot.core.trust import names_in
+from surefoot.data.records import IterationReport
+from surefoot.envs.protocol.parameters import set_agent_values
+from surefoot.errors import CheckpointError
 from surefoot.evaluation.evaluate import evaluate
 from surefoot.jobs.job import Say
 from surefoot.population.files import MemberFiles
@@ -29,8 +27,13 @@ from surefoot.population.readback import read_back
 from surefoot.population.score import interval_of, score_of
 from surefoot.population.takeover import take_over
 from surefoot.run import Run
+from surefoot.settings.layers import Raw, build_config
+from surefoot.storage.saved import Saved, reading
+from surefoot.storage.state import ModuleState
+from surefoot.storage.trust import names_in
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.hooks import Hook
+from surefoot.training.parts import saved_agent_values
 from surefoot.training.run_directory import RunDirectory
 from surefoot.training.trainer import Trainer
 
@@ -106,7 +109,21 @@ def _begun(directory: RunDirectory, number: int) -> tuple[Path, dict[str, Any]] 
         path, state = directory.newest()
     except CheckpointError:  # none, or none that can be read
         return None
-    return (path, state) if state["hooks"].get(PopulationRound.__name__, {}).get("round") == number else None
+    return (path, state) if _round_of(path, state) == number else None
+
+
+def round_begun(folder: Path) -> int:
+    """The round that the newest checkpoint of a member belongs to; 0 if there is none that can be read."""
+    try:
+        return _round_of(*RunDirectory(folder).newest())
+    except CheckpointError:
+        return 0
+
+
+def _round_of(path: Path, state: Mapping[str, Any]) -> int:
+    with reading(path):
+        mark = Saved(state)["hooks"].get(PopulationRound.__name__)
+        return 0 if mark is None else mark["round"].integer()
 
 
 class PopulationRound(Hook):
@@ -155,6 +172,7 @@ def _evaluated(task: Task, path: Path) -> dict[str, Any]:
     policy = build_saved_policy(config, specs, state, path)
     ModuleState(policy, "policy").load_state(state["policy"])
     with closing(build_env(config, None, task.seed, min(task.episodes, EVALUATION_ROWS))) as env:
+        set_agent_values(env, saved_agent_values(state))
         evaluation = evaluate(policy.eval(), env, task.episodes, task.seed)
     step = int(state["progress"]["step"])
     return {

@@ -6,8 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from surefoot.core.errors import PopulationError
-from surefoot.core.layers import read_yaml
+from surefoot.errors import PopulationError
 from surefoot.inspection.report.charts import SMALL, TALL, Chart
 from surefoot.inspection.report.document import Document
 from surefoot.inspection.report.tables import table
@@ -18,6 +17,7 @@ from surefoot.population.files import PopulationFiles
 from surefoot.population.log import Entry, PopulationLog
 from surefoot.population.replay import REPLAY, lineage
 from surefoot.population.settings import Plan, build_plan
+from surefoot.settings.layers import read_yaml
 
 Rounds = Sequence[Sequence[Entry]]
 _LINEAGE_NOTE = (

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from surefoot.core.config import Config
-from surefoot.core.records import IterationReport
+from surefoot.data.records import IterationReport
 from surefoot.learning.estimators.gae import GAE
 from surefoot.population.settings import setting_of
+from surefoot.settings.config import Config
 from surefoot.training.trainer import Trainer
 
 _PARTS = ("ppo.terms.", "optimizer.transforms.")

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from surefoot.compose import build_env, resumed_config
 from surefoot.continued import SavedRun, continued_run
-from surefoot.core.errors import PopulationError
-from surefoot.core.layers import build_config
-from surefoot.core.records import IterationReport
-from surefoot.core.trust import names_in
+from surefoot.data.records import IterationReport
+from surefoot.errors import PopulationError
 from surefoot.population.decisions import Values, ranked
 from surefoot.population.files import PopulationFiles
 from surefoot.population.log import Entry, PopulationLog
 from surefoot.population.settings import Plan
+from surefoot.settings.layers import build_config
+from surefoot.storage.trust import names_in
 from surefoot.training.hooks import Hook
 from surefoot.training.run_directory import RunDirectory
 
@@ -64,7 +64,7 @@ def _train(plan: Plan, values: Values, until: int | None, directory: RunDirector
     with directory:
         config = build_config(plan.config.model_dump(mode="json"), values)
         wanted = config.model_dump(mode="json")
-        saved = SavedRun.of(directory.newest(), names_in(wanted)) if directory.saved() else None
+        saved = SavedRun.of(directory.newest(), names_in(wanted)) if directory.has_begun else None
         if saved is not None:
             config = resumed_config(saved.config, wanted)
             progress = saved.state["progress"]

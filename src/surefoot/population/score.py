@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from surefoot.core.config import TrainConfig
-from surefoot.core.philox import Stream, words
 from surefoot.evaluation.best_metric import score
 from surefoot.evaluation.evaluation import Evaluation
+from surefoot.philox import Stream, words
+from surefoot.settings.config import TrainConfig
 
 _RESAMPLES = 400
 

@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from surefoot.compose import resumed_config
-from surefoot.core.config import Config, Count, Number, Positive, known_keys
-from surefoot.core.errors import ConfigError
-from surefoot.core.layers import Raw, build_config, build_section
-from surefoot.core.parts import Section
-from surefoot.core.ranges import Range, Scalar
-from surefoot.core.registry import nearest
+from surefoot.errors import ConfigError
+from surefoot.settings.config import Config, Count, Number, Positive, known_keys
+from surefoot.settings.layers import Raw, build_config, build_section
+from surefoot.settings.parts import Section
+from surefoot.settings.ranges import Range, Scalar
+from surefoot.settings.registry import nearest
 
 NAME = "population"
 OWN = {
@@ -153,7 +153,7 @@ def _tunable_problems(name: str, values: Range, config: Config, dump: Raw, popul
     except KeyError:
         return [f"{where}: unknown setting{nearest(name, known_keys())}"]
     if isinstance(value, dict | list):
-        return [f"{where}: is not a single number, word or truth value; name one of its settings"]
+        return [f"{where}: is not a single number, string or boolean; name one of its settings"]
     problems = _value_problems(where, name, values.choices or (values.at(0.0), values.at(_LAST)), config, population)
     if problems or population.start == "sample" or name in population.values:
         return problems

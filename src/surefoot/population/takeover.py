@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from surefoot.core.saved import reading
-from surefoot.core.state import load_states
+from surefoot.envs.protocol.parameters import AGENT_PARAMETERS
+from surefoot.storage.saved import reading
+from surefoot.storage.state import load_states
 from surefoot.training.trainer import Trainer
 
-TAKEN = ("policy", "objective", "schedules", "scorer")
+TAKEN = ("policy", "objective", "schedules", "scorer", AGENT_PARAMETERS)
 """Weights with their normalizers, and what terms, schedules and the scorer have learned."""
 
 
@@ -19,8 +20,9 @@ def take_over(
 ) -> None:
     """Load the donor's state into a new trainer, which was built from the member's changed config.
 
-    States hold no settings, so the changed ones stay. Counters are the member's own; one that failed has none, and
-    counts on from the donor's. Rows start new episodes with new hidden states, and with their own randomness.
+    States hold no settings, so the changed ones stay. Counters and what hooks froze are the member's own; one that
+    failed has none, and counts on from the donor's. Rows start new episodes with new hidden states, and with their own
+    randomness.
     """
     counted = donor if own is None else own
     parts = trainer.parts()
@@ -28,7 +30,7 @@ def take_over(
     with reading("the checkpoint of the donor"):
         load_states({name: parts[name] for name in taken}, donor)
     with reading("the checkpoint of the member"):
-        load_states({"progress": parts["progress"]}, counted)
+        load_states({name: parts[name] for name in ("progress", "frozen")}, counted)
     trainer.scorer.forget_running()
     rows = trainer.collector.rows
     rows.step = counted["collector"]["step"]

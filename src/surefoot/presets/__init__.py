@@ -13,11 +13,11 @@ from typing import Any
 
 import yaml
 
-from surefoot.core.config import Config
-from surefoot.core.errors import ConfigError
-from surefoot.core.layers import Raw, build_config, merge
-from surefoot.core.registry import nearest
+from surefoot.errors import ConfigError
 from surefoot.presets.families import family_presets
+from surefoot.settings.config import Config
+from surefoot.settings.layers import Raw, build_config, merge
+from surefoot.settings.registry import nearest
 
 DEFAULT = "cheetah-minute"
 NO_PRESET = "none"

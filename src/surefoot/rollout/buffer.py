@@ -5,17 +5,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from surefoot.core.errors import CheckpointError
-from surefoot.core.moments import ObsMoments
-from surefoot.core.records import Chunks, Obs, Rollout, RolloutStats, State
-from surefoot.core.saved import Saved
-from surefoot.core.tree import tree_items, tree_map
+from surefoot.data.moments import ObsMoments
+from surefoot.data.records import Chunks, Obs, Rollout, RolloutStats, State
+from surefoot.data.tree import tree_items, tree_map
 from surefoot.envs.protocol import ALL_ROWS, Slot, VecEnv
+from surefoot.errors import CheckpointError
 from surefoot.policies.policy import Policy, PolicyOutput
 from surefoot.rollout.episodes import EpisodeTracker
-from surefoot.rollout.fields import NAMED, POLICY, fields_of
+from surefoot.rollout.fields import NAMED, POLICY, Field, fields_of
+from surefoot.storage.saved import Saved
 
 _SLOT = tuple(item.name for item in dataclass_fields(Slot))
 
@@ -27,7 +28,7 @@ class RolloutBuffer:
         steps, rows = num_steps, env.num_rows
         self.fields, self._critic = fields_of(env, policy), getattr(policy, "critic", None)
         self.tensors: dict[str, Any] = {name: field.allocate(steps, rows) for name, field in self.fields.items()}
-        self._metric_names = tuple(env.metrics)
+        self.metric_names, self._unread_obs = tuple(env.metrics), policy.unread_obs()
         self.last_value = torch.zeros(rows)
         self.chunks = chunks
         self.state = tuple(
@@ -42,11 +43,19 @@ class RolloutBuffer:
             [{name: whole[step, rows] for name, whole in kept.items()} for step in range(steps)] for rows in env.groups
         ]
         self.slots = [self._slot(step) for step in range(steps)]
+        self.flat = {name: self._flat(name) for name in self.fields}
+        """The fields as arrays `[T, N, size]` for the core, one for each leaf."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "tensors" or name not in self.tensors:
             raise AttributeError(f"a rollout has no field '{name}'")
         return self.tensors[name]
+
+    def add(self, field: Field) -> None:
+        """Record another field from the next rollout on."""
+        self.fields[field.name] = field
+        self.tensors[field.name] = field.allocate(*self.reward.shape)
+        self.flat[field.name] = self._flat(field.name)
 
     @property
     def opening(self) -> Slot:
@@ -84,6 +93,17 @@ class RolloutBuffer:
         np.logical_not(slot.valid[rows], out=following)
         following |= slot.terminated[rows] | slot.truncated[rows]
 
+    def disown(self, is_other: Tensor, is_left: Tensor) -> None:
+        """Take the learning policy out of steps `[T, N]` of others, and its memory out of those that it left."""
+        for name, field in self.fields.items():
+            if name == "final_value" or (field.writer == POLICY and name != "action"):
+                self.tensors[name][is_other] = 0
+        self.last_value[is_other[-1]] = 0
+        self.valid[is_other] = False
+        for chunk, step in enumerate(self._state_steps):
+            for part in self.state:
+                part[chunk, is_left[step - 1] & (step > 0)] = 0
+
     def carry_over(self) -> None:
         """The next rollout starts with the observation after the last step."""
         for whole in self._with_next().values():
@@ -100,7 +120,7 @@ class RolloutBuffer:
         extras = {name: view for name, view in views.items() if name not in NAMED}
         learned = tuple(name for name in extras if self.fields[name].is_learned)
         metrics = extras.pop("metrics", None)
-        extras |= {f"env/{name}": metrics[..., place] for place, name in enumerate(self._metric_names)}
+        extras |= {f"env/{name}": metrics[..., place] for place, name in enumerate(self.metric_names)}
         return Rollout(
             **{"action_mask": None, **{name: view for name, view in views.items() if name in NAMED}},
             last_value=self.last_value,
@@ -110,7 +130,14 @@ class RolloutBuffer:
             chunks=self.chunks if self.state else None,
             extras=extras,
             learned_extras=learned,
+            others=self._others(),
+            unread_obs=self._unread_obs,
         )
+
+    def _others(self) -> Tensor | None:
+        """Steps `[T, N]` in which another policy acted, if there are any."""
+        is_other = self.tensors["actor"] > 0 if "actor" in self.fields else None
+        return is_other if is_other is not None and is_other.any() else None
 
     def opening_state(self) -> dict[str, Any]:
         """For checkpoints: the fields with which the next rollout starts."""
@@ -149,6 +176,9 @@ class RolloutBuffer:
 
     def _with_next(self) -> dict[str, Any]:
         return {name: self.tensors[name] for name, field in self.fields.items() if field.has_next}
+
+    def _flat(self, name: str) -> list[NDArray[Any]]:
+        return [leaf.numpy().reshape(*leaf.shape[:2], -1) for _, leaf in tree_items(self.tensors[name])]
 
     def _inputs_at(self, step: int, rows: slice = ALL_ROWS) -> tuple[Obs, Tensor, Tensor | None]:
         obs: Obs = tree_map(lambda leaf: leaf[step, rows], self.obs)

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from surefoot.core.records import Rollout
+from surefoot.data.records import Rollout
 from surefoot.policies.policy import Policy
 from surefoot.rollout.rows import Rows
 
@@ -11,6 +11,14 @@ class Collector(Protocol):
     """Keeps the rows running from one rollout to the next."""
 
     rows: Rows
+
+    @property
+    def description(self) -> str:
+        """How rollouts are collected, and why, in one line."""
+
+    @property
+    def is_native(self) -> bool:
+        """Whether the core of this process collects whole rollouts."""
 
     def collect(self, policy: Policy) -> Rollout:
         """T steps of every row."""

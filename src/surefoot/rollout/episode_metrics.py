@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.core.saved import Saved
 from surefoot.envs.protocol import ALL_ROWS
+from surefoot.storage.saved import Saved
 
 
 class EpisodeMetrics:

@@ -1,7 +1,9 @@
 """Episode statistics of rollouts."""
 
+import math
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,12 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from surefoot.core.records import Episode, Episodes, Obs, RolloutStats
-from surefoot.core.saved import Saved
-from surefoot.core.specs import ObsSpec
-from surefoot.core.tree import tree_items
+from surefoot.data.records import Episode, Episodes, Obs, RolloutStats
+from surefoot.data.specs import ObsSpec
+from surefoot.data.tree import tree_items
 from surefoot.envs.protocol import ALL_ROWS, VecEnv
+from surefoot.envs.protocol.metrics import SUCCESS_RATE
 from surefoot.rollout.episode_metrics import EpisodeMetrics
+from surefoot.storage.saved import Saved
 
 WINDOW = 100
 """Number of episodes in rolling statistics."""
@@ -72,12 +75,14 @@ class EpisodeTracker:
         if metrics is None:
             return finished
         table = self._metrics.absorb(metrics.numpy(), ended.numpy(), valid.numpy())
-        columns = {name: table[:, place] for place, name in enumerate(self._metrics.names)}
+        columns = dict(zip(self._metrics.names, table.T, strict=True))
+        if SUCCESS_RATE in columns and np.isnan(columns[SUCCESS_RATE]).all():  # nobody declared it or reports it
+            del columns[SUCCESS_RATE]
         return Episodes(finished.total_rewards, finished.lengths, columns)
 
     def adopt(self, finished: Episodes, num_steps: int, obs_out_of_bounds: int) -> RolloutStats:
         """Statistics of a rollout whose finished episodes are known, in order of their ends."""
-        self._recent.extend(finished[-WINDOW:])
+        self._recent.extend(map(_with_known_success, finished[-WINDOW:]))
         restarts, self._restarts = self._env.restarts - self._restarts, self._env.restarts
         return RolloutStats(num_steps, finished, tuple(self._recent), obs_out_of_bounds, restarts)
 
@@ -131,6 +136,13 @@ class EpisodeTracker:
         """Continue the running episodes of some rows."""
         for own, given in zip((*self.running, *self._metrics.running()), running, strict=True):
             own[rows] = given
+
+
+def _with_known_success(episode: Episode) -> Episode:
+    """Without the success that nobody declared, if the env did not report it either."""
+    if not math.isnan(episode.metrics.get(SUCCESS_RATE, 0.0)):
+        return episode
+    return replace(episode, metrics={name: one for name, one in episode.metrics.items() if name != SUCCESS_RATE})
 
 
 def count_out_of_bounds(obs: Obs, valid: Tensor, spec: ObsSpec) -> int:

@@ -1,7 +1,10 @@
 """The fields of a rollout: one table for allocation, views, minibatches, size estimates and checks.
 
-A new per-step array needs one entry here and code that writes it. The fields that PPO uses are attributes of `Rollout`
-and `Batch`; all others are extras: `rollout.extras[name]`, `batch.extras[name]`.
+A new per-step array needs one entry here and code that writes it. The core gets the same table: each field as arrays
+`[T, N, size]` by its name (`RolloutBuffer.flat`), of which it reads and writes those that it knows.
+
+The fields that PPO uses are attributes of `Rollout` and `Batch`; all others are extras: `rollout.extras[name]`,
+`batch.extras[name]`.
 """
 
 import math
@@ -13,13 +16,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from surefoot.core.records import Rollout
-from surefoot.core.specs import ArraySpec, ObsSpec
-from surefoot.core.tree import tree_items, tree_map
+from surefoot.data.records import Rollout
+from surefoot.data.specs import ArraySpec, ObsSpec
+from surefoot.data.tree import tree_items, tree_map
 from surefoot.envs.protocol import VecEnv
 from surefoot.policies.policy import Policy
 
-ENV, POLICY, COLLECTOR = "environment", "policy", "collector"
+ENV, POLICY, COLLECTOR, HOOK = "environment", "policy", "collector", "hook"
 NAMED = frozenset(item.name for item in dataclass_fields(Rollout))
 
 

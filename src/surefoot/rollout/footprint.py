@@ -1,9 +1,9 @@
 """Size of a rollout in bytes, computed before it is allocated."""
 
-from surefoot.core.errors import ConfigError
-from surefoot.core.ram import free_ram, readable
-from surefoot.core.records import Chunks
+from surefoot.data.records import Chunks
 from surefoot.envs.protocol import VecEnv
+from surefoot.errors import ConfigError
+from surefoot.machine.ram import free_ram, readable
 from surefoot.policies.policy import Policy
 from surefoot.rollout.fields import fields_of
 

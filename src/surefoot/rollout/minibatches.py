@@ -4,14 +4,14 @@ Samples may be on any device. Indices are computed on the CPU, where finding out
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from operator import itemgetter
 from typing import Any
 
 from torch import Tensor
 
-from surefoot.core.records import Batch, Rollout, Targets
-from surefoot.core.tree import tree_map
+from surefoot.data.records import Batch, Rollout, Targets
+from surefoot.data.tree import tree_map, without
 from surefoot.policies.policy import Policy
 
 _NO_SAMPLES = ("state", "batch_sizes", "whole", "is_placeholder")
@@ -60,7 +60,7 @@ def flatten(rollout: Rollout, targets: Targets) -> Batch:
 def map_rollout(function: Callable[[Tensor], Tensor], rollout: Rollout, targets: Targets) -> Batch:
     """A batch of all training data, with a function applied to each tensor `[T, N, ...]`."""
     return Batch(
-        obs=tree_map(function, rollout.obs),
+        obs=tree_map(function, without(rollout.obs, rollout.unread_obs)),
         action=function(rollout.action),
         log_prob=function(rollout.log_prob),
         value=function(rollout.value),
@@ -69,8 +69,20 @@ def map_rollout(function: Callable[[Tensor], Tensor], rollout: Rollout, targets:
         episode_start=function(rollout.episode_start),
         action_mask=None if rollout.action_mask is None else function(rollout.action_mask),
         state=(),
+        weight=None if rollout.others is None else function(_weights(rollout.valid, rollout.others)),
         extras={name: function(rollout.extras[name]) for name in rollout.learned_extras},
     )
+
+
+def with_others(rollout: Rollout) -> Rollout:
+    """The rollout in which the steps of other policies are valid, too."""
+    return rollout if rollout.others is None else replace(rollout, valid=rollout.valid | rollout.others)
+
+
+def _weights(valid: Tensor, others: Tensor) -> Tensor:
+    """0 where another policy acted; elsewhere so that the mean over all samples is 1."""
+    own = valid & ~others
+    return own * (valid.sum() / own.sum())
 
 
 def minibatches(batch: Batch, size: int, order: Tensor | None = None) -> Iterator[Batch]:

@@ -7,23 +7,24 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from surefoot.core.errors import PolicyError
-from surefoot.core.moments import Moments
-from surefoot.core.philox import Stream
-from surefoot.core.records import Chunks, Episodes, Rollout, State
-from surefoot.core.specs import ArraySpec
-from surefoot.core.tree import tree_items
+from surefoot.data.moments import Moments
+from surefoot.data.records import Chunks, Episodes, Rollout, State
+from surefoot.data.specs import ArraySpec
+from surefoot.data.tree import tree_items
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.protocol.steps import dead_mask_error, nonfinite_error
+from surefoot.errors import PolicyError
 from surefoot.native import core
+from surefoot.philox import Stream
+from surefoot.policies.native_parts import NotNative
 from surefoot.policies.native_plan import NativePlan, native_tensors, plan_policy
 from surefoot.policies.policy import ActorCritic, Policy
+from surefoot.rollout.actors import Actor, Script
+from surefoot.rollout.collector import Collector
 from surefoot.rollout.rows import Rows
 from surefoot.rollout.stepwise import StepwiseCollector
 
 _log = logging.getLogger("surefoot")
-
-Bounds = list[list[float]]
 
 
 class NativeCollector:
@@ -40,78 +41,95 @@ class NativeCollector:
     ) -> None:
         self.rows = Rows(env, policy, num_steps, seed, chunks)
         self._stepwise = StepwiseCollector(env, policy, num_steps, seed, rows=self.rows)
-        self._has_told = False
+        self.description, self.is_native = f"native on {env.threads} thread{'s' * (env.threads > 1)}", True
+        self._told: str | None = None
         self._env, self._plan, self._policy = env, plan, core().Policy(plan.plain)
+        self._others: dict[str, tuple[Actor, Any]] = {}
         self._keys = [key for key, _ in tree_items(env.obs_spec)]
         self._normalized = [part["normalizer"] != "" for part in plan.plain["obs"]]
-        self._low, self._high = _bounds([spec for _, spec in tree_items(env.obs_spec)])
-        self._obs = [leaf.numpy().reshape(*leaf.shape[:2], -1) for _, leaf in tree_items(self.rows.buffer.obs)]
-        self._arrays = self._buffer_arrays()
 
     # tour: collect
     def collect(self, policy: Policy) -> Rollout:
         """T steps of every row, then the bootstrap values, without Python in between."""
-        rows = self.rows
-        if not rows.actors.is_alone:
-            return self._collect_stepwise(policy)
-        rows.buffer.valid.fill_(True)  # rows of other policies may have been masked out in the last rollout
+        rows, buffer = self.rows, self.rows.buffer
+        others = self._synced_others()
+        if isinstance(others, NotNative):
+            return self._collect_stepwise(policy, others.reason)
+        buffer.valid.fill_(True)  # rows of other policies may have been masked out in the last rollout
         self._sync(policy)  # first: rejecting a policy must not end the episodes
         rows.begin()
         memory = rows.memory  # a copy, which the core updates in every step
-        running = dict(zip(("running_reward", "running_length"), rows.episodes.running, strict=True))
         result = self._env.core.collect(
             self._policy,
-            self._obs,
-            self._arrays | running,
+            buffer.flat | self._arrays_of_rows() | self._memory_arrays(memory),
             *(rows.seed, rows.first_step, rows.env.first_row, int(Stream.ACTION)),
-            *(self._low, self._high, self._normalized),
-            **self._memory_arrays(memory),
+            others,
         )
         if result.problem is not None:
             raise self._error(result.problem)
         rows.remember(0, memory)  # a native env has one group
-        buffer, finished = rows.buffer, Episodes(result.total_rewards, result.lengths)
-        ended = buffer.terminated | buffer.truncated
+        finished, ended = Episodes(result.total_rewards, result.lengths), buffer.terminated | buffer.truncated
         finished = rows.episodes.with_metrics(finished, buffer.tensors.get("metrics"), ended, buffer.valid)
         stats = rows.episodes.adopt(finished, result.num_steps, result.out_of_bounds)
         return rows.finish(stats, self._moments(result))
 
     # tour: end
 
-    def _collect_stepwise(self, policy: Policy) -> Rollout:
-        if not self._has_told:
-            _log.info("rollouts: step by step, because other policies act in some rows and the core runs only one")
-        self._has_told = True
+    def _collect_stepwise(self, policy: Policy, reason: str) -> Rollout:
+        if self._told != reason:
+            _log.info("rollouts: step by step, because %s", reason)
+        self._told = reason
         return self._stepwise.collect(policy)
 
-    def _memory_arrays(self, memory: State) -> dict[str, Any]:
+    def _arrays_of_rows(self) -> dict[str, list[NDArray[Any]]]:
+        """What rows bring into a rollout and take from it, besides its fields."""
+        rows, actors = self.rows, self.rows.actors
+        running_reward, running_length = rows.episodes.running
+        arrays = {
+            "last_value": [rows.buffer.last_value.numpy()],
+            "running_reward": [running_reward],
+            "running_length": [running_length],
+        }
+        return arrays if actors.is_alone else arrays | {"acting": [actors.now_acting], "wanted": [actors.wanted]}
+
+    def _memory_arrays(self, memory: State) -> dict[str, list[NDArray[Any]]]:
         if not memory:
             return {}
         return {
-            "memory": [part.flatten(1).numpy() for part in memory],
+            "memory": _flat(memory),
             "stored_state": [part.flatten(2).numpy() for part in self.rows.buffer.state],
-            "state_steps": self.rows.buffer.chunks.state_steps,
+            "state_steps": [np.array(self.rows.buffer.chunks.state_steps, np.int64)],
         }
+
+    def _synced_others(self) -> list[tuple[int, Any, list[NDArray[Any]], bool]] | NotNative:
+        """The other policies that act in rows, for the core; or why it cannot run one of them."""
+        others, numbers, assigned = [], self.rows.actors.numbers, self.rows.actors.assigned()
+        self._others = {name: kept for name, kept in self._others.items() if assigned.get(name) is kept[0]}
+        for name, actor in assigned.items():
+            if isinstance(actor, Script):
+                return NotNative(f"'{name}', which acts in some rows, is a Python function")
+            if name not in self._others:
+                plan = plan_policy(actor.policy)
+                if isinstance(plan, NotNative):
+                    return NotNative(f"the core cannot run '{name}', which acts in some rows: {plan.reason}")
+                if [part["key"] for part in plan.plain["obs"]] != self._keys:
+                    return NotNative(f"'{name}', which acts in some rows, observes only some of the keys")
+                self._others[name] = actor, core().Policy(plan.plain)
+            self._others[name][1].sync(native_tensors(actor.policy))  # type: ignore[arg-type]
+            others.append((numbers[name], self._others[name][1], _flat(actor.memory), actor.is_followed))
+        return others
 
     def _sync(self, policy: Policy) -> None:
         """Update the core's copy of the policy: more than its weights may have changed since the last rollout."""
         plan = plan_policy(policy)
-        if isinstance(plan, str):
+        if isinstance(plan, NotNative):
             raise PolicyError(
-                f"the policy was changed during a run with native rollouts: {plan}; set rollout.engine to local"
+                f"the policy was changed during a run with native rollouts: {plan.reason}; set rollout.engine to local"
             )
         if plan != self._plan:
             self._plan, self._policy = plan, core().Policy(plan.plain)
         assert isinstance(policy, ActorCritic)  # only an ActorCritic has a plan
         self._policy.sync(native_tensors(policy))
-
-    def _buffer_arrays(self) -> dict[str, NDArray[Any]]:
-        buffer = self.rows.buffer
-        arrays = {name: tensor.numpy() for name, tensor in buffer.tensors.items() if name != "obs"}
-        for name in ("action", "prediction"):
-            if name in arrays:
-                arrays[name] = arrays[name].reshape(*buffer.reward.shape, -1)
-        return arrays | {"last_value": buffer.last_value.numpy()}
 
     def _moments(self, result: Any) -> dict[str, Moments]:
         moments = {}
@@ -137,12 +155,20 @@ class NativeCollector:
         return specs[key]
 
 
-def _bounds(specs: list[ArraySpec]) -> tuple[Bounds, Bounds]:
-    """Flat bounds of each part of the observation; None for parts without finite bounds, which need no check."""
-    low, high = [], []
-    for spec in specs:
-        below, above = (bound.ravel() for bound in spec.bounds())
-        is_bounded = bool(np.isfinite(below).any() or np.isfinite(above).any())
-        low.append(below.tolist() if is_bounded else [])
-        high.append(above.tolist() if is_bounded else [])
-    return low, high
+def _flat(memory: State) -> list[NDArray[Any]]:
+    return [part.flatten(1).numpy() for part in memory]
+
+
+def native_collector(
+    env: NativeEngine,
+    policy: Policy,
+    num_steps: int,
+    seed: int,
+    chunks: Chunks | None = None,
+    kind: type[NativeCollector] = NativeCollector,
+) -> Collector:
+    """The native collector if the core can run the policy, else the stepwise one."""
+    plan = plan_policy(policy)
+    if isinstance(plan, NotNative):
+        return StepwiseCollector(env, policy, num_steps, seed, chunks, reason=plan.reason)
+    return kind(env, policy, plan, num_steps, seed, chunks)

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from surefoot.core.records import Obs, State
-from surefoot.core.tree import tree_map
+from surefoot.data.records import Obs, State
+from surefoot.data.tree import tree_map
 from surefoot.envs.protocol import ArrayTree, Flags
 from surefoot.policies.policy import Policy
 

@@ -12,16 +12,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from surefoot.core.moments import Moments, ObsMoments
-from surefoot.core.records import Chunks, Episodes, Rollout
-from surefoot.core.tree import tree_map
+from surefoot.data.moments import Moments, ObsMoments
+from surefoot.data.records import Chunks, Episodes, Rollout
+from surefoot.data.tree import tree_map
+from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.engines.ray import RayActor, RayEngine
 from surefoot.native import core
 from surefoot.policies.packed import PackedPolicy, ReceivedPolicy, packed
 from surefoot.policies.policy import Policy
-from surefoot.rollout.choice import collector_of
 from surefoot.rollout.collector import Collector
-from surefoot.rollout.native import NativeCollector
+from surefoot.rollout.native import NativeCollector, native_collector
 from surefoot.rollout.rows import Rows
 from surefoot.rollout.stepwise import StepwiseCollector
 
@@ -30,21 +30,25 @@ class RayCollector:
     """Sends the policy through the object store once per rollout; all parts act with the newest policy."""
 
     def __init__(self, env: RayEngine, policy: Policy, num_steps: int, seed: int, chunks: Chunks | None = None) -> None:
-        first = env.put(packed(policy))
+        first = _sent(env, policy)
         env.set_up(prepare, lambda part: (first, num_steps, seed, chunks))
         self._env, self.rows = env, Rows(env, policy, num_steps, seed, chunks)
         self._stepwise = StepwiseCollector(env, policy, num_steps, seed, rows=self.rows)
+        why = f" ({env.why_not_native})" * bool(env.why_not_native)
+        where = f"{len(env.parts)} Ray actors on {len(env.hosts)} machine{'s' * (len(env.hosts) > 1)}"
+        self.description, self.is_native = f"{where}, {env.inner} in each{why}", False
 
     def collect(self, policy: Policy) -> Rollout:
         """T steps of every row, on all machines at once."""
         rows, env = self.rows, self._env
         if not rows.actors.is_alone:
             return self._stepwise.collect(policy)  # slow: one call per step
-        sent = env.put(packed(policy))
+        sent = _sent(env, policy)
         rows.begin()
         parts = env.ask(collect_part, lambda part: (sent, rows.beginning(env.parts[part])), self._restart)
         for place, part in zip(env.parts, parts, strict=True):
             self._copy(place, part)
+        rows.settle()
         memory = zip(*(part.memory for part in parts), strict=True)
         rows.remember(0, tuple(torch.from_numpy(np.concatenate(of_parts)) for of_parts in memory))
         stats = rows.episodes.adopt(
@@ -60,8 +64,8 @@ class RayCollector:
     def _copy(self, place: slice, part: "CollectedPart") -> None:
         """The only copy in this process: from the object store into the learner's tensors."""
         buffer = self.rows.buffer
-        for name, whole in buffer.tensors.items():
-            tree_map(lambda leaf, own: np.copyto(leaf.numpy()[:, place], own), whole, part.tensors[name])
+        for name, own in part.tensors.items():
+            tree_map(lambda leaf, own: np.copyto(leaf.numpy()[:, place], own), buffer.tensors[name], own)
         buffer.last_value.numpy()[place] = part.last_value
         for kept, own in zip(buffer.state, part.state, strict=True):
             kept.numpy()[:, place] = own
@@ -84,6 +88,11 @@ class RayCollector:
         return Episodes(
             ordered([one.total_rewards for one in finished]), ordered([one.lengths for one in finished]), metrics
         )
+
+
+def _sent(env: RayEngine, policy: Policy) -> Any:
+    sent = packed(policy)
+    return env.put(sent, sent.num_bytes)
 
 
 @dataclass(frozen=True)
@@ -128,7 +137,12 @@ def prepare(actor: RayActor, sent: PackedPolicy, num_steps: int, seed: int, chun
     torch.set_num_threads(1)  # as while collecting on one machine
     received = ReceivedPolicy()
     policy = received.update(sent)
-    actor.kept = Prepared(collector_of(actor.env, policy, num_steps, seed, chunks, PartCollector), received)
+    collector: Collector
+    if isinstance(actor.env, NativeEngine):
+        collector = native_collector(actor.env, policy, num_steps, seed, chunks, PartCollector)
+    else:
+        collector = StepwiseCollector(actor.env, policy, num_steps, seed, chunks)
+    actor.kept = Prepared(collector, received)
 
 
 def collect_part(actor: RayActor, sent: PackedPolicy, beginning: dict[str, Any]) -> CollectedPart:

@@ -9,20 +9,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from surefoot.core.errors import SurefootError
-from surefoot.core.moments import ObsMoments
-from surefoot.core.philox import Stream, uniforms
-from surefoot.core.records import Chunks, Rollout, RolloutStats, State
-from surefoot.core.saved import Saved
-from surefoot.core.tree import tree_map
+from surefoot.data.moments import ObsMoments
+from surefoot.data.records import Chunks, Rollout, RolloutStats, State
+from surefoot.data.tree import tree_map
 from surefoot.envs.protocol import OWN_STATE, VecEnv
+from surefoot.envs.protocol.parameters import without_agents
 from surefoot.envs.protocol.shard import env_error
 from surefoot.envs.protocol.steps import check_step
+from surefoot.errors import SurefootError
+from surefoot.philox import Stream, uniforms
 from surefoot.policies.policy import Policy
 from surefoot.rollout.actors import Actors
 from surefoot.rollout.buffer import RolloutBuffer
 from surefoot.rollout.episodes import EpisodeTracker
 from surefoot.rollout.footprint import check_fits
+from surefoot.storage.saved import Saved
 
 
 class Rows:
@@ -65,6 +66,14 @@ class Rows:
         self.buffer.carry_over()
         self.first_step, self.step = self.step, self.step + len(self.buffer.slots)
         self._is_underway = True
+
+    def settle(self) -> None:
+        """After the last of single steps: complete the rows of other policies."""
+        is_left = self.actors.finish()
+        if is_left is not None:
+            self._set_memory(
+                tuple(part.masked_fill(is_left.view(-1, *[1] * (part.dim() - 1)), 0) for part in self.memory)
+            )
 
     def abandon(self) -> None:
         """Give up the running episodes: the next rollout begins new ones."""
@@ -146,7 +155,7 @@ class Rows:
             "episodes": self.episodes.state(),
             "actors": self.actors.state(),
             "envs": envs,
-            "parameters": dict(self.env.parameter_values)
+            "parameters": without_agents(self.env.parameter_values)
             if envs is None
             else {},  # the state of the envs includes them
         }

@@ -6,13 +6,13 @@ from typing import Protocol, Self
 
 from torch import Tensor
 
-from surefoot.core.config import PPOConfig
-from surefoot.core.errors import EnvError
-from surefoot.core.records import Batch, Rollout, Targets
+from surefoot.data.records import Batch, Rollout, Targets
+from surefoot.errors import EnvError
 from surefoot.policies.policy import Policy
-from surefoot.rollout.minibatches import FlatSamples, flatten, minibatches, pick
+from surefoot.rollout.minibatches import FlatSamples, flatten, minibatches, pick, with_others
 from surefoot.rollout.sequences import SequenceSamples, sequence_pieces, some_sequences
 from surefoot.rollout.shared import SharedSamples, with_a_sample
+from surefoot.settings.config import PPOConfig
 
 
 class Samples(Protocol):
@@ -37,22 +37,30 @@ class Samples(Protocol):
         """Minibatches in which every sample occurs once."""
 
 
-def samples_of(rollout: Rollout, targets: Targets, ppo: PPOConfig) -> Samples:
-    """Sequences if the rollout has recurrent states, else single samples; `targets` are those of all processes."""
+def samples_of(rollout: Rollout, targets: Targets, ppo: PPOConfig, all_rows: bool = False) -> Samples:
+    """Sequences if the rollout has recurrent states, else single samples; `targets` are those of all processes.
+
+    With `all_rows`, steps of other policies are samples, too, unless several processes share the rollout.
+    """
     if not rollout.everyone.valid.any():
         raise EnvError("the rollout has no valid steps: no agent was active; raise rollout.num_steps")
-    whole = _samples_of(rollout.everyone, targets, ppo)
     if rollout.shared is None:
-        return whole
-    own = rollout.shared.own
+        return _samples_of(with_others(rollout) if all_rows else replace(rollout, others=None), targets, ppo)
+    whole, own = _samples_of(replace(rollout.everyone, others=None), targets, ppo), rollout.shared.own
     part = replace(targets, advantage=targets.advantage[:, own], returns=targets.returns[:, own])
-    return SharedSamples(_samples_of(with_a_sample(rollout), part, ppo), whole, rollout.shared)
+    mine = _samples_of(replace(with_a_sample(rollout), others=None), part, ppo)
+    return SharedSamples(mine, whole, rollout.shared)
 
 
 def _samples_of(rollout: Rollout, targets: Targets, ppo: PPOConfig) -> FlatSamples | SequenceSamples:
     if rollout.chunks is None:
         return FlatSamples(flatten(rollout, targets))
     return SequenceSamples(rollout, targets, ppo.sequence_state == "recomputed")
+
+
+def acted(batch: Batch) -> Batch:
+    """The samples in which the learning policy acted."""
+    return batch if batch.weight is None else pick(batch, batch.weight.nonzero().squeeze(1))
 
 
 def pieces(minibatch: Batch, size: int | None) -> Iterator[Batch]:

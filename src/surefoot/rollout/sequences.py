@@ -16,7 +16,7 @@ from operator import itemgetter
 import torch
 from torch import Tensor
 
-from surefoot.core.records import Batch, Chunks, Rollout, State, Targets
+from surefoot.data.records import Batch, Chunks, Rollout, State, Targets
 from surefoot.policies.policy import Policy
 from surefoot.rollout.minibatches import map_batch, map_rollout, pick
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from surefoot.core.records import Batch, Rollout, SharedRollout
+from surefoot.data.records import Batch, Rollout, SharedRollout
 from surefoot.policies.policy import Policy
 from surefoot.rollout.minibatches import FlatSamples
 from surefoot.rollout.sequences import SequenceSamples

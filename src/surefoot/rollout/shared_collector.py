@@ -8,15 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from surefoot.core.moments import Moments, ObsMoments
-from surefoot.core.ranks import Ranks
-from surefoot.core.records import Episodes, Rollout, RolloutStats, SharedRollout
-from surefoot.core.tree import tree_items
+from surefoot.data.moments import Moments, ObsMoments
+from surefoot.data.records import Episodes, Rollout, RolloutStats, SharedRollout
+from surefoot.data.tree import tree_items
+from surefoot.machine.ranks import Ranks
 from surefoot.policies.policy import Policy
 from surefoot.rollout.collector import Collector
 from surefoot.rollout.episodes import WINDOW
 
-_EXCHANGED = ("value", "reward", "terminated", "truncated", "final_value", "episode_start", "valid")
+_EXCHANGED = ("log_prob", "value", "reward", "terminated", "truncated", "final_value", "episode_start", "valid")
 """Small fields `[T, N]`; observations, actions, masks and recurrent states stay where they are."""
 
 
@@ -25,7 +25,7 @@ class SharedCollector:
 
     def __init__(self, collector: Collector, ranks: Ranks) -> None:
         self._collector, self._ranks = collector, ranks
-        self.rows = collector.rows
+        self.rows, self.description, self.is_native = collector.rows, collector.description, collector.is_native
 
     def collect(self, policy: Policy) -> Rollout:
         """T steps of the own rows."""
@@ -77,7 +77,7 @@ def _whole(rollout: Rollout, everyone: list[dict[str, Any]]) -> Rollout:
     nothing = torch.zeros(*named["reward"].shape, 0)
     extras = {name: joined([one["extras"][name] for one in everyone]) for name in rollout.extras}
     last_value = joined([one["last_value"] for one in everyone], axis=0)
-    empty: dict[str, Any] = {"obs": nothing, "action": nothing, "log_prob": nothing, "action_mask": None, "state": ()}
+    empty: dict[str, Any] = {"obs": nothing, "action": nothing, "action_mask": None, "state": ()}
     return replace(rollout, **named, **empty, last_value=last_value, extras=extras, obs_moments=None)
 
 

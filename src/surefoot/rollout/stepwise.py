@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from surefoot.core.records import Chunks, Rollout
+from surefoot.data.records import Chunks, Rollout
+from surefoot.envs.engines import Engine
 from surefoot.envs.protocol import VecEnv
 from surefoot.envs.protocol.steps import check_step
 from surefoot.policies.policy import Policy
@@ -22,8 +23,12 @@ class StepwiseCollector:
         seed: int,
         chunks: Chunks | None = None,
         rows: Rows | None = None,
+        reason: str = "",
     ) -> None:
         self.rows = rows or Rows(env, policy, num_steps, seed, chunks)
+        why = reason or getattr(env, "why_not_native", "")
+        name = type(env).name if isinstance(env, Engine) else "vector env"
+        self.description, self.is_native = f"step by step, {name}" + f" ({why})" * bool(why), False
 
     # tour: collect
     def collect(self, policy: Policy) -> Rollout:
@@ -41,7 +46,7 @@ class StepwiseCollector:
                 self._arrive(len(buffer.slots) - 1, group, open_ends)
             open_ends.value_into(buffer.final_value, policy)
             buffer.last_value.copy_(policy(*buffer.inputs_at(-1, rows.memory)).value)
-        rows.actors.finish()
+        rows.settle()
         return rows.finish(rows.buffer.stats(rows.episodes))
 
     def _act(self, t: int, group: int, policy: Policy, noise: Tensor) -> None:
@@ -49,7 +54,7 @@ class StepwiseCollector:
         rows = self.rows
         output = policy(*rows.buffer.inputs_at(t, rows.memory_before(t, group), group))
         action = output.distribution.sample(noise[rows.env.groups[group]])
-        env_actions = rows.actors.replace_actions(t, rows.first_step + t, group, policy.head.to_env(action))
+        action, env_actions = rows.actors.replace(t, rows.first_step + t, group, action, policy.head.to_env(action))
         rows.env.send(group, env_actions.numpy())
         rows.buffer.record(t, group, action, output)
         rows.remember(group, output.state)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from surefoot.compose import Specs, build_env, build_policy
-from surefoot.core.config import Config
 from surefoot.evaluation.best_metric import check_best_metric
 from surefoot.jobs.job import Job
 from surefoot.jobs.local import LocalBackend
 from surefoot.jobs.pool import Pool
 from surefoot.seeds.plan import SeedsPlan
+from surefoot.settings.config import Config
 from surefoot.telemetry.sinks import check_sinks
 from surefoot.training.run_directory import take_lock
 from surefoot.training.signals import StopSignal

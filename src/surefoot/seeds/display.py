@@ -10,14 +10,17 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from surefoot.output.terminal import Terminal
 from surefoot.seeds.coordinator import Watcher
 from surefoot.seeds.plan import SeedsPlan
 from surefoot.telemetry.console import is_live, warnings_on_stderr
-from surefoot.telemetry.live import started_live, warnings_above
-from surefoot.telemetry.readings import Pace, duration
+from surefoot.telemetry.live import MAX_WIDTH, started_live, warnings_above
+from surefoot.telemetry.readings import Pace, duration, sparkline
 
 _REFRESH_S, _PRINT_S = 0.25, 10.0
-_MAX_WIDTH, _WIDE, _WIDER = 100, 70, 90
+_WIDE, _WIDER, _WITH_TRENDS = 70, 90, 110
+_BESIDE_TRENDS = 84
+"""Characters of a line besides the trend and the shortest bar."""
 _log = logging.getLogger("surefoot")
 
 
@@ -70,13 +73,15 @@ class LiveDisplay(PlainDisplay):
         self._warnings.close()
         self._title, self._drawn, self._began = title, 0.0, time.monotonic()
         self._rows: dict[int, dict[str, Any]] = {seed: {"state": "waiting"} for seed in plan.seeds}
-        self._console = console or Console()
+        self._console = console or Terminal()
         self._live, self._handler = started_live(self._console, self._table), warnings_above(self._console)
 
     def progress(self, seed: int, said: dict[str, Any]) -> None:
         row = self._rows[seed]
         row.setdefault("start", (said["step"], time.monotonic()))
         row |= {"state": "", **said}
+        if said.get("reward") is not None:
+            row.setdefault("rewards", []).append(said["reward"])
         self._draw()
 
     def died(self, seed: int, why: str) -> None:
@@ -106,7 +111,7 @@ class LiveDisplay(PlainDisplay):
 
     def _table(self) -> Table:
         """Columns by the width: two stay free for the ^C that a terminal echoes."""
-        width = max(20, min(_MAX_WIDTH, self._console.width - 2))
+        width = max(20, min(MAX_WIDTH, self._console.width - 2))
         table = Table(box=None, pad_edge=False, width=width, title=Text(self._title, "bold", overflow="ellipsis"))
         table.title_justify = "left"
         table.add_column("seed", justify="right", no_wrap=True)
@@ -114,6 +119,8 @@ class LiveDisplay(PlainDisplay):
         for head, least in (("done", 0), ("return", 0), ("eval", 0), ("steps/s", _WIDE), ("left", _WIDER)):
             if width >= least:
                 table.add_column(head, justify="right", no_wrap=True, min_width=7 if head != "done" else 4)
+        if width >= _WITH_TRENDS:
+            table.add_column("", no_wrap=True, width=width - _BESIDE_TRENDS)
         table.add_column("", no_wrap=True, overflow="ellipsis", width=9 if width < _WIDE else 18)
         for seed, row in self._rows.items():
             table.add_row(*self._cells(seed, row, width))
@@ -129,6 +136,8 @@ class LiveDisplay(PlainDisplay):
         cells = [str(seed), bar, f"{percent:.0f}%", number(row.get("reward")), number(row.get("score"))]
         cells += [number(row.get("rate"))] * (width >= _WIDE)
         cells += [duration(None if row["state"] else pace.eta_s)] * (width >= _WIDER)
+        if width >= _WITH_TRENDS:
+            cells.append(Text(sparkline(row.get("rewards", []), width - _BESIDE_TRENDS), "green"))
         return [*cells, _state(row)]
 
 
@@ -154,7 +163,7 @@ def number(value: float | None) -> str:
 
 def build_display(plan: SeedsPlan, title: str) -> PlainDisplay:
     """The display for `log.console`; auto is live on a terminal that supports it."""
-    console, mode = Console(), plan.config.log.console
+    console, mode = Terminal(), plan.config.log.console
     if is_live(mode, console):
         return LiveDisplay(plan, title, console)
     return SilentDisplay(plan) if mode == "off" else PlainDisplay(plan)

@@ -9,19 +9,19 @@ from typing import Any
 import yaml
 
 from surefoot.compose import resumed_config
-from surefoot.core.config import Config
-from surefoot.core.cores import available_cores
-from surefoot.core.errors import ConfigError, RunDirectoryError
-from surefoot.core.layers import Raw, build_config, read_yaml
-from surefoot.core.quoted import quoted
-from surefoot.inspection.seeds_folder import SETTINGS, directory_of, is_seeds_folder
+from surefoot.errors import ConfigError, RunDirectoryError
+from surefoot.inspection.seeds_folder import SETTINGS, directory_of, is_seeds_folder, seed_directories
+from surefoot.machine.cores import available_cores
+from surefoot.output.quoted import quoted
 from surefoot.presets import NO_PRESET
+from surefoot.settings.config import Config
+from surefoot.settings.layers import Raw, build_config, read_yaml
+from surefoot.storage.files import read_regular
+from surefoot.storage.run_folder import SEEDS, refuse_other_kind
 from surefoot.training.checkpoint import write_atomically
 
 MOST_SEEDS = 1000
 _PART = re.compile(r"(\d+)(?:-(\d+))?")
-_HOW = (("train", "threads"), ("rollout", "workers"), ("log", None))
-"""Settings that do not change results: they may differ when a folder is continued."""
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
@@ -71,11 +71,15 @@ class SeedsPlan:
     def results(self) -> dict[int, dict[str, Any]]:
         """What finished runs returned, by seed; a run counts as finished for the number of steps it was asked for."""
         try:
-            found = json.loads((self.folder / "results.json").read_text(encoding="utf-8"))
+            found = json.loads(read_regular(self.folder / "results.json"))
             kept = {int(seed): dict(result) for seed, result in found.items()}
-        except (OSError, ValueError, TypeError, AttributeError):
-            return {}
-        return {seed: one for seed, one in kept.items() if one.get("wanted") == self.config.train.steps}
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+            return {}  # every seed is asked again: one that has finished says so at once
+        return {seed: one for seed, one in kept.items() if self._has_finished(seed, one)}
+
+    def _has_finished(self, seed: int, result: dict[str, Any]) -> bool:
+        is_sound = type(result.get("step")) is int and isinstance(result.get("reason"), str)
+        return is_sound and seed in self.seeds and result.get("wanted") == self.config.train.steps
 
     def keep(self, results: dict[int, dict[str, Any]]) -> None:
         """Write down what finished runs returned."""
@@ -94,9 +98,12 @@ class SeedsPlan:
 
 def new_plan(folder: Path, config: Config, seeds: tuple[int, ...], command: tuple[str, ...] = ()) -> SeedsPlan:
     """The plan of a folder: a new one, or the seeds that it has with further ones."""
-    if (folder / "config.yaml").exists():
-        raise RunDirectoryError(f"{folder} contains a single run; choose another directory with --run-dir")
+    refuse_other_kind(folder, SEEDS)
     if not is_seeds_folder(folder):
+        if runs := seed_directories(folder):
+            raise RunDirectoryError(
+                f"{folder} has {runs[0].name}, but no {SETTINGS}; restore it, or choose another --run-dir"
+            )
         return SeedsPlan(folder, _with_threads(config, len(seeds)), seeds, command)
     saved = read_plan(folder)
     problems = _differences(saved.config, config)
@@ -126,16 +133,5 @@ def _with_threads(config: Config, count: int) -> Config:
 
 
 def _differences(saved: Config, wanted: Config) -> list[str]:
-    old, new = (_decisive(config) for config in (saved, wanted))
-    keys = [(section, key) for section in new for key in new[section] | old.get(section, {})]
-    return [f"{section}.{key}" for section, key in keys if old[section].get(key) != new[section].get(key)]
-
-
-def _decisive(config: Config) -> Raw:
-    dump = config.model_dump(mode="json", exclude={"train": {"seed"}})
-    for section, key in _HOW:
-        if key is None:
-            del dump[section]
-        else:
-            dump[section].pop(key)
-    return dump
+    old, new = saved.decisive(), wanted.decisive()
+    return [key for key in new | old if key != "train.seed" and old.get(key) != new.get(key)]

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.continued import run_of_job
-from surefoot.core.layers import build_config
-from surefoot.core.records import IterationReport
+from surefoot.data.records import IterationReport
 from surefoot.jobs.job import Say
 from surefoot.run import Run
+from surefoot.settings.layers import build_config
 from surefoot.training.hooks import Hook
 
 _SAY_EVERY_S = 0.5
@@ -31,8 +31,7 @@ def run_seed(arguments: dict[str, Any], say: Say) -> dict[str, Any]:
         tell.source = run
         if arguments["command"]:
             _log.info("command: %s", shlex.join(["surefoot", *arguments["command"]]))
-        is_overdue = run.evaluation is not None and run.evaluation.is_overdue
-        if is_overdue or not run.progress.is_done:
+        if not run.is_complete:
             _, code = run.train()
             if code:  # without a result, the run is continued by the next command
                 sys.exit(code)

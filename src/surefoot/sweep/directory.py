@@ -2,17 +2,18 @@
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
 
-from surefoot.core.config import Config
-from surefoot.core.errors import ConfigError, RunDirectoryError
-from surefoot.core.files import open_own
-from surefoot.core.layers import Raw, read_yaml
+from surefoot.errors import ConfigError, RunDirectoryError, SweepError
 from surefoot.presets import NO_PRESET
+from surefoot.settings.config import Config
+from surefoot.settings.layers import Raw, read_yaml
+from surefoot.storage.files import open_own
+from surefoot.storage.run_folder import SWEEP, refuse_other_kind
 from surefoot.sweep.settings import FREE_TO_CHANGE, NAME, SweepConfig, read_settings
 from surefoot.training.checkpoint import write_atomically
 
@@ -22,11 +23,23 @@ DATABASE, SETTINGS, BEST = "sweep.db", "sweep.yaml", "best.yaml"
 def keep_settings(path: Path, config: Config, sweep: SweepConfig) -> None:
     """Write the settings of a new sweep; a continued one must have the same."""
     file = path / SETTINGS
-    if (path / "config.yaml").exists() or ((path / DATABASE).exists() and not file.exists()):
-        raise RunDirectoryError(f"{path} contains a run, or a sweep without {SETTINGS}; choose another --run-dir")
+    refuse_other_kind(path, SWEEP)
+    if (path / DATABASE).exists() and not file.exists():
+        raise RunDirectoryError(f"{path} contains a sweep without {SETTINGS}; restore it, or choose another --run-dir")
     if file.exists():
         _refuse_differences(*read_settings(read_yaml(file), {}), config, sweep)
     write_settings(file, {**config.model_dump(mode="json"), NAME: sweep.model_dump(mode="json")})
+
+
+def refuse_unknown_runs(path: Path, known: Collection[int]) -> None:
+    """Refuse runs of trials that the database does not have: they would be mixed with new ones of the same number."""
+    folders = sorted(path.glob("trials/*")) + sorted(path.glob("finals/*"))
+    for folder in folders:
+        if folder.name.isdecimal() and int(folder.name) not in known:
+            raise SweepError(
+                f"{folder} is a trial that {path / DATABASE} does not have: the file was deleted, replaced or damaged;"
+                " restore it, or choose another --run-dir for a new sweep; the runs are unchanged"
+            )
 
 
 def write_settings(file: Path, settings: Raw) -> None:

@@ -7,13 +7,13 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from surefoot.core.config import Config
-from surefoot.core.layers import read_yaml
-from surefoot.core.ranges import Range
 from surefoot.inspection.report.charts import SMALL, TALL, Chart
 from surefoot.inspection.report.document import Document
 from surefoot.inspection.report.tables import NOTHING, duration, table
 from surefoot.inspection.report.traces import Trace, color_of, plain, rounded, translucent
+from surefoot.settings.config import Config
+from surefoot.settings.layers import read_yaml
+from surefoot.settings.ranges import Range
 from surefoot.sweep.directory import BEST, DATABASE, SETTINGS
 from surefoot.sweep.settings import SweepConfig, read_settings
 from surefoot.sweep.study import Study, Trial
@@ -242,7 +242,9 @@ def _trials_table(trials: Sequence[Trial], sweep: SweepConfig) -> str:
         state += f"<small>{escape(one.error)}</small>" if one.error else ""
         goal = NOTHING if one.objective is None else escape(_number(one.objective))
         goal += "" if one.final is None else f"<small>finals {escape(_number(one.final))}</small>"
-        cells = [f"{one.number:04d}", state, goal, *values, duration(one.result.get("seconds"))]
+        seconds = one.result.get("seconds")
+        time = duration(seconds if isinstance(seconds, float) else None)
+        cells = [f"{one.number:04d}", state, goal, *values, time]
         rows += "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
     return table("trials", head, rows) if trials else "<p>No trial has begun yet.</p>"
 

@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from surefoot.core.config import Config, Count, Number, Positive
-from surefoot.core.errors import ConfigError
-from surefoot.core.layers import Raw, build_config, build_section
-from surefoot.core.parts import Section
-from surefoot.core.ranges import Range
+from surefoot.errors import ConfigError
 from surefoot.presets import configured
+from surefoot.settings.config import Config, Count, Number, Positive
+from surefoot.settings.layers import Raw, build_config, build_section
+from surefoot.settings.parts import Section
+from surefoot.settings.ranges import Range
 
 NAME = "sweep"
 _TUNABLES = "tunables"

@@ -7,19 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
-from surefoot.core.errors import SweepError
-from surefoot.core.extras import install_hint
-from surefoot.core.failures import brief
-from surefoot.core.ranges import Range
+from surefoot.errors import SurefootError, SweepError
+from surefoot.machine.extras import install_hint
+from surefoot.output.failures import brief
+from surefoot.settings.ranges import Range, Scalar
 from surefoot.sweep.settings import SweepConfig
 
 STUDY = "sweep"
 _ERROR, _DISCARDED, _RESULT, _FINALS = "error", "discarded", "result", "finals"
+_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, AssertionError, ArithmeticError, RuntimeError)
+"""What Optuna raises where a file has other values than it wrote."""
 _ONE_MINUS = "1 - "
 """Optuna has no such scale: it sees 1 - x on a logarithmic one."""
 
 
+@with_config(ConfigDict(strict=True, allow_inf_nan=False, revalidate_instances="always"))
 @dataclass(frozen=True)
 class Trial:
     """A trial as the sweep sees it."""
@@ -27,13 +31,13 @@ class Trial:
     number: int
     state: str
     """running, complete, pruned or fail"""
-    values: dict[str, Any]
+    values: dict[str, Scalar]
     """Settings by name."""
     objective: float | None = None
     evaluations: tuple[tuple[int, float], ...] = ()
     """(step, score), means over the seeds."""
     error: str = ""
-    result: dict[str, Any] = field(default_factory=dict)
+    result: dict[str, list[float] | float | int] = field(default_factory=dict)
     """Of a complete trial: objective of each seed (`scores`), `steps` and `seconds` of all."""
     final_scores: tuple[float, ...] = ()
     """Of a finalist: objective of each of its other seeds."""
@@ -42,6 +46,9 @@ class Trial:
     def final(self) -> float | None:
         """Of a finalist: the objective with other seeds."""
         return sum(self.final_scores) / len(self.final_scores) if self.final_scores else None
+
+
+_TRIAL = TypeAdapter(Trial)
 
 
 class Study:
@@ -75,8 +82,14 @@ class Study:
             finals = self._study.user_attrs.get(_FINALS, {})
             return [self._seen(one, finals) for one in self._kept()]
 
+    def numbers(self) -> set[int]:
+        """The numbers of all trials, also of those that were given up."""
+        with self._storage_errors():
+            return {one.number for one in self._study.get_trials(deepcopy=False)}
+
     def discard_torn(self) -> None:
         """Give up trials that have not all their values: the sweep was killed while it began them."""
+        self.trials()  # everything is checked before anything is changed
         with self._storage_errors():
             for one in self._kept():
                 if not one.state.is_finished() and len(one.params) < len(self._sweep.tunables):
@@ -161,13 +174,29 @@ class Study:
         return self._study.get_trials(deepcopy=False)[number]
 
     def _seen(self, one: Any, finals: Mapping[str, Sequence[float]]) -> Trial:
+        """A trial of the file, whose values are checked: anybody may have written them."""
+        try:
+            return _TRIAL.validate_python(self._found(one, finals))
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else brief(error)
+            raise SweepError(
+                f"trial {one.number} in {self._path} has values that are not those of this sweep ({why}); restore the"
+                " file, or choose another --run-dir for a new sweep"
+            ) from error
+
+    def _found(self, one: Any, finals: Mapping[str, Sequence[float]]) -> Trial:
         ranges = {_name(key, found): (key, found) for key, found in self._sweep.tunables.items()}
         values = {ranges[name][0]: _setting(ranges[name][1], value) for name, value in one.params.items()}
+        is_complete = one.state.name == "COMPLETE"
+        if is_complete and (not one.values or one.values[0] is None):
+            raise ValueError("it is complete, but has no objective")
+        if is_complete and len(values) < len(self._sweep.tunables):
+            raise ValueError("it is complete, but some values are missing")
         return Trial(
             number=one.number,
             state=one.state.name.lower(),
             values={key: values[key] for key in self._sweep.tunables if key in values},
-            objective=one.values[0] if one.state.name == "COMPLETE" else None,
+            objective=one.values[0] if is_complete else None,
             evaluations=tuple((step, self._sign * value) for step, value in sorted(one.intermediate_values.items())),
             error=one.user_attrs.get(_ERROR, ""),
             result=one.user_attrs.get(_RESULT, {}),
@@ -213,7 +242,9 @@ class Study:
 
         try:
             yield
-        except (SQLAlchemyError, self._optuna.exceptions.StorageInternalError) as error:
+        except SurefootError:
+            raise
+        except (SQLAlchemyError, self._optuna.exceptions.OptunaError, *_UNREADABLE) as error:
             why = brief(error.__cause__ or error)
             raise SweepError(
                 f"the trials in {self._path} cannot be read or written ({why}); free space or move the file away, then"

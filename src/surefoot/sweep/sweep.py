@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.compose import build_env
-from surefoot.core.config import Config
-from surefoot.core.cores import available_cores
-from surefoot.core.errors import ConfigError, SweepError
-from surefoot.core.layers import Raw, build_config
-from surefoot.core.ranges import Range
+from surefoot.errors import ConfigError, SweepError
 from surefoot.evaluation.best_metric import check_best_metric
 from surefoot.jobs.job import Backend, Job
 from surefoot.jobs.local import LocalBackend
 from surefoot.jobs.pool import MOST_DEATHS, Event, Pool
-from surefoot.sweep.directory import BEST, DATABASE, keep_settings, locked, write_settings
+from surefoot.machine.cores import available_cores
+from surefoot.settings.config import Config
+from surefoot.settings.layers import Raw, build_config
+from surefoot.settings.ranges import Range
+from surefoot.sweep.directory import BEST, DATABASE, keep_settings, locked, refuse_unknown_runs, write_settings
 from surefoot.sweep.finals import run_finals
 from surefoot.sweep.settings import SweepConfig
 from surefoot.sweep.study import Study, Trial, import_optuna
@@ -50,6 +50,7 @@ class Sweep:
         with locked(self._path):
             keep_settings(self._path, self._config, self._sweep)
             with Study(self._path / DATABASE, self._sweep, self._config.train.eval_every) as self._study:
+                refuse_unknown_runs(self._path, self._study.numbers())
                 self._study.discard_torn()
                 self._run_trials()
                 self._run_finals()

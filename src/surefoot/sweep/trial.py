@@ -9,12 +9,12 @@ from typing import Any
 
 from surefoot.compose import evaluator
 from surefoot.continued import run_of_job
-from surefoot.core.errors import SweepError
-from surefoot.core.layers import build_config
-from surefoot.core.records import IterationReport
+from surefoot.data.records import IterationReport
+from surefoot.errors import SweepError
 from surefoot.evaluation.best_metric import score
 from surefoot.evaluation.evaluation import Evaluation
 from surefoot.jobs.job import Say
+from surefoot.settings.layers import build_config
 from surefoot.training.hooks import Every, Hook
 
 HEARTBEAT_S = 5.0
@@ -30,7 +30,7 @@ def train_trial(arguments: dict[str, Any], say: Say) -> dict[str, Any]:
     config = build_config(arguments["config"], {"train.eval_episodes": 0, "log.console": "off"})
     judge = Judge(arguments["config"], arguments["episodes"], arguments["target"], say)
     with run_of_job(Path(arguments["directory"]), config, [judge]) as run:
-        if not (judge.is_done or run.progress.is_done):
+        if not (judge.is_done or run.is_complete):
             _, code = run.train()
             if code:  # somebody stopped this process: no result, so the job is started again
                 sys.exit(code)

@@ -1,11 +1,24 @@
 """The alerts, one entry each: the metric, its limits, what the alert means and what to try."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
-from surefoot.core.config import Config
+from surefoot.settings.config import Config
 from surefoot.telemetry import names
-from surefoot.telemetry.gauges import HIGH_KL, Exploration, Gauge, Throughput, clipped, explained, imbalance, plain
+from surefoot.telemetry.gauges import (
+    HIGH_KL,
+    Exploration,
+    Gauge,
+    Throughput,
+    actor_share,
+    clipped,
+    explained,
+    imbalance,
+    noise_share,
+    plain,
+)
 from surefoot.telemetry.remedies import Remedy, changed, gentler_updates, switched, wanted_kl
 from surefoot.telemetry.sinks import Metrics
 
@@ -50,10 +63,27 @@ class Alert:
         return names.ALERT_PREFIX + self.name
 
 
+_NEVER = Limits(-1, 0)
+"""Of a level that is never negative."""
+
+
 def _kl_limits(config: Config) -> Limits:
     """0.05, or more if the settings allow a larger KL divergence."""
     bad = max(HIGH_KL, 2 * wanted_kl(config))
     return Limits(bad, 0.6 * bad)
+
+
+def is_risk_averse(config: Config) -> bool:
+    """Whether the objective includes the tail of the returns, so that exploration noise is a cost."""
+    estimator = config.ppo.estimator
+    has_limit, beta = getattr(estimator, "limit", None) is not None, getattr(estimator, "beta", 0.0)
+    return estimator.kind == "risk" and (has_limit or beta > 0)
+
+
+def _collapse_limits(config: Config) -> Limits:
+    """None where the objective, or a hook, makes the policy deterministic on purpose."""
+    is_wanted = is_risk_averse(config) or any(hook.kind == "fade_noise" for hook in config.hooks.values())
+    return Limits(-math.inf if is_wanted else 0.05, 0.1)
 
 
 def _better_values(config: Config, typical: Metrics) -> list[Remedy]:
@@ -96,9 +126,36 @@ def _wider_noise(config: Config, typical: Metrics) -> list[Remedy]:
     return tips
 
 
+def _quieter_start(config: Config, typical: Metrics) -> list[Remedy]:
+    tips, warmup = [], getattr(config.ppo.estimator, "warmup", 0)
+    if names.STD in typical and not any(hook.kind == "fade_noise" for hook in config.hooks.values()):
+        tips.append(
+            Remedy(
+                f"set hooks.fade_noise.end to about {typical[names.STD] / 8:.1g}: it lowers train/std, now"
+                f" {typical[names.STD]:.2g}, which must be small beside the actions that matter"
+            )
+        )
+    updates = config.train.steps / (config.rollout.num_envs * config.rollout.num_steps)
+    if warmup < 0.05 * updates:
+        tips.append(
+            Remedy(
+                f"raise ppo.estimator.warmup from {warmup} to about {math.ceil(0.1 * updates)} updates: the objective"
+                " begins with the mean, which suffers less from noise"
+            )
+        )
+    if config.ppo.entropy_coef > 0:
+        tips.append(switched("ppo.entropy_coef", 0.0, ": it rewards noise"))
+    return [*tips, Remedy("compare the result with that of less noise; docs/risk.md says when to expect a difference")]
+
+
 def _std_floor(config: Config) -> float:
     """The std floor of distributions that have one, else 0."""
     return getattr(config.policy.distribution, "std_floor", 0.0)
+
+
+def _floor_limits(config: Config) -> Limits:
+    floor = _std_floor(config)
+    return Limits(-math.inf if is_risk_averse(config) else 2 * floor, 3 * floor)
 
 
 def _finite_numbers(config: Config, typical: Metrics) -> list[Remedy]:
@@ -125,6 +182,38 @@ def _flowing_gradients(config: Config, typical: Metrics) -> list[Remedy]:
     return [*tips, changed(config, "optimizer.lr", config.optimizer.lr / 3, about="about ")]
 
 
+def _vanishing_limits(config: Config, part: str) -> Limits:
+    """1e-8; a part that is frozen on purpose cannot vanish."""
+    modules = ("critic.", "critic_body.")
+    frozen = any(fnmatchcase(part, one) or f"{one}.".startswith(modules) for one in config.optimizer.frozen)
+    return _NEVER if frozen else Limits(1e-8, 1e-7)
+
+
+def _starved_limits(config: Config) -> Limits:
+    """The share at which the norm of the actor's clipped gradient is Adam's epsilon.
+
+    Its elements are far smaller still, and Adam's steps shrink with elements below its epsilon. (Without
+    an epsilon, clipping would not matter: Adam divides by the size of its gradients.)
+    """
+    if config.ppo.max_grad_norm is None or config.optimizer.clip_grad == "apart":
+        return _NEVER
+    bad = config.optimizer.adam_eps / config.ppo.max_grad_norm
+    return Limits(bad, 3 * bad)
+
+
+def _fed_actor(config: Config, typical: Metrics) -> list[Remedy]:
+    tips = []
+    if not config.normalize.returns:
+        tips.append(switched("normalize.returns", True, ": the critic's loss then does not grow with the rewards"))
+    if not config.normalize.reward:
+        tips.append(switched("normalize.reward", True, ": rewards then have about the same scale in every task"))
+    if not config.policy.share_trunk:
+        tips.append(
+            switched("optimizer.clip_grad", "apart", ": the actor's gradient then does not depend on the critic's")
+        )
+    return [*tips, Remedy("divide the rewards by a constant, so that returns are on the scale of 1 to 100")]
+
+
 def _vanishing(part: str, metric: str) -> Alert:
     return Alert(
         f"{part}_vanishing_gradients",
@@ -132,7 +221,7 @@ def _vanishing(part: str, metric: str) -> Alert:
         f"no gradient in {part}",
         f"the gradient of {part} is practically 0: it does not learn",
         lambda: plain(metric),
-        lambda config: Limits(1e-8, 1e-7),
+        lambda config: _vanishing_limits(config, part),
         _flowing_gradients,
     )
 
@@ -220,7 +309,7 @@ ALERTS = (
         "entropy collapsed",
         "the policy has less than 5% of its initial randomness: it no longer explores and hardly learns anything new",
         Exploration,
-        lambda config: Limits(0.05, 0.1),
+        _collapse_limits,
         _more_exploration,
     ),
     Alert(
@@ -229,8 +318,19 @@ ALERTS = (
         "std at its floor",
         "the standard deviation of the actions is at policy.distribution.std_floor: the policy no longer explores",
         lambda: plain(names.STD),
-        lambda config: Limits(2 * _std_floor(config), 3 * _std_floor(config)),
+        _floor_limits,
         _wider_noise,
+    ),
+    Alert(
+        "noise_decides",
+        (names.RISK_NOISE_COST, names.RISK_CVAR, names.STD),
+        "noise decides",
+        "exploration noise costs more than the objective is worth: the agent may settle where noise does least harm,"
+        " and not where its deterministic policy would be best",
+        lambda: noise_share,
+        lambda config: Limits(1.0, 0.5),
+        _quieter_start,
+        window=30,
     ),
     _vanishing("critic", names.CRITIC_GRAD_NORM),
     _vanishing("critic1", names.CRITIC1_GRAD_NORM),
@@ -243,6 +343,15 @@ ALERTS = (
         lambda: imbalance,
         lambda config: Limits(100, 30),
         _alike_critics,
+    ),
+    Alert(
+        "actor_starved",
+        (names.ACTOR_GRAD_NORM, names.GRAD_NORM),
+        "actor starved",
+        "the critic's gradient is so large that clipping both together leaves the actor almost none: it hardly learns",
+        lambda: actor_share,
+        _starved_limits,
+        _fed_actor,
     ),
     Alert(
         "throughput_drop",

@@ -10,6 +10,7 @@ from typing import Literal, TextIO
 
 from rich.console import Console
 
+from surefoot.output.terminal import Terminal
 from surefoot.telemetry import names
 from surefoot.telemetry.history import NO_HISTORY, History
 from surefoot.telemetry.live import LiveConsole
@@ -87,7 +88,7 @@ def build_console(
     """The console for a mode; auto is live on a terminal that supports it, else plain."""
     if mode == "off":
         return None
-    console = Console()
+    console = Terminal()
     if is_live(mode, console):
         return LiveConsole(title, total_steps, start_step, console, history=history)
     if mode == "line" and (_is_terminal(console) or console.is_jupyter):
@@ -106,7 +107,7 @@ def mode_in_python(setting: ConsoleMode, progress: bool | None) -> ConsoleMode:
         return "off" if not progress else "line" if setting in ("auto", "off") else setting
     if setting != "auto":
         return setting
-    console = Console()
+    console = Terminal()
     return "line" if _is_terminal(console) or console.is_jupyter else "off"
 
 

@@ -12,6 +12,7 @@ Gauge = Callable[[Metrics], float | None]
 
 HIGH_KL = 0.05
 SMALL_ERROR = 0.1
+FLOWING = 1e-3
 THROUGHPUT_WINDOW, THROUGHPUT_S = 20, 30.0
 MOST_WAIT = 0.95
 
@@ -25,6 +26,14 @@ def imbalance(metrics: Metrics) -> float | None:
     """How many times larger the gradient of one twin critic is than that of the other."""
     ratio = metrics.get(names.CRITICS_GRAD_RATIO)
     return None if ratio is None else max(ratio, 1 / max(ratio, 1e-12))
+
+
+def actor_share(metrics: Metrics) -> float | None:
+    """The share of the actor in the norm of the gradient; 1 if its own norm is too small to learn by."""
+    if names.ACTOR_GRAD_NORM not in metrics or names.GRAD_NORM not in metrics:
+        return None
+    norm = metrics[names.ACTOR_GRAD_NORM]
+    return 1.0 if norm < FLOWING else norm / max(metrics[names.GRAD_NORM], norm)
 
 
 def usual_clip_fraction(clip: float) -> float:
@@ -51,6 +60,15 @@ def explained(metrics: Metrics) -> float | None:
     if metrics.get(names.VALUE_ERROR, 1.0) < SMALL_ERROR:
         return 1.0
     return metrics.get(names.EXPLAINED_VARIANCE)
+
+
+def noise_share(metrics: Metrics) -> float | None:
+    """What exploration noise costs, relative to the objective (1 - beta) mean + beta CVaR."""
+    if not {names.RISK_NOISE_COST, names.RISK_MEAN, names.RISK_CVAR, names.RISK_BETA} <= metrics.keys():
+        return None
+    beta = metrics[names.RISK_BETA]
+    worth = abs((1 - beta) * metrics[names.RISK_MEAN] + beta * metrics[names.RISK_CVAR])
+    return metrics[names.RISK_NOISE_COST] / worth if worth > 0 and beta > 0 else None
 
 
 class Exploration:

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from surefoot.core.errors import RunDirectoryError
+from surefoot.errors import RunDirectoryError
 from surefoot.telemetry import names
 from surefoot.telemetry.records import Record, numbers_of, records_by_step, training_seconds
 

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -12,16 +12,19 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from surefoot.output.terminal import Terminal
 from surefoot.telemetry import names
 from surefoot.telemetry.history import NO_HISTORY, History
 from surefoot.telemetry.notebook import NotebookCell
-from surefoot.telemetry.readings import RATES, TABLE, Pace, duration, raised_alerts, sparkline
+from surefoot.telemetry.readings import RATES, TABLE, TRENDS, Pace, Reading, duration, raised_alerts, sparkline
 from surefoot.telemetry.sinks import Metrics
 
 _log = logging.getLogger("surefoot")
 
 _REFRESH_S = 0.25
-MAX_WIDTH, _WIDE = 100, 70
+MAX_WIDTH, _WIDE, _WITH_TRENDS = 160, 70, 110
+_BESIDE_TRENDS, _GAP = 76, 4
+"""Characters of the table besides its trends, and between its first pairs then."""
 
 
 def started_live(console: Console, render: Callable[[], RenderableType]) -> Live | NotebookCell:
@@ -57,9 +60,11 @@ class LiveConsole:
     ) -> None:
         self._title, self._total_steps, self._start_step, self._clock = title, total_steps, start_step, clock
         self._began = self._drawn = clock()
-        self._step, self._shown, self._returns = start_step, dict[str, float](), list(history.returns)
+        self._step, self._shown = start_step, dict[str, float]()
+        self._trends: dict[str, list[float]] = {reading.name: [] for reading in TRENDS}
+        self._trends[names.EPISODE_REWARD] += history.returns
         self._elapsed_before_s, self._is_over = history.elapsed_s, False
-        self._console = console or Console()
+        self._console = console or Terminal()
         self._live, self._handler = started_live(self._console, self._picture), warnings_above(self._console)
 
     def write(self, step: int, metrics: Metrics) -> None:
@@ -67,8 +72,9 @@ class LiveConsole:
         kept = {name: self._shown[name] for name in (*RATES, names.EVAL_REWARD) if name in self._shown}
         smooth = {name: 0.7 * kept[name] + 0.3 * metrics[name] for name in RATES if name in kept and name in metrics}
         self._step, self._shown = step, {**kept, **metrics, **smooth}
-        if names.EPISODE_REWARD in metrics:
-            self._returns.append(metrics[names.EPISODE_REWARD])
+        for name, values in self._trends.items():
+            if name in metrics:
+                values.append(metrics[name])
         if self._clock() - self._drawn >= _REFRESH_S:
             self._drawn = self._clock()
             self._live.refresh()
@@ -94,8 +100,10 @@ class LiveConsole:
         inside = width - 4
         title = Text(self._title, style="bold not dim")
         title.truncate(inside - 2, overflow="ellipsis")
-        trend = Text.assemble(("return ", "dim"), (sparkline(self._returns, inside - 7), "green"), no_wrap=True)
-        parts: list[RenderableType] = [_progress(pace, inside), "", _table(self._shown, inside), "", trend]
+        returns = sparkline(self._trends[names.EPISODE_REWARD], inside - 7)
+        trend = Text.assemble(("return ", "dim"), (returns, "green"), no_wrap=True)
+        table = _table(self._shown, self._trends, inside)
+        parts: list[RenderableType] = [_progress(pace, inside), "", table, "", trend]
         alerts = raised_alerts(self._shown)
         if alerts:
             parts += ["", Text("⚠ " + " · ".join(alerts), "bold yellow")]
@@ -115,18 +123,25 @@ def _progress(pace: Pace, width: int) -> Group:
     return Group(bar, Text(f"{steps} {times:>{max(0, width - len(steps) - 1)}}", no_wrap=True, overflow="ellipsis"))
 
 
-def _table(metrics: Metrics, width: int) -> Table:
-    """Labels and values in pairs of columns, with the remaining space between the pairs."""
-    table = Table.grid(expand=True)
+def _table(metrics: Metrics, trends: Mapping[str, list[float]], width: int) -> Table:
+    """Labels and values in pairs of columns; trends, or the remaining space, between the pairs."""
+    table, with_trends = Table.grid(expand=True), width >= _WITH_TRENDS
     for index in range(len(TABLE[0])):
         if index:
-            table.add_column(ratio=1)
+            is_gap = with_trends and index == 1
+            table.add_column(ratio=None if is_gap else 1, width=_GAP if is_gap else None)
         table.add_column(style="dim", no_wrap=True)
         table.add_column(justify="right", no_wrap=True, min_width=10)
     for row in TABLE:
         cells: list[str | Text] = []
         for reading in row:
             label = reading.label if width >= _WIDE else reading.short
-            cells += ["", label, Text(reading.text(metrics), reading.style)]
-        table.add_row(*cells[1:])
+            trend = _trend(reading, trends[reading.name], width) if with_trends and reading in TRENDS[1:] else ""
+            cells += [label, Text(reading.text(metrics), reading.style), trend]
+        table.add_row(*cells[: len(table.columns)])
     return table
+
+
+def _trend(reading: Reading, values: list[float], width: int) -> Text:
+    bars = sparkline([reading.factor * value for value in values], width - _BESIDE_TRENDS)
+    return Text(f"  {bars}", "cyan", no_wrap=True)

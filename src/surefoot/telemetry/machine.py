@@ -1,11 +1,12 @@
 """RAM usage of a run, and the time it waits for a CPU (Linux only)."""
 
+import math
 import time
 from pathlib import Path
 
 import psutil
 
-from surefoot.core.ram import ram_limits
+from surefoot.machine.ram import ram_limits
 from surefoot.telemetry import names
 
 _SCHEDULER = Path("/proc/thread-self/schedstat")
@@ -38,11 +39,24 @@ class CpuWait:
         return {names.CPU_WAIT: min(1.0, max(0.0, (now[1] - last[1]) / (now[0] - last[0])))}
 
 
-def ram_metrics() -> dict[str, float]:
+class Ram:
     """Megabytes used by this process, and the available fraction of the machine's or container's RAM.
 
-    Nothing if the system does not say, for example because an env has used up all file descriptors.
+    Read once a second. Nothing if the system does not say, for example because an env has used up all file descriptors.
     """
+
+    def __init__(self) -> None:
+        self._read_at, self._metrics = -math.inf, dict[str, float]()
+
+    def metrics(self) -> dict[str, float]:
+        """What was read last, at most a second ago."""
+        now = time.monotonic()
+        if now - self._read_at >= 1:
+            self._read_at, self._metrics = now, _read_ram()
+        return self._metrics
+
+
+def _read_ram() -> dict[str, float]:
     try:
         left = min(limit.available / limit.total for limit in ram_limits())
         return {names.RAM: psutil.Process().memory_info().rss / 2**20, names.RAM_AVAILABLE: left}

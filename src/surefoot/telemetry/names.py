@@ -3,6 +3,7 @@
 EPISODE_REWARD = "rollout/ep_rew_mean"
 EPISODE_LENGTH = "rollout/ep_len_mean"
 EPISODES = "rollout/episodes"
+SUCCESS_RATE = "rollout/success_rate"
 OBS_OUT_OF_BOUNDS = "rollout/obs_out_of_bounds"
 WORKER_RESTARTS = "rollout/worker_restarts"
 
@@ -14,6 +15,18 @@ TOTAL_STEPS = "time/total_timesteps"
 ELAPSED = "time/time_elapsed"
 ROLLOUT_SECONDS = "time/rollout_s"
 LEARN_SECONDS = "time/learn_s"
+
+BY_THE_CLOCK = frozenset(
+    {
+        STEPS_PER_SECOND,
+        ROLLOUT_STEPS_PER_SECOND,
+        LEARN_STEPS_PER_SECOND,
+        ELAPSED,
+        ROLLOUT_SECONDS,
+        LEARN_SECONDS,
+    }
+)
+"""Metrics that differ between equal runs."""
 
 CPU_WAIT = "system/cpu_wait"
 RAM = "system/memory_mb"
@@ -32,6 +45,7 @@ VALUE_LOSS = "train/value_loss"
 ENTROPY_LOSS = "train/entropy_loss"
 ENTROPY_COEF = "train/entropy_coef"
 GRAD_NORM = "train/grad_norm"
+ACTOR_GRAD_NORM = "train/actor_grad_norm"
 CRITIC_GRAD_NORM = "train/critic_grad_norm"
 CRITIC1_GRAD_NORM = "train/critic1_grad_norm"
 CRITIC2_GRAD_NORM = "train/critic2_grad_norm"
@@ -46,6 +60,15 @@ MEMORY_PREFIX = "memory/"
 PADDING = "memory/padding"
 OBS_DRIFT_WITHIN = "normalizer/drift_within"
 OBS_DRIFT_ACROSS = "normalizer/drift_across"
+OBS_STD_DRIFT_WITHIN = "normalizer/std_drift_within"
+OBS_STD_DRIFT_ACROSS = "normalizer/std_drift_across"
+
+RISK_CVAR = "risk/cvar"
+RISK_MEAN = "risk/mean"
+RISK_CAP = "risk/cap"
+RISK_ALPHA = "risk/alpha"
+RISK_BETA = "risk/beta"
+RISK_NOISE_COST = "risk/noise_cost"
 
 ENV_PREFIX = "env/"
 EVAL_PREFIX = "eval/"
@@ -64,3 +87,8 @@ ALERT_PREFIX = "warn/"
 
 COUNTS = frozenset({WORKER_RESTARTS, SKIPPED_STEPS})
 """Counts of events per iteration: over a run, their sum is more informative than their maximum."""
+
+
+def of_env(metric: str) -> str:
+    """The name of a metric of the env in training."""
+    return SUCCESS_RATE if metric == "success_rate" else ENV_PREFIX + metric

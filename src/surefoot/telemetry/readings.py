@@ -1,5 +1,6 @@
 """How metrics and progress are written on a display of few characters."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,6 +12,8 @@ from surefoot.telemetry.sinks import Metrics
 MISSING = "\N{EN DASH}"
 RATES = (names.STEPS_PER_SECOND, names.ROLLOUT_STEPS_PER_SECOND, names.LEARN_STEPS_PER_SECOND)
 _LEVELS = "▁▂▃▄▅▆▇█"
+_LARGEST = 1e290
+"""Sums and differences of such values are finite."""
 _LABELS = {alert.key: alert.label for alert in ALERTS}
 
 
@@ -51,6 +54,8 @@ TABLE = (
     (EVAL, EXPLAINED, LEARN),
     (LEARNING_RATE, ENTROPY),
 )
+TRENDS = (RETURN, KL, CLIPPED, EXPLAINED, ENTROPY)
+"""Metrics that are also drawn over time, the first one over the whole width."""
 LINE = (RETURN, LENGTH, KL, EXPLAINED, ENTROPY)
 
 
@@ -94,7 +99,8 @@ def duration(seconds: float | None, missing: str = MISSING) -> str:
 
 
 def sparkline(values: Sequence[float], width: int) -> str:
-    """Bars from the lowest to the highest value; more values than fit are averaged in groups."""
+    """Bars from the lowest to the highest finite value; more values than fit are averaged in groups."""
+    values = [max(-_LARGEST, min(_LARGEST, value)) for value in values if math.isfinite(value)]
     if not values:
         return MISSING
     count = min(width, len(values))

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from surefoot.core.errors import RunDirectoryError
+from surefoot.errors import RunDirectoryError
+from surefoot.storage.files import read_regular
 from surefoot.telemetry import names
 
 Record = dict[str, float]
@@ -19,10 +20,10 @@ _log = logging.getLogger("surefoot")
 def records_by_step(path: Path, parse: Callable[[Any], T]) -> dict[int, T]:
     """The lines of a JSONL file by step, as far as `parse` accepts them.
 
-    A killed run may leave an incomplete line, and a resumed run repeats steps: the last record of a step counts.
+    A kill may leave an incomplete line, and earlier versions repeated steps: the last record of a step counts.
     """
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = read_regular(path).decode(errors="replace").splitlines()
     except OSError as error:
         raise RunDirectoryError(f"{path} cannot be read: {error.strerror}") from error
     by_step: dict[int, T] = {}
@@ -40,6 +41,12 @@ def records_by_step(path: Path, parse: Callable[[Any], T]) -> dict[int, T]:
     if skipped:
         _log.warning("%s: skipped %d of %d lines that are not records with a step", path, skipped, len(lines))
     return by_step
+
+
+def lines_until(path: Path, step: int) -> str:
+    """The records of a JSONL file up to a step: one line per step, in order."""
+    by_step = records_by_step(path, dict)
+    return "".join(json.dumps(record) + "\n" for number, record in by_step.items() if number <= step)
 
 
 def numbers_of(raw: dict[str, Any]) -> Record:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from surefoot.core.config import Config
+from surefoot.settings.config import Config
 from surefoot.telemetry import names
 from surefoot.telemetry.sinks import Metrics
 

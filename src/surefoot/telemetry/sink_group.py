@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from surefoot.core.failures import brief, let_interrupts_through
+from surefoot.output.failures import brief, let_interrupts_through
 from surefoot.telemetry.sinks import Metrics, Sink, Video, close_quietly
 
 _log = logging.getLogger("surefoot")

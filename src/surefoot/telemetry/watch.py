@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from surefoot.core.config import Config
+from surefoot.settings.config import Config
 from surefoot.telemetry.alerts import ALERTS, Alert
 from surefoot.telemetry.sinks import Metrics
 

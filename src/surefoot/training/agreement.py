@@ -2,9 +2,9 @@
 
 import zlib
 
-from surefoot.core.errors import RankError
-from surefoot.core.ranks import Ranks
-from surefoot.core.records import IterationReport
+from surefoot.data.records import IterationReport
+from surefoot.errors import RankError
+from surefoot.machine.ranks import Ranks
 from surefoot.training.hooks import Hook
 from surefoot.training.saving import SaveCheckpoints
 from surefoot.training.signals import StopSignal
@@ -25,7 +25,7 @@ class Agreement(Hook):
         if len({checksum for *_, checksum in told}) > 1:
             raise RankError(
                 f"the weights of the processes differ after step {report.progress.step}: use machines with the same"
-                " kind of processor, and hooks that change weights in all processes alike"
+                " kind of processor, and hooks that change weights in the same way in all processes"
             )
         for reason, is_asked, _ in told:
             if reason:

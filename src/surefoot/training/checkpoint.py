@@ -19,9 +19,9 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from surefoot.core.errors import CheckpointError
-from surefoot.core.ram import free_ram, readable
-from surefoot.core.saved import Saved, reading
+from surefoot.errors import CheckpointError
+from surefoot.machine.ram import free_ram, readable
+from surefoot.storage.saved import Saved, reading
 from surefoot.training.migrations import FORMAT_VERSION, migrate
 
 TEMPORARY_SUFFIX = ".tmp"
@@ -143,7 +143,7 @@ def _serialize(state: Mapping[str, Any]) -> bytes:
         "state": text,
         "checksum": _checksum(text, tensors),
     }
-    data = safetensors.torch.save(tensors, metadata)
+    data = _with_metadata(safetensors.torch.save(tensors), metadata)
     header_bytes = _header_bytes(data)
     if header_bytes > _MAX_HEADER_BYTES:
         raise CheckpointError(
@@ -151,6 +151,15 @@ def _serialize(state: Mapping[str, Any]) -> bytes:
             " store large parts of an env's state in arrays, or use fewer envs"
         )
     return data
+
+
+def _with_metadata(data: bytes, metadata: Mapping[str, str]) -> bytes:
+    """The metadata in front of the header, in their order: safetensors writes them in an order that is random."""
+    end = 8 + _header_bytes(data)
+    entries = data[8:end].strip()[1:]  # without the opening brace
+    header = f'{{"__metadata__":{json.dumps(metadata)}'.encode() + (b"," if len(entries) > 1 else b"") + entries
+    header += b" " * (-len(header) % 8)
+    return b"".join((len(header).to_bytes(8, "little"), header, memoryview(data)[end:]))
 
 
 def _pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:

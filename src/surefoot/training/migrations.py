@@ -1,13 +1,13 @@
 """Migrates older checkpoint formats, one version at a time.
 
 When the format changes: increment FORMAT_VERSION, add a migration from the previous version, and keep a fixture of it
-in `tests/training/checkpoints/`. Renamed settings are handled where configs are built (core/old_settings.py).
+in `tests/training/checkpoints/`. Renamed settings are handled where configs are built (settings/old_settings.py).
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from surefoot.core.errors import CheckpointError
+from surefoot.errors import CheckpointError
 
 FORMAT_VERSION = 3
 

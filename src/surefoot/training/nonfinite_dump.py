@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from surefoot.core.tree import tree_items
+from surefoot.data.tree import tree_items
 from surefoot.training.checkpoint import write_atomically
 from surefoot.training.trainer import Trainer
 

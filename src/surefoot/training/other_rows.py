@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from surefoot.core.ranks import Ranks
-from surefoot.core.saved import Saved
+from surefoot.machine.ranks import Ranks
+from surefoot.storage.saved import Saved
 
 OTHER_ROWS = "other_rows"
 

@@ -1,15 +1,22 @@
 """The parts of a trainer that have state, by the names they have in checkpoints (S15)."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from surefoot.core.records import Progress
-from surefoot.core.saved import Saved
-from surefoot.core.state import ModuleState, Stateful
+import torch
+from torch import Tensor
+
+from surefoot.data.records import Progress
+from surefoot.envs.protocol import VecEnv
+from surefoot.envs.protocol.parameters import AGENT_PARAMETERS, Values, agent_values, set_agent_values
+from surefoot.errors import CheckpointMismatchError
+from surefoot.storage.saved import Saved
+from surefoot.storage.state import ModuleState, Stateful
 
 if TYPE_CHECKING:
     from surefoot.training.trainer import Trainer
 
-LEARNED = ("policy", "gradient", "objective", "schedules")
+LEARNED = ("policy", "gradient", "objective", "schedules", AGENT_PARAMETERS)
 """Parts that an update changes and a rollback restores."""
 KEPT = (*LEARNED, "scorer", "progress")
 """Parts that an iteration changes after its rollout; an error in the middle of it restores them."""
@@ -39,15 +46,51 @@ class _Counters:
         trainer.learner.update = state["update"]
 
 
+class AgentParameters:
+    """Parameters of the envs that belong to the agent, as the weights of a network inside the envs do."""
+
+    is_optional = True
+    """Older checkpoints have none."""
+
+    def __init__(self, env: VecEnv) -> None:
+        self._env = env
+
+    def state(self) -> dict[str, Any]:
+        return {name: torch.tensor(value) for name, value in agent_values(self._env).items()}
+
+    def check_state(self, saved: Saved) -> None:
+        own = self.state()
+        for name, entry in saved.entries().items():
+            if name not in own:
+                raise CheckpointMismatchError(f"{entry.path}: these envs declare no such parameter of the agent")
+            entry.like(own[name])
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        set_agent_values(self._env, {name: value.numpy() for name, value in state.items()})
+
+
+def saved_agent_values(state: Mapping[str, Any]) -> Values:
+    """The parameters of the agent in a checkpoint, for envs that are made for it."""
+    saved = Saved(state).get(AGENT_PARAMETERS)
+    entries = {} if saved is None else saved.entries()
+    for entry in entries.values():
+        if not isinstance(entry.array(), Tensor) or entry.value.dtype != torch.float32:
+            raise entry.wrong("a float32 tensor")
+        entry.finite()
+    return {name: entry.value.numpy() for name, entry in entries.items()}
+
+
 def parts_of(trainer: "Trainer") -> dict[str, Stateful]:
     """The parts that are saved, restored, checked and rolled back."""
     learner = trainer.learner
     return {
         "policy": ModuleState(trainer.policy, "policy"),
         "gradient": learner.gradient,
+        "frozen": learner.gradient.frozen,
         "objective": learner.objective,
         "scorer": trainer.scorer,
         "schedules": trainer.schedules,
         "progress": _Counters(trainer),
+        AGENT_PARAMETERS: AgentParameters(trainer.collector.rows.env),  # before the states of the envs
         "collector": trainer.collector.rows,
     }

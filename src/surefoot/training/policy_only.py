@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from surefoot.core.saved import Saved, reading
-from surefoot.core.state import ModuleState, Stateful, load_states
+from surefoot.envs.protocol.parameters import AGENT_PARAMETERS
+from surefoot.storage.saved import Saved, reading
+from surefoot.storage.state import ModuleState, Stateful, load_states
+from surefoot.training.parts import AgentParameters
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +28,7 @@ def policy_only(state: Mapping[str, Any], source: "Path | str" = "the checkpoint
         return dict(state)
     with reading(source):
         scaler = Saved(state)["scorer"][_SCALER].value
-        kept = Saved(state).only(_ACTING).value
+        kept = Saved(state).only([*_ACTING, *([AGENT_PARAMETERS] if state.get(AGENT_PARAMETERS) else [])]).value
         # The running sums belong to episodes that are left behind.
         scaler = None if scaler is None else {**scaler, "carried": torch.zeros(0)}
         return {**kept, _MASKED: saved_with_masks(state), _SCALER: scaler}
@@ -48,7 +50,11 @@ def saved_with_masks(state: Mapping[str, Any]) -> bool:
 
 def start_from(trainer: "Trainer", state: Mapping[str, Any], source: "Path | str") -> None:
     """Give a new trainer the weights and normalizers of a policy-only state; on an error nothing is changed."""
-    parts: dict[str, Stateful] = {"policy": ModuleState(trainer.policy, "policy")}
+    env = trainer.collector.rows.env
+    parts: dict[str, Stateful] = {
+        "policy": ModuleState(trainer.policy, "policy"),
+        AGENT_PARAMETERS: AgentParameters(env),
+    }
     if trainer.scorer.reward_scaler is not None and state[_SCALER] is not None:
         parts[_SCALER] = trainer.scorer.reward_scaler
     with reading(source):

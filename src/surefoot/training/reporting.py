@@ -3,15 +3,16 @@
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from surefoot.core.records import Episode, IterationReport
+from surefoot.data.records import Episode, IterationReport
 from surefoot.rollout.episode_metrics import mean_of_known
 from surefoot.telemetry import names
-from surefoot.telemetry.machine import CpuWait, ram_metrics
+from surefoot.telemetry.machine import CpuWait, Ram
 from surefoot.telemetry.sinks import Sink
 from surefoot.telemetry.watch import AlertWatch, Change
 from surefoot.training.hooks import Hook
+from surefoot.training.run_directory import RunDirectory
 
 _log = logging.getLogger("surefoot")
 
@@ -65,8 +66,40 @@ def env_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
     for name in dict.fromkeys(name for episode in episodes for name in episode.metrics):
         mean = mean_of_known([episode.metrics.get(name, math.nan) for episode in episodes])
         if mean is not None:
-            means[names.ENV_PREFIX + name] = mean
+            means[names.of_env(name)] = mean
     return means
+
+
+class LastRecord(Hook):
+    """Keeps the record of the last iteration for checkpoints: a kill may come before its line is written.
+
+    Without what the clock says, so that equal runs have equal checkpoints.
+    """
+
+    def __init__(self, every: int, metrics: Mapping[str, float] | None = None) -> None:
+        super().__init__()
+        self._every, self.loaded = every, dict(metrics or {})
+        """The record of a checkpoint, until the first iteration."""
+        self._report: IterationReport | None = None
+
+    def after_iteration(self, report: IterationReport) -> None:
+        """Keep the report itself: later hooks add their metrics to it."""
+        self._report, self.loaded = report, {}
+
+    def metrics(self, is_evaluation_due: bool) -> dict[str, float]:
+        """The record; empty if the iteration has no line."""
+        report = self._report
+        if report is None:
+            return self.loaded
+        if not (is_evaluation_due or _is_written(report, self._every, self._is_last(report))):
+            return {}
+        found = metrics_of(report, 0.0).items()
+        return {name: value for name, value in found if math.isfinite(value) and name not in names.BY_THE_CLOCK}
+
+    def lacks_line(self, directory: RunDirectory, step: int) -> bool:
+        """Whether the checkpoint of this step was saved, but not its line in the metrics."""
+        is_here = self.loaded.get(names.TOTAL_STEPS) == step and directory.has_saved(step)
+        return is_here and not directory.has_record(step)
 
 
 class Report(Hook):
@@ -75,7 +108,7 @@ class Report(Hook):
     def __init__(self, sink: Sink, every: int, watch: AlertWatch, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._sink, self._every, self._watch, self._clock = sink, every, watch, clock
-        self._began, self._cpu_wait = clock(), CpuWait()
+        self._began, self._cpu_wait, self._ram = clock(), CpuWait(), Ram()
 
     def after_iteration(self, report: IterationReport) -> None:
         """Write a record if it is due, or if an alert was raised or cleared."""
@@ -85,8 +118,12 @@ class Report(Hook):
             _tell(change, report.progress.step)
         metrics |= {change.alert.key: 0.0 for change in changes if not change.is_raised}
         metrics |= {alert.key: 1.0 for alert in self._watch.raised}
-        if report.progress.iteration % self._every == 0 or report.metrics or changes or self._is_last(report):
-            self._sink.write(report.progress.step, metrics | ram_metrics())
+        if changes or _is_written(report, self._every, self._is_last(report)):
+            self._sink.write(report.progress.step, metrics | self._ram.metrics())
+
+
+def _is_written(report: IterationReport, every: int, is_last: bool) -> bool:
+    return report.progress.iteration % every == 0 or bool(report.metrics) or is_last
 
 
 def _tell(change: Change, step: int) -> None:

@@ -2,16 +2,16 @@
 
 import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from surefoot.core.config import Config
-from surefoot.core.errors import NonFiniteError
-from surefoot.core.records import IterationReport, Rollout
-from surefoot.core.state import copied, states
+from surefoot.data.records import IterationReport, Rollout
+from surefoot.errors import NonFiniteError
+from surefoot.settings.config import Config
+from surefoot.storage.state import copied, states
 from surefoot.telemetry import names
 from surefoot.training.hooks import Hook
 from surefoot.training.nonfinite_dump import write_dump
@@ -38,7 +38,7 @@ class RollBack(Hook):
         self._trainer, self._config, self._folder = trainer, config, folder
         self._good = training_state(trainer)
         self._is_learning = False
-        self._recent: deque[dict[str, float]] = deque(maxlen=_REMEMBERED)
+        self._recent: deque[IterationReport] = deque(maxlen=_REMEMBERED)
         self._streak = self._rollbacks = self._good_iterations = 0
 
     def after_rollout(self, rollout: Rollout) -> None:
@@ -55,10 +55,11 @@ class RollBack(Hook):
     def after_iteration(self, report: IterationReport) -> None:
         """Keep a copy of good weights; roll back bad ones."""
         self._is_learning = False
-        self._recent.append(metrics_of(report, 0.0))
-        trouble = self._trouble(report.learned.skips)
+        self._recent.append(report)
+        state = _current(self._trainer)
+        trouble = self._trouble(report.learned.skips, state["policy"])
         if trouble is None:
-            self._keep(report)
+            self._keep(report, state)
             return
         self._streak = 0
         step, limit = report.progress.step, self._config.train.max_rollbacks
@@ -76,21 +77,21 @@ class RollBack(Hook):
         report.metrics[names.ROLLBACKS] = float(self._rollbacks)
         _log.warning("%s at step %d; rolled back to the last good weights and statistics", trouble, step)
 
-    def _trouble(self, skips: Iterable[bool]) -> str | None:
+    def _trouble(self, skips: Iterable[bool], policy: Mapping[str, Tensor]) -> str | None:
         """The problem, if any; consecutive skipped steps are counted across updates."""
         longest = 0
         for is_skipped in skips:
             self._streak = self._streak + 1 if is_skipped else 0
             longest = max(longest, self._streak)
-        if not _is_finite(self._trainer.policy.state_dict().values()):
+        if not _is_finite(policy.values()):
             return "the weights or statistics are not finite after the update"
         if longest >= self._config.train.max_skipped_steps:
             return f"{longest} consecutive gradient steps were not finite"
         return None
 
-    def _keep(self, report: IterationReport) -> None:
+    def _keep(self, report: IterationReport, state: dict[str, Any]) -> None:
         if report.learned.skipped_steps == 0:
-            self._good = training_state(self._trainer)
+            self._good = copied(state)
             self._good_iterations += 1
         if self._good_iterations >= FORGIVEN_AFTER:
             self._rollbacks = 0
@@ -110,14 +111,19 @@ class RollBack(Hook):
     def _dump(self, step: int, trouble: str) -> Path | None:
         if self._folder is None:
             return None
-        return write_dump(self._folder, step, trouble, self._trainer, list(self._recent))
+        recent = [metrics_of(report, 0.0) for report in self._recent]
+        return write_dump(self._folder, step, trouble, self._trainer, recent)
 
 
 def training_state(trainer: Trainer) -> dict[str, Any]:
     """A copy of everything that scoring and learning change: weights, statistics, moments, terms, counters."""
-    parts = trainer.parts()
-    state: dict[str, Any] = copied(states({name: parts[name] for name in KEPT}))
+    state: dict[str, Any] = copied(_current(trainer))
     return state
+
+
+def _current(trainer: Trainer) -> dict[str, Any]:
+    parts = trainer.parts()
+    return states({name: parts[name] for name in KEPT})
 
 
 def _is_finite(tensors: Iterable[Tensor]) -> bool:

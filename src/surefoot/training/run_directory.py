@@ -9,15 +9,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from surefoot.core.config import Config
-from surefoot.core.errors import CheckpointError, DirectoryInUseError, RunDirectoryError
-from surefoot.core.files import AppendedFile, open_own
-from surefoot.core.layers import to_yaml
+from surefoot.errors import CheckpointError, DirectoryInUseError, RunDirectoryError
+from surefoot.settings.config import Config
+from surefoot.settings.layers import to_yaml
+from surefoot.storage.files import AppendedFile, open_own
+from surefoot.storage.run_folder import RUN, refuse_other_kind, refuse_remains
+from surefoot.storage.saved import Saved
+from surefoot.telemetry.records import lines_until, records_by_step
 from surefoot.training.checkpoint import TEMPORARY_SUFFIX, read_checkpoint, write_atomically, write_checkpoint
 
 _log = logging.getLogger("surefoot")
 _PATTERN = re.compile(r"step_(\d+)\.safetensors")
-_WRITTEN = r"config\.yaml|best\.safetensors|step_\d+\.(?:safetensors|mp4|gif)|nonfinite_step_\d+\.json"
+_WRITTEN = (
+    r"config\.yaml|(?:metrics|evaluations)\.jsonl|best\.safetensors|step_\d+\.(?:safetensors|mp4|gif)"
+    r"|nonfinite_step_\d+\.json"
+)
 _LEFTOVER = re.compile(rf"\.(?:{_WRITTEN})\.(\d+){re.escape(TEMPORARY_SUFFIX)}")
 """Temporary files of a process that was killed while it wrote; all other files belong to the user."""
 
@@ -95,10 +101,7 @@ class RunDirectory:
     def write_config(self, config: Config) -> None:
         """Write the complete config, from which the run can be repeated."""
         self._config = to_yaml(config).encode()
-        try:
-            write_atomically(self.config_file, self._config)
-        except OSError as error:
-            raise self._not_writable(error) from error
+        self._write(self.config_file, self._config)
 
     def begin(self, step: int, state: dict[str, Any]) -> None:
         """Save the start of a new run, so that it can be resumed whenever it is killed."""
@@ -138,6 +141,57 @@ class RunDirectory:
         write_atomically(self.config_file, self._config)
         _log.warning("%s was deleted and is created again; its earlier metrics and log are lost", self.path)
 
+    def rewind(self, step: int, is_evaluated: bool = True) -> None:
+        """Cut the records back to the step of the checkpoint that a run continues from: later steps come again.
+
+        If a kill prevented the evaluation of this step, its records are not complete and are removed as well.
+        """
+        last = step if is_evaluated else step - 1
+        for file in (self.metrics_file, self.evaluations_file):
+            if _is_regular(file) and (kept := lines_until(file, last).encode()) != file.read_bytes():
+                self._write(file, kept)
+
+    def take_over(self, other: "RunDirectory", name: str, state: dict[str, Any], step: int) -> None:
+        """Begin with a checkpoint of another run, its records up to there, and its best policy if that is not newer."""
+        for source, file in (
+            (other.metrics_file, self.metrics_file),
+            (other.evaluations_file, self.evaluations_file),
+        ):
+            if _is_regular(source):
+                self._write(file, lines_until(source, step).encode())
+        try:
+            with suppress(CheckpointError):
+                best = read_checkpoint(other.best)
+                if Saved(best)["progress"]["step"].integer() <= step:
+                    write_checkpoint(self.best, best)
+            write_checkpoint(self.checkpoints / name, state)
+        except OSError as error:
+            raise self._not_writable(error) from error
+
+    def _write(self, file: Path, data: bytes) -> None:
+        try:
+            write_atomically(file, data)
+        except OSError as error:
+            raise self._not_writable(error) from error
+
+    def has_record(self, step: int) -> bool:
+        """Whether the metrics have a line of this step."""
+        return _is_regular(self.metrics_file) and step in records_by_step(self.metrics_file, dict)
+
+    def has_saved(self, step: int) -> bool:
+        """Whether there is a checkpoint of this step."""
+        return step in map(_step, self.saved())
+
+    def saved_at(self, step: int) -> Path:
+        """The checkpoint of a step, or an error that names those that exist."""
+        by_step = {_step(path): path for path in reversed(self.saved())}
+        if step in by_step:
+            return by_step[step]
+        has = f"it has steps {', '.join(map(str, by_step))}" if by_step else "it has none"
+        raise CheckpointError(
+            f"{self.path} has no checkpoint of step {step}; {has} (train.keep_checkpoints sets how many are kept)"
+        )
+
     def saved(self) -> list[Path]:
         """Periodic checkpoints, newest first."""
         found = [path for path in self.checkpoints.glob("step_*.safetensors") if _PATTERN.fullmatch(path.name)]
@@ -162,7 +216,10 @@ class RunDirectory:
 
     def refuse_other_run(self, step: int) -> None:
         """Reject an agent that does not continue the run in this directory: it would mix two runs."""
-        newest = max(map(_step, self.saved()), default=0)
+        refuse_other_kind(self.path, RUN)
+        refuse_remains(self.path)
+        saved = self.saved()
+        newest = _step(saved[0]) if saved else 0
         if self.holds_run and step == newest == 0:
             raise RunDirectoryError(
                 f"{self.path} already contains a run that is at its start; continue it with 'surefoot resume"
@@ -170,8 +227,9 @@ class RunDirectory:
             )
         if self.holds_run and (step == 0 or newest > step):
             raise RunDirectoryError(
-                f"{self.path} already contains a run at step {newest}; load its newest checkpoint to continue it,"
-                " or choose another directory"
+                f"{self.path} already contains a run at step {newest}, and this agent is at step {step}"
+                f"{' (PPO.load takes the best policy of a directory)' if step else ''}; to continue the run, load"
+                f" '{saved[0]}', or choose another directory"
             )
 
     def best_score(self, metric: str) -> float | None:
@@ -216,6 +274,11 @@ class RunDirectory:
                 if named is not None and _is_gone(int(named[1])):
                     with suppress(OSError):
                         file.unlink()
+
+
+def _is_regular(path: Path) -> bool:
+    """Whether it is a file and no link: nothing else is read or replaced."""
+    return os.path.isfile(path) and not os.path.islink(path)
 
 
 def folder_name(name: str) -> str:

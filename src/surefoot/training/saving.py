@@ -4,10 +4,10 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from surefoot.core.errors import RunDirectoryError
-from surefoot.core.failures import brief
-from surefoot.core.ranks import ALONE, Ranks
-from surefoot.core.records import IterationReport, Rollout
+from surefoot.data.records import IterationReport, Rollout
+from surefoot.errors import RunDirectoryError
+from surefoot.machine.ranks import ALONE, Ranks
+from surefoot.output.failures import brief
 from surefoot.training.hooks import Every, Hook
 from surefoot.training.run_directory import RunDirectory
 

@@ -4,14 +4,14 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from surefoot.core.records import IterationReport, Progress
-from surefoot.core.state import Stateful
+from surefoot.data.records import IterationReport, Progress
 from surefoot.learning.execution import Execution
 from surefoot.learning.learner import Learner
 from surefoot.learning.schedules import Schedules
 from surefoot.learning.scorer import Scorer
 from surefoot.policies.policy import Policy
 from surefoot.rollout.collector import Collector
+from surefoot.storage.state import Stateful
 from surefoot.training.hooks import HookGroup
 from surefoot.training.parts import parts_of
 
@@ -53,7 +53,7 @@ class Trainer:
         with self.execution.collecting():
             rollout = self.collector.collect(self.policy)
         collected = time.perf_counter()
-        self.hooks.after_rollout(rollout)
+        rollout = self.hooks.after_rollout(rollout)
         with self.execution.learning():
             targets = self.scorer.score(rollout, self.policy.critic)
             learned = self.learner.learn(rollout, targets, knobs)

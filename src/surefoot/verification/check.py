@@ -6,32 +6,37 @@ from typing import Any
 
 from torch import nn
 
-from surefoot.core.config import Config
-from surefoot.core.errors import EnvError, NativeError
-from surefoot.core.torch_threads import torch_threads
 from surefoot.envs.adapters.envpool_batch import EnvPoolVector
 from surefoot.envs.engines import Engine
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import ENVPOOL, PETTINGZOO, EnvSource
 from surefoot.envs.native import may_be_native
+from surefoot.errors import EnvError, NativeError
+from surefoot.machine.torch_threads import torch_threads
 from surefoot.native import core
+from surefoot.policies.native_parts import NotNative
 from surefoot.policies.native_plan import NativePlan, plan_policy
 from surefoot.policies.policy import EncoderFactory, Policy
 from surefoot.presets import configured
+from surefoot.settings.config import Config
+from surefoot.verification.company import compare_company
 from surefoot.verification.contract import compare_alone, compare_engines
 from surefoot.verification.independence import compare_machines, compare_rows, compare_threads
 from surefoot.verification.legs import Traveler
 from surefoot.verification.outputs import compare_policy, compare_ratio, core_to_env, synced
+from surefoot.verification.plain import Plain
 from surefoot.verification.protocol import check_protocol, maker
-from surefoot.verification.report import Findings, Report
+from surefoot.verification.report import Findings, Path, Report
 from surefoot.verification.resuming import compare_elsewhere, compare_resumed, interrupted, new_process
 from surefoot.verification.rollouts import compare_rollouts, endings
+from surefoot.verification.rounding import ROUNDING, slack
 from surefoot.verification.subject import TIME_LIMITS, Subject
 from surefoot.verification.updates import compare_learners
 
 LEGS = 3
 """Number of rollouts compared, with an update after each, so that new weights and statistics must reach the core."""
 ENOUGH_TRUNCATIONS = 8
+NO_TWIN = "there is no Python twin beside the library; both paths step this env"
 
 
 def verify(
@@ -48,17 +53,19 @@ def verify(
     subject = Subject(_config(config), env, policy, _encoder(encoder))
     findings = Findings()
     with torch_threads(1):
-        plan = _plan(subject)
-        if isinstance(plan, NativePlan) and maker(subject) is None:
-            findings.skip("native path", "against the readable", "there is no Python twin beside the library")
-            _verify_library(findings, subject)
-        elif isinstance(plan, NativePlan):
-            _verify_native(findings, subject, plan)
-        else:
-            findings.skip("native path", "against the readable", plan)
+        plan, reason = _plan(subject), ""
+        path: Path = "native"
+        if isinstance(plan, NotNative):
+            path, reason = "stepwise", plan.reason
+            findings.uncovered("native path", "against the readable", reason)
             _verify_stepwise(findings, subject)
-    seed, reason = subject.config.train.seed, "" if isinstance(plan, NativePlan) else plan
-    return Report(_target(subject), "stepwise" if reason else "native", reason, seed, findings.components())
+        elif maker(subject) is None:
+            path, reason = "library", NO_TWIN
+            _verify_library(findings, subject, plan)
+        else:
+            _verify_native(findings, subject, plan)
+    _name_what_is_off(findings, subject.config)
+    return Report(_target(subject), path, reason, subject.config.train.seed, findings.components())
 
 
 def _verify_native(findings: Findings, subject: Subject, plan: NativePlan) -> None:
@@ -80,30 +87,39 @@ def _verify_native(findings: Findings, subject: Subject, plan: NativePlan) -> No
         compare_elsewhere(findings, run, process)
 
 
-def _compare_paths(findings: Findings, subject: Subject, plan: NativePlan) -> int:
-    """Compare both collectors and learners; returns the number of truncated episodes."""
-    config, legs = subject.config, []
-    with subject.opened("native") as fast_env, subject.opened("local") as slow_env:
+def _compare_paths(findings: Findings, subject: Subject, plan: NativePlan, engine: str = "local") -> int:
+    """Compare both collectors and learners, and what they share with numpy; returns the number of truncated episodes.
+
+    `engine` steps the envs of the readable collector.
+    """
+    config, legs, plain = subject.config, [], Plain(subject.config)
+    with subject.opened("native") as fast_env, subject.opened(engine) as slow_env:
         fast = Traveler(config, fast_env, subject.new_policy(fast_env))
         slow = Traveler(config, slow_env, subject.new_policy(slow_env), is_readable=True)
         for leg in range(LEGS):
             ours = fast.go()
             core_policy = synced(plan.plain, ours)
-            reference = slow.follow(ours, core_to_env(core_policy, ours))
+            reference = slow.follow(ours, core_to_env(core_policy, ours.policy.head))
             compare_policy(findings, ours, core_policy, config.train.seed)
             compare_rollouts(findings, ours, reference)
             compare_learners(findings, fast, ours, reference, config, leg)
             compare_ratio(findings, ours, config.ppo)
+            plain.compare(findings, reference)
             legs.append(ours)
+    if all(part.verdict != "DIFFERS" for part in findings.components()):  # else it would show the same again
+        compare_company(findings, subject, plan, ROUNDING * slack(legs[-1]), engine)
     terminated, truncated = endings(legs)
     what = f"endings, limit {config.env.max_episode_steps} steps"
     findings.fine("flags", what, f"{terminated} terminated, {truncated} truncated")
     return truncated
 
 
-def _verify_library(findings: Findings, subject: Subject) -> None:
-    """A native env without a reference: everything that can be asked of it alone."""
+def _verify_library(findings: Findings, subject: Subject, plan: NativePlan) -> None:
+    """A native env without a reference: it steps for both collectors, and has to keep the protocol."""
     sized = subject.sized(env__max_episode_steps=subject.time_limit(TIME_LIMITS[0]))
+    _compare_paths(findings, sized, plan, engine="native")
+    for name in ("env dynamics", "rewards", "flags"):
+        findings.uncovered(name, "of the env itself", NO_TWIN)
     check_protocol(findings, sized, "native")
     compare_threads(findings, sized)
     compare_rows(findings, sized)
@@ -121,18 +137,25 @@ def _verify_stepwise(findings: Findings, subject: Subject) -> None:
         compare_alone(findings, subject.config)
 
 
-def _plan(subject: Subject) -> NativePlan | str:
+def _name_what_is_off(findings: Findings, config: Config) -> None:
+    """Settings that are changed here, so that both paths take the same steps on the same device."""
+    if config.ppo.target_kl is not None:
+        findings.uncovered("early stopping", "at ppo.target_kl", "verify always runs all epochs")
+    if config.train.device not in ("auto", "cpu"):
+        findings.uncovered("device", f"train.device {config.train.device}", "verify compares on the CPU")
+
+
+def _plan(subject: Subject) -> NativePlan | NotNative:
     """The native plan of the policy if the core can run it and the env, otherwise the reason why it cannot."""
     _refuse_what_cannot_be_made(subject)
     try:
         with subject.sized().opened("native") as env:
             if isinstance(env, NativeEngine):
                 return plan_policy(subject.new_policy(env))
-            return (
-                env.why_not_native if isinstance(env, Engine) else ""
-            ) or "these envs are stepped by a library outside Surefoot"
+            reason = env.why_not_native if isinstance(env, Engine) else ""
+            return NotNative(reason or "these envs are stepped by a library outside Surefoot")
     except EnvError as error:
-        return f"the env breaks its contract: {error}"
+        return NotNative(f"the env breaks its contract: {error}")
 
 
 def _refuse_what_cannot_be_made(subject: Subject) -> None:

@@ -7,15 +7,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from surefoot.core.config import Config
-from surefoot.core.philox import Stream, derived_seed
-from surefoot.core.specs import ArraySpec
-from surefoot.core.tree import tree_items
+from surefoot.data.specs import ArraySpec, HybridSpec
+from surefoot.data.tree import tree_items
 from surefoot.envs import native
 from surefoot.envs.adapters.pettingzoo_env import is_parallel_env
 from surefoot.envs.make import env_factory
 from surefoot.envs.native_vector import NativeVectorEnv
 from surefoot.envs.protocol import Slot, VecEnv, new_slot, step_all
+from surefoot.philox import Stream, derived_seed
+from surefoot.settings.config import Config
 from surefoot.verification.differences import magnitude
 from surefoot.verification.numpy_rounding import float64_tolerance
 from surefoot.verification.report import Findings
@@ -97,18 +97,26 @@ class Alike:
 
 def random_actions(generator: np.random.Generator, spec: ArraySpec, slot: Slot) -> NDArray[Any]:
     """Random actions from the whole action space that respect the action masks."""
-    rows = len(slot.reward)
+    rows, mask, first, parts = len(slot.reward), slot.action_mask, 0, []
+    for part in spec.leaves:
+        allowed = np.ones((rows, part.num_choices), bool) if mask is None else mask[:, first : first + part.num_choices]
+        parts.append(_random_actions(generator, part, allowed))
+        first += part.num_choices
+    if isinstance(spec, HybridSpec):
+        return np.concatenate([part.reshape(rows, -1) for part in parts], axis=1).astype(spec.dtype)
+    return parts[0]
+
+
+def _random_actions(generator: np.random.Generator, spec: ArraySpec, allowed: NDArray[np.bool_]) -> NDArray[Any]:
+    rows = len(allowed)
     if spec.kind == "box":
         low, high = (np.clip(bound, -3, 3) for bound in spec.bounds())
         return generator.uniform(low, high, (rows, *spec.shape)).astype(np.float32)
     if spec.kind == "multi_binary":
-        allowed = np.ones((rows, spec.size), bool) if slot.action_mask is None else slot.action_mask
         return ((generator.random((rows, spec.size)) < 0.5) & allowed).astype(np.int64).reshape(rows, *spec.shape)
     chosen, edge = [], 0
     for size, start in zip(spec.sizes, spec.start, strict=True):
-        keys = generator.random((rows, size))
-        if slot.action_mask is not None:
-            keys = np.where(slot.action_mask[:, edge : edge + size], keys, -1.0)
+        keys = np.where(allowed[:, edge : edge + size], generator.random((rows, size)), -1.0)
         chosen.append(keys.argmax(1) + start)
         edge += size
     return np.stack(chosen, 1).reshape(rows, *spec.shape)

@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 from surefoot.compose import build_learner
-from surefoot.core.config import Config, PPOConfig
-from surefoot.core.layers import build_config
-from surefoot.core.records import Batch, Learned, Rollout, Targets
+from surefoot.data.records import Batch, Learned, Rollout, Targets
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.terms import Losses, Objective
 from surefoot.policies.policy import Policy
 from surefoot.rollout.minibatches import FlatSamples, map_batch
 from surefoot.rollout.samples import Samples, samples_of
 from surefoot.rollout.sequences import SequenceSamples
+from surefoot.settings.config import Config, PPOConfig
+from surefoot.settings.layers import build_config
 from surefoot.verification.legs import Leg, path, readable
 from surefoot.verification.nudges import nudged_policy, nudged_targets
 from surefoot.verification.recording import by_name, recording

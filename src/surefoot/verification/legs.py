@@ -1,5 +1,6 @@
 """A leg: one rollout and the update that follows it, with everything worth comparing kept."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -9,21 +10,25 @@ import torch
 from torch import Tensor
 
 from surefoot.compose import build_learner, build_trainer
-from surefoot.core.config import Config
-from surefoot.core.layers import build_config
-from surefoot.core.records import Knobs, Learned, Rollout, Targets
-from surefoot.core.state import copied as copied_state
-from surefoot.core.tree import tree_items, tree_map
+from surefoot.data.records import Knobs, Learned, Rollout, Targets
+from surefoot.data.tree import tree_items, tree_map
 from surefoot.envs.protocol import VecEnv
+from surefoot.envs.protocol.metrics import SUCCESS_RATE
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
+from surefoot.learning.native_learner import NativeLearner
 from surefoot.learning.terms import Objective
 from surefoot.native.kernels import readable_only
 from surefoot.policies.policy import Policy
 from surefoot.rollout.buffer import RolloutBuffer
+from surefoot.rollout.rows import Rows
+from surefoot.rollout.stepwise import StepwiseCollector
+from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config
+from surefoot.storage.state import copied as copied_state
 from surefoot.verification.nudges import nudge_weights, nudged_targets
 from surefoot.verification.recorded import RecordedPolicy, ToEnv
-from surefoot.verification.recording import Step, flat_states, flat_weights, recording
+from surefoot.verification.recording import Step, flat_states, flat_weights, labeled, numbered, recording
 
 STATE = "state"
 """Prefix of the names of recurrent state."""
@@ -58,51 +63,79 @@ class Leg:
     before: dict[str, Any]
     """The states of the gradient step and the terms before the update, and its number."""
     update: Update
-    """As training does it; recorded if the learner is the readable one."""
+    """As training does it; recorded if the learner is PyTorch's."""
 
 
 class Traveler:
-    """Collects, scores and learns, leg by leg; a readable one does all of it without the core."""
+    """Goes through a trainer's iterations, leg by leg; a readable one does all of it without the core."""
 
     def __init__(self, config: Config, env: VecEnv, policy: Policy, is_readable: bool = False) -> None:
         self._is_readable = is_readable
         self.trainer = build_trainer(readable(config) if is_readable else config, env, policy)
+        self.learner, self._collector = self.trainer.learner, self.trainer.collector
+        if is_readable:  # also of native envs
+            rows = self._collector.rows
+            self._collector = StepwiseCollector(env, policy, config.rollout.num_steps, config.train.seed, rows=rows)
 
     def go(self) -> Leg:
         """One leg with the current policy."""
-        with path(self._is_readable):
-            return self._go(self.trainer.policy)
+        return self._iterate(self._collected)
 
     def follow(self, leg: Leg, to_env: ToEnv) -> Leg:
         """One leg with the weights and actions of another traveler's leg; `to_env` maps actions to the env's range."""
-        policy = self.trainer.policy
-        policy.load_state_dict(leg.policy.state_dict())
-        with path(self._is_readable):
-            return self._go(RecordedPolicy(policy, leg.tensors["action"], to_env))
+        self.trainer.policy.load_state_dict(leg.policy.state_dict())
+        actions = leg.tensors["action"]
+        return self._iterate(lambda policy: self._collected(RecordedPolicy(policy, actions, to_env)))
 
     def learn_from(self, leg: Leg) -> Leg:
         """The update of another traveler's leg, from the same weights and rollout."""
         self.trainer.policy.load_state_dict(leg.policy.state_dict())
+        return self._iterate(lambda policy: _Collected(leg.first_step, leg.tensors, leg.rollout))
+
+    def _collected(self, acting: Policy) -> "_Collected":
+        rows = self._collector.rows
+        rollout = labeled(copied(self._collector.collect(acting)), self.learner.objective, self.trainer.policy)
+        memory = {f"{STATE} {part}, carried": tensor.clone() for part, tensor in enumerate(rows.memory)}
+        return _Collected(rows.first_step, tensors_of(rows.buffer) | memory, rollout)
+
+    def _iterate(self, collect: Callable[[Policy], "_Collected"]) -> Leg:
+        """An iteration of the trainer, whose collector and learner keep what they do."""
+        witness = _Witness(self.learner, collect, self._collector.rows)
+        self.trainer.collector, self.trainer.learner = witness, witness  # type: ignore[assignment]
+        acted = deepcopy(self.trainer.policy)
         with path(self._is_readable):
-            return self._learn(leg.first_step, leg.tensors, leg.rollout)
+            self.trainer.iterate()
+        collected, (targets, knobs) = witness.collected, witness.given
+        tensors, rollout = collected.tensors, collected.rollout
+        return Leg(collected.first_step, acted, tensors, rollout, targets, knobs, witness.before, witness.update)
 
-    def _go(self, acting: Policy) -> Leg:
-        rows = self.trainer.collector.rows
-        rollout = copied(self.trainer.collector.collect(acting))
-        tensors = tensors_of(rows.buffer) | {
-            f"{STATE} {part}, carried": tensor.clone() for part, tensor in enumerate(rows.memory)
-        }
-        return self._learn(rows.first_step, tensors, rollout)
 
-    def _learn(self, first_step: int, tensors: dict[str, Tensor], rollout: Rollout) -> Leg:
-        trainer, learner = self.trainer, self.trainer.learner
-        acted, before = deepcopy(trainer.policy), copied_state(_learner_state(learner))
-        knobs = trainer.schedules.at(trainer.progress)
-        targets = trainer.scorer.score(rollout, trainer.policy.critic)
-        update = _update(learner, rollout, targets, knobs, records=self._is_readable)
-        trainer.schedules.observe(update.learned)
-        trainer.progress = trainer.progress.advance(rollout.num_steps)
-        return Leg(first_step, acted, tensors, rollout, targets, knobs, before, update)
+@dataclass(frozen=True)
+class _Collected:
+    first_step: int
+    tensors: dict[str, Tensor]
+    rollout: Rollout
+
+
+class _Witness:
+    """In place of a trainer's collector and learner."""
+
+    collected: _Collected
+    given: tuple[Targets, Knobs]
+    before: dict[str, Any]
+    update: Update
+
+    def __init__(self, learner: Learner, collect: Callable[[Policy], _Collected], rows: Rows) -> None:
+        self._learner, self._collect, self.rows, self.objective = learner, collect, rows, learner.objective
+
+    def collect(self, policy: Policy) -> Rollout:
+        self.collected = self._collect(policy)
+        return self.collected.rollout
+
+    def learn(self, rollout: Rollout, targets: Targets, knobs: Knobs) -> Learned:
+        self.before, self.given = copied_state(_learner_state(self._learner)), (targets, knobs)
+        self.update = _update(self._learner, rollout, targets, knobs, not isinstance(self._learner, NativeLearner))
+        return self.update.learned
 
 
 def repeated(leg: Leg, config: Config, is_readable: bool = False, nudge: int | None = None) -> Update:
@@ -125,9 +158,9 @@ def _learner_state(learner: Learner) -> dict[str, Any]:
 
 
 def _update(learner: Learner, rollout: Rollout, targets: Targets, knobs: Knobs, records: bool) -> Update:
-    recorder: AbstractContextManager[list[Step]] = recording(learner) if records else nullcontext([])
+    recorder: AbstractContextManager[list[Step]] = recording(learner, records) if records else nullcontext([])
     with recorder as steps:
-        learned = learner.learn(rollout, targets, knobs)
+        learned = learner.learn(numbered(rollout), targets, knobs)
     after = {name: value.clone() for name, value in learner.policy.state_dict().items()}
     return Update(learned, after, flat_weights(learner.policy), steps, flat_states(learner.gradient.transforms))
 
@@ -143,8 +176,10 @@ def path(is_readable: bool) -> AbstractContextManager[None]:
 
 
 def tensors_of(buffer: RolloutBuffer) -> dict[str, Tensor]:
-    """A copy of all tensors of a rollout, by name."""
-    fields = (*buffer.tensors.items(), ("last_value", buffer.last_value))
+    """A copy of all tensors of a rollout, by name, without a success that no env declared: native envs have none."""
+    fields = [*buffer.tensors.items(), ("last_value", buffer.last_value)]
+    if buffer.metric_names == (SUCCESS_RATE,):
+        fields = [field for field in fields if field[0] != "metrics"]
     tensors = {f"{name} {key}".strip(): leaf for name, field in fields for key, leaf in tree_items(field)}
     tensors |= {f"{STATE} {part}, kept": tensor for part, tensor in enumerate(buffer.state)}
     return {name: tensor.clone() for name, tensor in tensors.items()}

@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from surefoot.core.records import Targets
+from surefoot.data.records import Targets
 from surefoot.policies.policy import Policy
 
 NUDGE = 2.0**-23

@@ -6,14 +6,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from surefoot.core.config import PPOConfig
-from surefoot.core.philox import Stream, uniforms
-from surefoot.core.tree import tree_items
+from surefoot.data.tree import tree_items
 from surefoot.native import core
-from surefoot.policies.distributions import Distribution
+from surefoot.philox import Stream, uniforms
+from surefoot.policies.distributions import Distribution, DistributionHead
 from surefoot.policies.native_plan import native_tensors
 from surefoot.policies.policy import PolicyOutput
 from surefoot.rollout.samples import samples_of
+from surefoot.settings.config import PPOConfig
 from surefoot.verification.differences import magnitude
 from surefoot.verification.legs import Leg
 from surefoot.verification.recorded import ToEnv
@@ -34,7 +34,7 @@ def compare_policy(findings: Findings, leg: Leg, core_policy: Any, seed: int) ->
         _compare_outputs(findings, leg, core_policy, output, seed)
         _compare_actions(findings, leg, output.distribution, noise)
         recorded = leg.rollout.action.flatten(0, 1)
-        ours, reference = core_to_env(core_policy, leg)(recorded), leg.policy.head.to_env(recorded)
+        ours, reference = core_to_env(core_policy, leg.policy.head)(recorded), leg.policy.head.to_env(recorded)
         findings.within("actions", "in the env's range", ours, reference, NOISE_ROUNDING, magnitude(reference))
 
 
@@ -59,9 +59,8 @@ def synced(plan: Any, leg: Leg) -> Any:
     return policy
 
 
-def core_to_env(core_policy: Any, leg: Leg) -> ToEnv:
+def core_to_env(core_policy: Any, head: DistributionHead) -> ToEnv:
     """The core's mapping to the env's range; torch's tanh may round differently, which would change trajectories."""
-    head = leg.policy.head
     if core_policy.is_discrete:
         return head.to_env
     return lambda action: torch.from_numpy(core_policy.to_env(action.numpy())).view(-1, *head.env_shape)
@@ -101,8 +100,13 @@ def _compare_outputs(findings: Findings, leg: Leg, core_policy: Any, output: Pol
 
 
 def _compare_actions(findings: Findings, leg: Leg, distribution: Distribution, noise: Tensor) -> None:
-    """Recorded actions must equal torch's samples from the same noise, except where rounding decides between two."""
     recorded = leg.rollout.action.flatten(0, 1)
+    wrong = count_other_actions(leg, recorded, distribution, noise)
+    findings.count("actions", "of the same noise", wrong, recorded.numel(), "differ")
+
+
+def count_other_actions(leg: Leg, recorded: Tensor, distribution: Distribution, noise: Tensor) -> int:
+    """Recorded actions must equal torch's samples from the same noise, except where rounding decides between two."""
     sampled = distribution.sample(noise)
     if recorded.is_floating_point():
         apart = (recorded - sampled).abs() > ROUNDING * slack(leg) * magnitude(sampled)
@@ -112,7 +116,7 @@ def _compare_actions(findings: Findings, leg: Leg, distribution: Distribution, n
         apart &= ~_near(
             recorded, distribution.sample((noise + nudge).clamp(0, 1) if _is_uniform(noise) else noise + nudge)
         )
-    findings.count("actions", "of the same noise", int(apart.sum()), apart.numel(), "differ")
+    return int(apart.sum())
 
 
 def _near(recorded: Tensor, sampled: Tensor) -> Tensor:

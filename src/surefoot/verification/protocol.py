@@ -10,20 +10,21 @@ import numpy as np
 import torch
 from gymnasium.vector import VectorEnv
 
-from surefoot.core.errors import EnvError, SurefootError
-from surefoot.core.layers import build_config
-from surefoot.core.tree import tree_items
+from surefoot.data.tree import tree_items
 from surefoot.envs.adapters.pettingzoo_env import is_parallel_env
 from surefoot.envs.engines import Engine
 from surefoot.envs.library import is_library, library_factory
 from surefoot.envs.make import ENVPOOL, env_factory
 from surefoot.envs.protocol import new_slot, step_all
 from surefoot.envs.protocol.steps import check_step
+from surefoot.errors import EnvError, SurefootError
 from surefoot.learning.native_learner import NativeLearner
+from surefoot.settings.layers import build_config
 from surefoot.verification.aliasing import agents_in_one_array, copying
 from surefoot.verification.contract import random_actions
 from surefoot.verification.legs import Leg, Traveler
 from surefoot.verification.outputs import compare_ratio
+from surefoot.verification.plain import Plain
 from surefoot.verification.report import Findings
 from surefoot.verification.resuming import compare_resume
 from surefoot.verification.subject import Subject
@@ -52,12 +53,14 @@ def check_protocol(findings: Findings, subject: Subject, engine: str) -> None:
     except EnvError as error:
         findings.broken(PROTOCOL, "resets and steps", str(error))
         return
+    plain = Plain(subject.config)
     for leg in legs:
         compare_ratio(findings, leg, subject.config.ppo)
+        plain.compare(findings, leg)
     _compare_learners(findings, subject, engine)
     if not _check_seeding(findings, subject, engine, legs):
         for name in (ALIASING, "resume", AGREE):
-            findings.skip(name, "rollouts", "the same seed does not give the same rollout")
+            findings.uncovered(name, "rollouts", "the same seed does not give the same rollout")
         return
     _check_aliasing(findings, subject, engine, legs)
     compare_resume(findings, subject, engine)
@@ -76,12 +79,15 @@ def _compare_learners(findings: Findings, subject: Subject, engine: str) -> None
     config = subject.config
     with subject.opened(engine) as env:
         fast = Traveler(config, env, subject.new_policy(env))
-        if not isinstance(fast.trainer.learner, NativeLearner):
+        if not isinstance(fast.learner, NativeLearner):
+            findings.uncovered("learner", "native against readable", fast.learner.description)
             return
-        slow = Traveler(config, env, subject.new_policy(env), is_readable=True)
+        slow, plain = Traveler(config, env, subject.new_policy(env), is_readable=True), Plain(config)
         for leg in range(LEGS):
             ours = fast.go()
-            compare_learners(findings, fast, ours, slow.learn_from(ours), config, leg)
+            reference = slow.learn_from(ours)
+            compare_learners(findings, fast, ours, reference, config, leg)
+            plain.compare(findings, reference)
 
 
 def maker(subject: Subject) -> Callable[[], Any] | None:
@@ -135,7 +141,7 @@ def _check_endings(findings: Findings, subject: Subject, engine: str) -> None:
     findings.fine(PROTOCOL, "resets and steps", f"{step:,} steps of {env.num_rows} rows")
     what = "of truncated episodes"
     if cuts == 0:
-        findings.skip(FINAL, what, f"no episode was truncated in {step:,} steps of {env.num_rows} rows")
+        findings.uncovered(FINAL, what, f"no episode was truncated in {step:,} steps of {env.num_rows} rows")
     elif unmoved == cuts:
         findings.broken(
             FINAL,
@@ -165,7 +171,7 @@ def _check_seeding(findings: Findings, subject: Subject, engine: str, legs: list
 def _check_aliasing(findings: Findings, subject: Subject, engine: str, legs: list[Leg]) -> None:
     what, make = "copied or not", maker(subject)
     if make is None:
-        findings.skip(ALIASING, what, "these envs have no single env in Python")
+        findings.uncovered(ALIASING, what, "these envs have no single env in Python")
         return
     if isinstance(subject.source, VectorEnv) or subject.is_fixed:
         copied: Any = copying(make())
@@ -201,7 +207,7 @@ class _Copies:
 def _check_engines(findings: Findings, subject: Subject, legs: list[Leg]) -> None:
     what = "local and processes"
     if is_library(subject.config.env.id) and maker(subject) is None:
-        findings.skip(AGREE, what, "there is no Python twin beside the library")
+        findings.uncovered(AGREE, what, "there is no Python twin beside the library")
         return
     with subject.opened("local") as env:
         steps_itself = not isinstance(env, Engine)
@@ -211,7 +217,7 @@ def _check_engines(findings: Findings, subject: Subject, legs: list[Leg]) -> Non
             if steps_itself and not subject.is_fixed
             else "an existing env cannot be moved to another process; pass a function that makes it"
         )
-        findings.skip(AGREE, what, why)
+        findings.uncovered(AGREE, what, why)
         return
     try:
         elsewhere = journey(subject.sized(rollout__workers=2), "processes")

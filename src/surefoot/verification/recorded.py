@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from surefoot.core.moments import ObsMoments
-from surefoot.core.records import Obs, State
+from surefoot.data.moments import ObsMoments
+from surefoot.data.records import Obs, State
 from surefoot.policies.distributions import Distribution, DistributionHead
 from surefoot.policies.policy import Policy, PolicyOutput
 

@@ -1,24 +1,44 @@
-"""Records what both learners hand to their gradient transforms: the gradient of every minibatch, and the weights."""
+"""Records what learners hand to their gradient transforms: the gradient of every minibatch, and the weights.
+
+What PyTorch's learner hands to its objective is recorded too; the samples carry their number in the rollout.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from surefoot.core.parts import PartSettings
-from surefoot.core.records import Knobs
-from surefoot.core.state import Stateful
+from surefoot.data.records import Batch, Knobs, Rollout
 from surefoot.learning.learner import Learner
+from surefoot.learning.terms import Losses, Objective
 from surefoot.learning.transforms import GradientTransform
 from surefoot.policies.normalizer import RunningNormalizer
-from surefoot.policies.policy import Policy
+from surefoot.policies.policy import Policy, PolicyOutput
+from surefoot.settings.parts import PartSettings
+from surefoot.storage.state import Stateful
 
 NAME = "verify"
 """The recorder's name among the transforms."""
+SAMPLE = "verify/sample"
+"""The extra that holds the number of a sample."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A micro-batch, the policy's output for it, and the losses."""
+
+    batch: Batch
+    output: PolicyOutput
+    losses: Losses
+
+    @property
+    def samples(self) -> Tensor:
+        """Their numbers in the rollout, step by step."""
+        return self.batch.extras[SAMPLE]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,35 +49,75 @@ class Step:
     gradient: Tensor
     """The sum over all micro-batches, before transforms and clipping."""
     statistics: dict[str, Tensor]
+    pieces: tuple[Piece, ...]
+    """The micro-batches of PyTorch's learner; none of the native one."""
 
 
 class Recorder(GradientTransform):
     """Keeps every gradient and leaves it unchanged."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, learner: Learner) -> None:
         super().__init__(PartSettings(kind=NAME), NAME, {})
-        self._policy = policy
+        self._policy, self._learning = learner.policy, learner.gradient.learning
         self.steps: list[Step] = []
+        self.pieces: list[Piece] = []
 
     def apply(self, gradient: Tensor, knobs: Knobs) -> Tensor:
         statistics = {name: value.clone() for name, value in statistics_of(self._policy).items()}
-        self.steps.append(Step(flat_weights(self._policy), gradient.clone(), statistics))
+        learning = torch.cat([gradient[place] for place in self._learning.values()])
+        self.steps.append(Step(flat_weights(self._policy), learning, statistics, tuple(self.pieces)))
+        self.pieces.clear()
         return gradient
 
     def metrics(self) -> dict[str, Tensor]:
         return {"steps": torch.tensor(float(len(self.steps)))}
 
 
+class RecordedObjective(Objective):
+    """Keeps every micro-batch."""
+
+    def __init__(self, objective: Objective, pieces: list[Piece]) -> None:
+        super().__init__(list(objective.terms.values()))
+        self._pieces = pieces
+
+    def __call__(self, policy: Policy, batch: Batch, knobs: Knobs) -> Losses:
+        with torch.no_grad():
+            output = policy(*batch.inputs)
+        losses = super().__call__(policy, batch, knobs)
+        self._pieces.append(Piece(batch, output, replace(losses, total=losses.total.detach())))
+        return losses
+
+
+def numbered(rollout: Rollout) -> Rollout:
+    """The same rollout; every sample carries its number step * N + row."""
+    numbers = torch.arange(rollout.reward.numel()).view(rollout.reward.shape)
+    extras = rollout.extras | {SAMPLE: numbers}
+    return replace(rollout, extras=extras, learned_extras=(*rollout.learned_extras, SAMPLE))
+
+
+def labeled(rollout: Rollout, objective: Objective, policy: Policy) -> Rollout:
+    """The same rollout with what terms read and hooks would write: the actions, where it looks like actions."""
+    wanted = {name: spec for term in objective.terms.values() for name, spec in term.extras(policy).items()}
+    made: dict[str, Tensor] = {}
+    for name, spec in wanted.items():
+        zeros = torch.as_tensor(spec.zeros(*rollout.reward.shape))
+        fits = (zeros.shape, zeros.dtype) == (rollout.action.shape, rollout.action.dtype)
+        made[name] = rollout.action.clone() if fits else zeros
+    return replace(rollout, extras=rollout.extras | made, learned_extras=(*rollout.learned_extras, *made))
+
+
 @contextmanager
-def recording(learner: Learner) -> Iterator[list[Step]]:
-    """Inside, the steps of a learner are added to the list."""
-    recorder, gradient = Recorder(learner.policy), learner.gradient
-    before = gradient.transforms
+def recording(learner: Learner, keeps_pieces: bool = False) -> Iterator[list[Step]]:
+    """Inside, the steps of a learner are added to the list; with their micro-batches, if samples are numbered."""
+    recorder, gradient = Recorder(learner), learner.gradient
+    before, objective = gradient.transforms, learner.objective
     gradient.transforms = {NAME: recorder, **before}
+    if keeps_pieces:
+        learner.objective = RecordedObjective(objective, recorder.pieces)
     try:
         yield recorder.steps
     finally:
-        gradient.transforms = before
+        gradient.transforms, learner.objective = before, objective
 
 
 def flat_weights(policy: Policy) -> Tensor:

@@ -9,7 +9,11 @@ from torch import Tensor
 
 from surefoot.verification.differences import count_unequal, largest_difference
 
-Verdict = Literal["ok", "DIFFERS", "not applicable"]
+Verdict = Literal["ok", "DIFFERS", "not applicable", "not compared"]
+"""`not applicable`: the run has no such thing. `not compared`: it has, but nothing to compare it with."""
+Path = Literal["native", "library", "stepwise"]
+"""What was compared: the native path with the readable one, in which a library without a Python twin steps the envs of
+both; or the readable path alone, with the protocol."""
 Measure = Literal["bits", "share", "count", "seen"]
 """Unit of a difference: largest among unequal elements, largest relative to the scale, number of elements, none."""
 
@@ -29,10 +33,10 @@ class Component:
 
 @dataclass(frozen=True)
 class Report:
-    """All components of one task; `path` is the path that was checked, `reason` says why it is not the native one."""
+    """All components of one task; `path` says what was compared, `reason` why there is no whole native path."""
 
     target: str
-    path: Literal["native", "stepwise"]
+    path: Path
     reason: str
     seed: int
     components: tuple[Component, ...]
@@ -47,6 +51,12 @@ class Report:
         """Names of the components that differ, each once."""
         return tuple(dict.fromkeys(part.name for part in self.components if part.verdict == "DIFFERS"))
 
+    @property
+    def not_compared(self) -> tuple[str, ...]:
+        """What the run has, but nothing was compared with."""
+        uncovered = (part for part in self.components if part.verdict == "not compared")
+        return tuple(f"{part.name}, {part.compared} ({part.note})" for part in uncovered)
+
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types; infinite and NaN differences become strings that `float` reads back."""
         parts = [asdict(part) for part in self.components]
@@ -60,6 +70,7 @@ class Report:
             "seed": self.seed,
             "ok": self.ok,
             "differing": list(self.differing),
+            "not_compared": list(self.not_compared),
             "components": parts,
         }
 
@@ -113,6 +124,10 @@ class Findings:
         """Record a comparison that does not apply."""
         self._add(Component(name, compared, None, None, "not applicable", note=reason))
 
+    def uncovered(self, name: str, compared: str, reason: str) -> None:
+        """Record something that there is nothing to compare with."""
+        self._add(Component(name, compared, None, None, "not compared", note=reason))
+
     def _add(self, new: Component) -> None:
         key = (new.name, new.compared)
         known = self._components.get(key)
@@ -121,6 +136,6 @@ class Findings:
 
 
 def _badness(component: Component) -> tuple[int, float]:
-    order = {"not applicable": 0, "ok": 1, "DIFFERS": 2}
+    order = {"not applicable": 0, "ok": 1, "not compared": 2, "DIFFERS": 3}
     difference = 0.0 if component.difference is None else component.difference
     return order[component.verdict], np.inf if math.isnan(difference) else difference

@@ -4,8 +4,8 @@ import json
 import sys
 from pathlib import Path
 
-from surefoot.core.layers import build_config
-from surefoot.core.torch_threads import torch_threads
+from surefoot.machine.torch_threads import torch_threads
+from surefoot.settings.layers import build_config
 from surefoot.verification.resuming import read_config, write_results
 from surefoot.verification.subject import Subject
 

@@ -14,10 +14,12 @@ import torch
 from torch import Tensor
 
 from surefoot.compose import build_trainer
-from surefoot.core.state import copied, load_states, states
+from surefoot.envs.protocol import VecEnv
+from surefoot.storage.state import copied, load_states, states
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from surefoot.training.trainer import Trainer
 from surefoot.verification.legs import tensors_of
+from surefoot.verification.recording import labeled
 from surefoot.verification.report import Findings
 from surefoot.verification.subject import Subject
 
@@ -49,7 +51,7 @@ def interrupted(subject: Subject, engine: str) -> Iterator[Interrupted]:
     with tempfile.TemporaryDirectory(prefix="surefoot-verify-") as name:
         folder = Path(name)
         with subject.opened(engine) as env:
-            trainer = build_trainer(subject.config, env, subject.new_policy(env))
+            trainer = _trainer(subject, env)
             trainer.iterate()
             write_checkpoint(folder / _CHECKPOINT, states(trainer.parts()))
             can_save = trainer.collector.rows.can_save_envs()
@@ -60,7 +62,7 @@ def interrupted(subject: Subject, engine: str) -> Iterator[Interrupted]:
 def compare_resume(findings: Findings, subject: Subject, engine: str) -> None:
     """Compare the iteration after a checkpoint with the same iteration of a new trainer that loads the file."""
     if subject.is_fixed:
-        findings.skip(NAME, ROLLOUT, "an existing env cannot be made a second time; pass a function that makes it")
+        findings.uncovered(NAME, ROLLOUT, "an existing env cannot be created again; pass a function that creates it")
         return
     with interrupted(subject, engine) as run:
         compare_resumed(findings, run)
@@ -83,7 +85,7 @@ def compare_resumed(findings: Findings, run: Interrupted) -> None:
 def resumed(subject: Subject, engine: str, file: Path) -> tuple[bool, dict[str, Tensor]]:
     """Whether the envs could load their state, and the results of the iteration after a checkpoint."""
     with subject.opened(engine) as env:
-        trainer = build_trainer(subject.config, env, subject.new_policy(env))
+        trainer = _trainer(subject, env)
         load_states(trainer.parts(), read_checkpoint(file))
         return trainer.collector.rows.is_exact, _iterated(trainer)
 
@@ -93,7 +95,7 @@ def new_process(run: Interrupted) -> Iterator[Process | str]:
     """A process that resumes from the checkpoint, or the reason why another process cannot."""
     subject = run.subject
     if subject.source is not None or subject.policy is not None or subject.encoder is not None:
-        yield "another process cannot make an env, policy or encoder that was passed as an object"
+        yield "another process cannot create an env, policy or encoder that was passed as an object"
         return
     (run.folder / _CONFIG).write_text(subject.config.model_dump_json())
     # The modules that this process finds must be found there too, such as those of custom parts.
@@ -109,7 +111,7 @@ def new_process(run: Interrupted) -> Iterator[Process | str]:
 def compare_elsewhere(findings: Findings, run: Interrupted, process: Process | str) -> None:
     """Wait for the process, then compare its results."""
     if isinstance(process, str):
-        findings.skip(NAME, ELSEWHERE, process)
+        findings.uncovered(NAME, ELSEWHERE, process)
         return
     try:
         _, errors = process.communicate(timeout=PATIENCE_S)
@@ -134,6 +136,15 @@ def write_results(folder: Path, subject: Subject, engine: str) -> None:
 def read_config(folder: Path) -> str:
     """The config that the new process uses, as JSON."""
     return (folder / _CONFIG).read_text()
+
+
+def _trainer(subject: Subject, env: VecEnv) -> Trainer:
+    """A trainer whose rollouts have what terms read, too."""
+    trainer = build_trainer(subject.config, env, subject.new_policy(env))
+    collector, objective = trainer.collector, trainer.learner.objective
+    collect = collector.collect
+    collector.collect = lambda policy: labeled(collect(policy), objective, policy)  # type: ignore[method-assign]
+    return trainer
 
 
 def _iterated(trainer: Trainer) -> dict[str, Tensor]:

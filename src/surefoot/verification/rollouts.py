@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from surefoot.core.records import Episodes
+from surefoot.data.records import Episodes
 from surefoot.verification.differences import magnitude
 from surefoot.verification.legs import STATE, Leg
 from surefoot.verification.report import Findings

@@ -6,8 +6,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from surefoot.core.records import Obs, State
-from surefoot.core.tree import tree_map
+from surefoot.data.records import Obs, State
+from surefoot.data.tree import tree_map
 from surefoot.policies.policy import PolicyOutput
 from surefoot.verification.differences import magnitude
 from surefoot.verification.legs import Leg

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 
 from surefoot.compose import Specs, build_env, build_policy
-from surefoot.core.config import Config, nearest_divisor
-from surefoot.core.layers import build_config
 from surefoot.envs.make import ENVPOOL, EnvSource, fixed_envs, is_instance
 from surefoot.envs.protocol import VecEnv
 from surefoot.policies.policy import EncoderFactory, Policy
+from surefoot.settings.config import Config, nearest_divisor
+from surefoot.settings.layers import build_config
 
 ROWS, STEPS = 8, 64
 """Size of the rollouts that are compared; a few rows are enough, because rows are independent (and checked to be)."""

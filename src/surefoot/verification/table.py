@@ -5,14 +5,27 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from surefoot.verification.report import Component, Measure, Report
+from surefoot.verification.report import Component, Measure, Path, Report
 
 NOTHING = "\N{EN DASH}"
-_STYLES = {"ok": "green", "DIFFERS": "bold red", "not applicable": "dim"}
+_STYLES = {"ok": "green", "DIFFERS": "bold red", "not applicable": "dim", "not compared": "yellow"}
+_TITLES: dict[Path, str] = {
+    "native": "native against readable",
+    "library": "native against readable, with the same envs",
+    "stepwise": "checked against the protocol",
+}
+_CLAIMS: dict[str, str] = {
+    "env dynamics": "native envs equal the readable ones",
+    "policy outputs": "native rollouts equal those of the readable collector",
+    "protocol": "the env keeps the protocol",
+    "weights": "the learner ({learner}) equals the readable one",
+    "minibatches": "targets, minibatches, statistics and schedules equal plain numpy",
+}
+"""What was shown if nothing differs, by a component that is only compared then."""
 
 
 def show(report: Report, console: Console) -> None:
-    """Print the table and a one-line summary."""
+    """Print the table and a summary."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, title_justify="left", title_style="bold")
     table.title = Text(_title(report))
     table.add_column("component")
@@ -29,18 +42,21 @@ def show(report: Report, console: Console) -> None:
 
 
 def summary(report: Report) -> str:
-    """One line that says whether everything holds, or what differs."""
-    compared = [part for part in report.components if part.verdict != "not applicable"]
+    """What differs; or what was compared with what, and what was not."""
     if not report.ok:
         return f"{report.target}: DIFFERS in {', '.join(report.differing)}"
-    if report.path == "native":
-        return f"{report.target}: ok, the native path equals the readable one in all {len(compared)} comparisons"
-    return f"{report.target}: ok, keeps all {len(compared)} promises of the protocol"
+    compared = [part for part in report.components if part.verdict == "ok"]
+    names = {part.name for part in compared} - {
+        part.name for part in report.components if part.verdict == "not compared"
+    }
+    learner = next((part.note for part in compared if part.name == "learner"), "")
+    shown = [claim for name, claim in _CLAIMS.items() if name in names]
+    text = f"{report.target}: ok in {len(compared)} comparisons: {'; '.join(shown).format(learner=learner)}"
+    return "\n".join([text, *(f"not compared: {missing}" for missing in report.not_compared)])
 
 
 def _title(report: Report) -> str:
-    path = "native against readable" if report.path == "native" else "checked against the protocol"
-    return f"surefoot verify {report.target}, seed {report.seed}: {path}"
+    return f"surefoot verify {report.target}, seed {report.seed}: {_TITLES[report.path]}"
 
 
 def _cells(part: Component, is_repeated: bool) -> list[Text]:

@@ -7,9 +7,9 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from surefoot.core.config import Config, PPOConfig
 from surefoot.learning.gradient import GradientStep
 from surefoot.native.kernels import readable_only
+from surefoot.settings.config import Config, PPOConfig
 from surefoot.verification.differences import magnitude
 from surefoot.verification.first_step import CLIP_FRACTION, losses_of
 from surefoot.verification.gradients import compare_first_step
@@ -43,7 +43,7 @@ _TINY = 1e-30
 
 def compare_learners(findings: Findings, fast: Traveler, ours: Leg, reference: Leg, config: Config, leg: int) -> None:
     """Everything that a learner computes; `leg` is the number of the leg."""
-    findings.fine("learner", "against the readable", fast.trainer.learner.description)
+    findings.fine("learner", "against the readable", fast.learner.description)
     _compare_targets(findings, ours, reference)
     if leg < GRADIENTS:
         compare_first_step(findings, reference, config, clips=leg > 0)
@@ -55,6 +55,7 @@ def compare_learners(findings: Findings, fast: Traveler, ours: Leg, reference: L
     _compare_update(findings, ours, recorded, reference, config)
     _compare_optimizer(findings, ours, recorded, config)
     _compare_moments(findings, ours, recorded, reference)
+    _compare_frozen(findings, ours, reference)
 
 
 def _compare_targets(findings: Findings, ours: Leg, reference: Leg) -> None:
@@ -182,3 +183,11 @@ def _compare_moments(findings: Findings, ours: Leg, recorded: Update, reference:
                 findings.within(STATISTICS, f"moments of {what}{when}", ours_now, reference_now, tolerance)
     if not names:
         findings.skip(STATISTICS, "moments of observations", "normalize.obs and normalize.returns are off")
+
+
+def _compare_frozen(findings: Findings, ours: Leg, reference: Leg) -> None:
+    """Frozen parameters keep every bit, in both learners."""
+    frozen = {name: weight for name, weight in ours.policy.named_parameters() if not weight.requires_grad}
+    for name, before in frozen.items():
+        for whose, leg in (("native", ours), ("readable", reference)):
+            findings.bits(WEIGHTS, f"frozen, after the update of the {whose}", leg.update.after[name], before.detach())

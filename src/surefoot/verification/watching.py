@@ -7,8 +7,10 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from surefoot.envs.protocol import flat_mask
+from surefoot.envs.protocol import flat_mask, new_slot
+from surefoot.envs.protocol.spaces import EnvActions
 from surefoot.envs.protocol.steps import env_step
+from surefoot.verification.contract import random_actions
 
 STEPS = 50
 
@@ -30,9 +32,13 @@ def broken_promises(env: gym.Env[Any, Any], seed: int) -> list[str]:
 
 def _action(env: gym.Env[Any, Any], info: Mapping[str, Any]) -> Any:
     mask = info.get("action_mask")
-    if mask is not None and isinstance(env.action_space, spaces.Discrete):
-        return env.action_space.sample(flat_mask(mask, int(env.action_space.n), "the env").astype(np.int8))
-    return env.action_space.sample()
+    if mask is None:
+        return env.action_space.sample()
+    actions = EnvActions(env.action_space)
+    slot = new_slot(1, {}, actions.spec.num_choices)
+    if slot.action_mask is not None:
+        slot.action_mask[0] = flat_mask(mask, actions.spec, "the env")
+    return actions.rows(random_actions(env.action_space.np_random, actions.spec, slot))[0]
 
 
 def _problems(obs: Any, space: spaces.Space[Any], call: str, where: str = "observation") -> Iterator[str]:

@@ -5,10 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.core.errors import SurefootError, VideoError
-from surefoot.core.extras import install_hint
-from surefoot.core.failures import brief, let_interrupts_through
+from surefoot.errors import SurefootError, VideoError
+from surefoot.machine.extras import install_hint
+from surefoot.machine.opengl import with_opengl_advice
+from surefoot.output.failures import brief, let_interrupts_through
 
+MOST_PIXELS = 7680 * 4320
+"""Of a picture: 8K. Larger ones take gigabytes to encode."""
 Picture = NDArray[np.uint8]
 """[height, width, 3]"""
 
@@ -74,7 +77,7 @@ class FilmedEnv:
 
 def not_drawn(name: str, error: BaseException) -> VideoError:
     """The error of an env that raised while it was drawn; a missing package is named with its extra."""
-    cause = brief(error)
+    cause = with_opengl_advice(brief(error))
     remedy = f"; {install_hint('video')}" if "pygame" in cause and "install" in cause else ""
     return VideoError(f"environment '{name}' could not be drawn: {cause}{remedy}")
 
@@ -90,5 +93,11 @@ def as_picture(drawn: Any, name: str) -> Picture:
         raise VideoError(
             f"environment '{name}': render() must return an array [height, width, 3] of uint8 with"
             f" render_mode='rgb_array', got {got}"
+        )
+    height, width = array.shape[:2]
+    if not 1 <= height * width <= MOST_PIXELS:
+        raise VideoError(
+            f"environment '{name}': render() returned an image of {width} x {height} pixels; a video needs 1 to"
+            f" {MOST_PIXELS:,} (make the env with another width and height: env.kwargs)"
         )
     return np.repeat(array[:, :, None], 3, axis=2) if is_gray else array[:, :, :3]

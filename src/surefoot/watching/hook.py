@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from surefoot.core.config import TrainConfig
-from surefoot.core.errors import ConfigError, SurefootError
-from surefoot.core.failures import brief, let_interrupts_through
-from surefoot.core.records import IterationReport
+from surefoot.data.records import IterationReport
+from surefoot.errors import ConfigError, SurefootError
+from surefoot.output.failures import brief, let_interrupts_through
+from surefoot.settings.config import TrainConfig
 from surefoot.telemetry.sink_group import SinkGroup
 from surefoot.telemetry.sinks import Video
 from surefoot.training.hooks import Every, Hook

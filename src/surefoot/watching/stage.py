@@ -4,20 +4,24 @@ import math
 import os
 import warnings
 from collections.abc import Callable
-from inspect import Parameter, signature
 from typing import Any, Literal
 
 from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import HumanRendering
 
-from surefoot.core.config import EnvConfig
-from surefoot.core.errors import EnvError, SurefootError, VideoError
-from surefoot.envs.adapters.envpool_single import EnvPoolEnv
 from surefoot.envs.blueprint import Blueprint
+from surefoot.envs.library import accepts, is_library, library_factory
 from surefoot.envs.make import ENVPOOL, EnvSource, env_factory, fixed_envs
+from surefoot.envs.native_single import NativeEnv
+from surefoot.envs.native_task import native_task
+from surefoot.envs.protocol.parameters import Values, set_agent_values
 from surefoot.envs.protocol.shard import Shard, close_env, construct
+from surefoot.errors import EnvError, SurefootError, VideoError
+from surefoot.settings.config import EnvConfig
 from surefoot.watching.camera import FilmedEnv
+from surefoot.watching.envpool_stage import drawn_pool
 from surefoot.watching.mujoco_backend import prepare_mujoco
+from surefoot.watching.scene import DrawnNativeEnv
 from surefoot.watching.target import has_display
 
 _DRIVER = "SDL_VIDEODRIVER"
@@ -32,8 +36,15 @@ MOST_FPS = 30
 class Stage:
     """One env for a window (`human`) or for pictures (`rgb_array`); close it after use."""
 
-    def __init__(self, source: EnvSource, config: EnvConfig, mode: RenderMode, most_fps: float = MOST_FPS) -> None:
-        self._config = config
+    def __init__(
+        self,
+        source: EnvSource,
+        config: EnvConfig,
+        mode: RenderMode,
+        most_fps: float = MOST_FPS,
+        of_agent: Values | None = None,
+    ) -> None:
+        self._config, self._of_agent = config, of_agent or {}
         self.is_given = fixed_envs(source) is not None
         """Whether the env was made by somebody else, who will also close it."""
         name = source if isinstance(source, str) else config.id
@@ -56,9 +67,11 @@ class Stage:
     def shard(self, number: int, seed: int) -> Shard:
         """The env as env `number` of an evaluation with this seed."""
         config = self._config
-        return Blueprint(
+        shard = Blueprint(
             [lambda: self.camera], seed, config.truncation_as_termination, config.metrics, first_env=number
         ).make(range(1))
+        set_agent_values(shard, self._of_agent)
+        return shard
 
     def close(self) -> None:
         """Close the env, unless it was given."""
@@ -88,8 +101,13 @@ def _made(source: EnvSource, config: EnvConfig, mode: RenderMode, name: str) -> 
             "a vector env cannot be recorded; pass one env with render_mode='rgb_array', or a function that makes one"
         )
     if isinstance(source, str) and source.startswith(ENVPOOL):
-        env = EnvPoolEnv(source.removeprefix(ENVPOOL), config)
-        return HumanRendering(env) if mode == "human" else env
+        pool = drawn_pool(source.removeprefix(ENVPOOL), config)
+        return HumanRendering(pool) if mode == "human" else pool
+    if isinstance(source, str) and is_library(source):
+        factory = library_factory(source, config.kwargs, config.max_episode_steps)
+        if not factory.twin_draws:
+            env = DrawnNativeEnv(NativeEnv(native_task(factory)), name)
+            return HumanRendering(env) if mode == "human" else env
     if not isinstance(source, str):
         return source if fixed_envs(source) is not None else construct(_with_mode(source, mode), 0)
     drawn = config.model_copy(update={"id": source, "kwargs": {**config.kwargs, "render_mode": mode}})
@@ -101,17 +119,12 @@ def _made(source: EnvSource, config: EnvConfig, mode: RenderMode, name: str) -> 
         if "render_mode" not in str(error):
             raise
         cause = error.__cause__ or error
-        raise VideoError(f"environment '{name}' cannot be drawn with render_mode='{mode}': {cause}") from error
+        raise VideoError(f"environment '{name}' cannot be rendered with render_mode='{mode}': {cause}") from error
 
 
 def _with_mode(factory: Any, mode: RenderMode) -> Callable[[], Any]:
     """The factory, given the render mode if it takes one."""
-    try:
-        parameters = signature(factory).parameters
-    except (TypeError, ValueError):  # a callable without a signature
-        return factory  # type: ignore[no-any-return]
-    takes_any = any(each.kind is Parameter.VAR_KEYWORD for each in parameters.values())
-    return (lambda: factory(render_mode=mode)) if takes_any or "render_mode" in parameters else factory
+    return (lambda: factory(render_mode=mode)) if accepts(factory, "render_mode") else factory
 
 
 def _check_mode(env: Any, mode: RenderMode, name: str) -> None:
@@ -120,13 +133,13 @@ def _check_mode(env: Any, mode: RenderMode, name: str) -> None:
     except SurefootError:
         raise
     except Exception as error:
-        raise VideoError(f"environment '{name}' does not say how it can be drawn: {error}") from error
+        raise VideoError(f"environment '{name}' does not declare its render modes: {error}") from error
     if has == mode:
         return
     listed = f"its metadata lists the render modes {', '.join(map(str, modes))}" if modes else "it has no render modes"
     if mode in modes:
         raise VideoError(
-            f"environment '{name}' was made with render_mode={has!r}, but '{mode}' is needed; make it with"
+            f"environment '{name}' was created with render_mode={has!r}, but '{mode}' is needed; make it with"
             f" render_mode='{mode}', or let your function take it: def make(render_mode=None)"
         )
-    raise VideoError(f"environment '{name}' cannot be drawn with render_mode='{mode}': {listed}")
+    raise VideoError(f"environment '{name}' cannot be rendered with render_mode='{mode}': {listed}")

@@ -5,8 +5,8 @@ import os
 import sys
 from pathlib import Path
 
-from surefoot.core.errors import VideoError
-from surefoot.core.extras import install_hint
+from surefoot.errors import VideoError
+from surefoot.machine.extras import install_hint
 
 ENDINGS = (".mp4", ".gif")
 """Of video files; each selects its format."""

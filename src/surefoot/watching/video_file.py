@@ -9,8 +9,8 @@ from pathlib import Path
 
 from PIL import Image
 
-from surefoot.core.errors import VideoError
-from surefoot.core.failures import brief
+from surefoot.errors import VideoError
+from surefoot.output.failures import brief
 from surefoot.training.checkpoint import TEMPORARY_SUFFIX
 
 MOST_GIF_FPS, MOST_GIF_SIDE = 15.0, 480

@@ -12,8 +12,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from surefoot.core.errors import ZooError
-from surefoot.core.registry import nearest
+from surefoot.errors import ZooError
+from surefoot.settings.registry import nearest
 
 PREFIX = "zoo:"
 INDEX = "zoo.json"

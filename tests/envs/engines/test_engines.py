@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from surefoot.core.config import NormalizeConfig, PolicyConfig, RolloutConfig
-from surefoot.core.records import Rollout
-from surefoot.core.tree import tree_items
+from surefoot.data.records import Rollout
+from surefoot.data.tree import tree_items
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import Engine, engines, env_groups
 from surefoot.envs.protocol import VecEnv, new_slot, step_all
 from surefoot.policies.policy import ActorCritic
 from surefoot.rollout.stepwise import StepwiseCollector
+from surefoot.settings.config import NormalizeConfig, PolicyConfig, RolloutConfig
 from tests.envs.tasks import ACTIONS, FORMS, CounterEnv, MaskMethodEnv, SavingEnv, factories
 from tests.envs.teams import TeamEnv
 

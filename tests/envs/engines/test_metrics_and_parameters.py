@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surefoot.core.config import EnvConfig, RolloutConfig
-from surefoot.core.errors import EnvError
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import Engine, engines
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import Slot, VecEnv, slot_for, step_all
+from surefoot.errors import EnvError
+from surefoot.settings.config import EnvConfig, RolloutConfig
 from tests.envs.engines.test_processes import children
 from tests.envs.measured import METRICS, MeasuredEnv, MeasuredTeam
 from tests.envs.tasks import factories

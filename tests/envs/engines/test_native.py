@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from surefoot.core.config import EnvConfig, RolloutConfig
-from surefoot.core.tree import tree_items
+from surefoot.data.tree import tree_items
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import Engine
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import gymnasium_factory, make_vec_env
 from surefoot.envs.native import native_ids
 from surefoot.envs.protocol import Slot, VecEnv, new_slot, step_all
+from surefoot.settings.config import EnvConfig, RolloutConfig
 from tests.envs.tasks import CounterEnv
 
 SEED = 5
@@ -119,7 +119,7 @@ def test_time_limits_count_as_terminations_if_asked():
     ("source", "config", "reason"),
     [
         ("Blackjack-v1", {}, "'Blackjack-v1' has no native implementation"),
-        (CounterEnv, {}, "not envs or factories of your own"),
+        (CounterEnv, {}, "not an env object or a factory"),
         ("CartPole-v1", {"kwargs": {"render_mode": "rgb_array"}}, "has no native option 'render_mode'"),
     ],
 )

@@ -17,11 +17,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from surefoot.core.config import RolloutConfig
-from surefoot.core.errors import ConfigError, EnvError
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines.processes import ProcessEngine
 from surefoot.envs.protocol import new_slot, step_all
+from surefoot.errors import ConfigError, EnvError
+from surefoot.settings.config import RolloutConfig
 from tests.envs.tasks import CounterEnv, factories
 
 

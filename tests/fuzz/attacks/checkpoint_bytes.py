@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.api import PPO
-from surefoot.core.errors import CheckpointError
+from surefoot.errors import CheckpointError
 from surefoot.training.checkpoint import read_checkpoint
 from tests.fuzz.values import mutated
 from tests.training.states import assert_same

@@ -22,8 +22,8 @@ import torch
 
 from surefoot.api import PPO
 from surefoot.cli.resume import go_on
-from surefoot.core.errors import CheckpointError, SurefootError
-from surefoot.core.state import copied
+from surefoot.errors import CheckpointError, SurefootError
+from surefoot.storage.state import copied
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from surefoot.training.run_directory import RunDirectory
 from tests.training.states import assert_same

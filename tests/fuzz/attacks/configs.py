@@ -1,15 +1,17 @@
 """Random settings: each config is refused with a typed error, or trains two iterations."""
 
+import math
 import random
+from functools import reduce
 from pathlib import Path
 from typing import Any, get_args
 
 from surefoot.api import PPO
-from surefoot.core.config import Config, known_keys, part_of
-from surefoot.core.errors import SurefootError
-from surefoot.core.layers import build_config
-from surefoot.core.parts import PartsOf, settings_class
-from surefoot.core.registry import Registry
+from surefoot.errors import SurefootError
+from surefoot.settings.config import Config, known_keys, part_of
+from surefoot.settings.layers import build_config
+from surefoot.settings.parts import PartsOf, settings_class
+from surefoot.settings.registry import Registry
 from tests.fuzz.values import ANY
 
 SMALL: dict[str, Any] = {
@@ -22,6 +24,9 @@ SMALL: dict[str, Any] = {
     "log.tensorboard": False,
     "log.console": "off",
 }
+ENDLESS: list[Any] = []
+ENDLESS += [ENDLESS, ENDLESS]
+BOMB = reduce(lambda inner, _: [inner] * 10, range(30), [1])
 ENVS = ("CartPole-v1", "Pendulum-v1", "CartPoleNoVel-v1", "Probe-v0", "TMaze-v0")
 # What people set, often near a border of what works.
 LIKELY: dict[str, tuple[Any, ...]] = {
@@ -46,6 +51,9 @@ LIKELY: dict[str, tuple[Any, ...]] = {
     "optimizer.lr": (0.0, 1e-8, 1e-3, 1.0, 1e6),
     "optimizer.betas": ((0.0, 0.0), (0.9, 0.999), (1.0, 1.0)),
     "optimizer.transforms": ({"cap": "clip_norm"}, {"cap": {"kind": "clip_norm", "max_norm": 1e-6}}),
+    "env.kwargs": ({}, {"x": ENDLESS}, {"x": BOMB}, {"x": 10**5000}, {"x": {1: 2}}, {"x": "\ud800"}, {"x": math.nan}),
+    "optimizer.frozen": ([], ["actor"], ["*"], ["critic", "head.*"], "*.bias", ["["], [""], ["encoder"]),
+    "optimizer.clip_grad": ("together", "apart"),
     "env.max_episode_steps": (1, 2, 3, 10**9),
     "train.threads": (0, 1, 2, 3),
 }

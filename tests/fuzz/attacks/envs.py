@@ -18,7 +18,7 @@ import torch
 from gymnasium import spaces
 
 from surefoot.api import PPO
-from surefoot.core.errors import SurefootError
+from surefoot.errors import SurefootError
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.run_directory import RunDirectory
 from tests.fuzz.values import ANY, BadArray, odd_array
@@ -49,6 +49,8 @@ SPACES: tuple[Callable[[], spaces.Space[Any]], ...] = (
     lambda: spaces.Text(5),
     lambda: spaces.Sequence(spaces.Discrete(2)),
     lambda: spaces.Discrete(1),
+    lambda: spaces.Box(0, 255, (0, 0, 3), np.uint8),
+    lambda: spaces.Discrete(10**12),
 )
 ACTIONS: tuple[Callable[[], spaces.Space[Any]], ...] = (
     lambda: spaces.Discrete(3),
@@ -59,6 +61,10 @@ ACTIONS: tuple[Callable[[], spaces.Space[Any]], ...] = (
     lambda: spaces.Box(-np.inf, np.inf, (1,)),
     lambda: spaces.Box(-1.0, 1.0, (0,)),
     lambda: spaces.Dict({"a": spaces.Discrete(2)}),
+    lambda: spaces.Tuple((spaces.Discrete(2, start=-1), spaces.Box(-1.0, 1.0, (2,)))),
+    lambda: spaces.Tuple((spaces.Discrete(2**26), spaces.MultiBinary(2))),
+    lambda: spaces.Tuple(()),
+    lambda: spaces.Dict({"a": spaces.Dict({"b": spaces.Discrete(2)}), "": spaces.Text(3)}),
 )
 
 
@@ -118,7 +124,19 @@ INFOS: tuple[Any, ...] = (
     {"action_mask": None},
     {"action_mask": [0, -math.inf]},
     {"final_observation": 1},
+    *({"is_success": odd} for odd in (BadArray(), object(), 10**400, [[1], [1, 2]], "yes")),
+    {"action_mask": {"a": [0, 0]}},
+    {"action_mask": (None, BadArray())},
 )
+
+
+MEDDLING: tuple[Callable[[], Any], ...] = (
+    lambda: torch.set_default_dtype(torch.float64),
+    lambda: torch.set_default_device("meta"),
+    lambda: torch.set_grad_enabled(False),
+    lambda: np.seterr(all="raise"),
+)
+"""What an env may change for the whole process: training does not notice."""
 
 
 class OddEnv(gym.Env[Any, Any]):
@@ -144,6 +162,8 @@ class OddEnv(gym.Env[Any, Any]):
 
     def step(self, action: Any) -> Any:
         self._age += 1
+        if self._pick.random() < 0.02:
+            self._pick.choice(MEDDLING)()
         proper = [self.observation_space.sample(), 1.0, False, self._age >= self._length, {}]
         return self._mistaken_step(proper) if self._is_due("step") else tuple(proper)
 
@@ -201,7 +221,13 @@ def prepare(folder: Path) -> None:
 
 
 def case(pick: random.Random, material: None, folder: Path) -> None:
-    """Four iterations with a checkpoint after each, in this process or now and then in others."""
+    """Four iterations with a checkpoint after each, and the defaults of the process as they were."""
+    with np.errstate(), torch.enable_grad():
+        _case(pick, folder)
+    assert (torch.get_default_dtype(), torch.get_default_device().type) == (torch.float32, "cpu"), "defaults changed"
+
+
+def _case(pick: random.Random, folder: Path) -> None:
     obs, action = pick.choice(SPACES), pick.choice(ACTIONS)
     seeds = iter(range(10**6))
     base = pick.randrange(10**6)

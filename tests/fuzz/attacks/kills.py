@@ -1,5 +1,6 @@
-"""Runs that are killed at random moments and resumed until they are done: the end is that of an undisturbed run."""
+"""Runs that are killed at random moments and resumed until they are done: end and metrics of an undisturbed run."""
 
+import json
 import random
 import signal
 import subprocess
@@ -32,6 +33,7 @@ class Whole:
     """An undisturbed run."""
 
     state: dict[str, Any]
+    lines: list[tuple[int, bool]]
     seconds: float
 
 
@@ -50,6 +52,7 @@ def case(pick: random.Random, material: list[Whole], folder: Path) -> None:
     else:
         assert _is_done(_start(_command(run, TASKS[number])).wait(), run)
     assert_same(_final(run), whole.state)
+    assert _lines(run) == whole.lines
 
 
 def _command(run: Path, task: tuple[str, ...]) -> list[str]:
@@ -91,7 +94,13 @@ def _default_signals() -> None:
 def _whole(run: Path, task: tuple[str, ...]) -> Whole:
     began = time.monotonic()
     assert _start(_command(run, task)).wait() == 0
-    return Whole(_final(run), time.monotonic() - began)
+    return Whole(_final(run), _lines(run), time.monotonic() - began)
+
+
+def _lines(run: Path) -> list[tuple[int, bool]]:
+    """The step of every line of the metrics, and whether it has an evaluation."""
+    lines = map(json.loads, (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
+    return [(line["step"], "eval/mean_reward" in line) for line in lines]
 
 
 def _final(run: Path) -> dict[str, Any]:

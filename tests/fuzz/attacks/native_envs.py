@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.core.config import EnvConfig, RolloutConfig
-from surefoot.core.errors import SurefootError
 from surefoot.envs import native
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import slot_for, step_all
+from surefoot.errors import SurefootError
 from surefoot.native import core
+from surefoot.settings.config import EnvConfig, RolloutConfig
 from surefoot.verification.contract import random_actions
 from tests.fuzz.values import ANY, odd_array
 

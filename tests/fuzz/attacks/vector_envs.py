@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from surefoot.api import PPO
-from surefoot.core.errors import SurefootError
+from surefoot.errors import SurefootError
 from tests.fuzz.attacks.envs import ERRORS, INFOS, SMALL
 from tests.fuzz.values import ANY, odd_array
 

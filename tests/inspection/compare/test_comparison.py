@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from surefoot.core.errors import ConfigError, RunDirectoryError
+from surefoot.errors import ConfigError, RunDirectoryError
 from surefoot.inspection.compare.comparison import Comparison, compare
 from surefoot.inspection.compare.page import compare_page
 from surefoot.inspection.compare.scales import scaled, scales_of

@@ -69,6 +69,8 @@ def test_nothing_that_a_config_names_is_imported(tmp_path, monkeypatch):
     page = report_page([read_run(run.path)])
     assert "was not diagnosed here" in page
     assert f"surefoot doctor {run.path}" in page
+    assert "a report does not import code that its config names" in page
+    assert "--trust" not in page, "the command report has no such option"
 
 
 def test_the_commands_that_repeat_a_run(tmp_path):

@@ -6,11 +6,11 @@ import re
 import numpy as np
 import pytest
 
-from surefoot.core.risk import cvar
 from surefoot.inspection.evaluation_record import read_evaluations
 from surefoot.inspection.report.page import report_page
 from surefoot.inspection.report.returns import MOST_RUNS, bins_of, return_charts, return_table, shown_evaluations
 from surefoot.inspection.report.run_groups import group_runs
+from surefoot.statistics.risk import cvar
 from tests.inspection.report.test_tables import rows
 from tests.inspection.report.written_runs import records, write_evaluations, write_run
 
@@ -84,6 +84,15 @@ def test_figures_with_their_intervals_are_in_the_table(run):
     assert best[-1] == ["&ndash;"]
     assert re.findall(r"Note: (.*?)</p>", text) == [
         "the CVaR of the worst 10% of 5 episodes is the worst episode; evaluate at least 10 episodes."
+    ]
+
+
+def test_identical_episodes_have_a_note(run):
+    line = {"step": 7680, "rewards": [3.0] * 10, "are_identical": True}
+    (run.path / "evaluations.jsonl").write_text(json.dumps(line) + "\n")
+    assert re.findall(r"Note: (.*?)</p>", return_table(shown_evaluations(group_runs([run])))) == [
+        "run, last evaluation, step 7,680: all 10 episodes are identical, step by step: the env ignores its seed, or is"
+        " deterministic for this policy; intervals and standard deviations mean nothing."
     ]
 
 

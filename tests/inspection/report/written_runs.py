@@ -5,9 +5,9 @@ import math
 from pathlib import Path
 from typing import Any
 
-from surefoot.core.layers import build_config, to_yaml
 from surefoot.inspection.report.reported_run import ReportedRun
 from surefoot.inspection.run_record import read_run
+from surefoot.settings.layers import build_config, to_yaml
 
 Record = dict[str, Any]
 START = "surefoot 0.1.0, torch 2.9.0+cpu: CartPole-v1, seed 1, from step 0 to 100"

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from surefoot.core.records import Chunks, State
+from surefoot.data.records import Chunks, State
 from surefoot.policies.memory import Memory, memories
 from surefoot.policies.memory.recurrent import Recurrent
 from surefoot.rollout.sequences import split

@@ -10,8 +10,8 @@ import pytest
 
 import surefoot.telemetry
 import surefoot.telemetry.sinks
-from surefoot.core.config import Config, LogConfig
-from surefoot.core.errors import SinkError
+from surefoot.errors import SinkError
+from surefoot.settings.config import Config, LogConfig
 from surefoot.telemetry.sinks import check_sinks, file_sinks, open_sinks
 from tests.cli.processes import Process
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.core.config import Config
+from surefoot.settings.config import Config
 from surefoot.telemetry.sinks.jsonl import JsonlSink
 
 

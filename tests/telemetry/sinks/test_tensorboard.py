@@ -2,7 +2,7 @@ from pathlib import Path
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from surefoot.core.config import Config
+from surefoot.settings.config import Config
 from surefoot.telemetry.sinks import Video
 from surefoot.telemetry.sinks.tensorboard import TensorBoardSink
 

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import shutil
 import struct
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.core.extras import install_hint
+from surefoot.machine.extras import install_hint
 from tests.cli.processes import Finished, Process, surefoot
 from tests.cli.runs import TINY
 
@@ -93,6 +94,26 @@ def test_it_has_the_name_the_project_and_the_whole_config(run: Path) -> None:
     config = {item["key"]: json.loads(item["value_json"]) for item in record["config"]["update"]}
     assert config["rollout"]["num_steps"] == 16
     assert config["log"]["wandb"] is True
+
+
+def resume_offline(run: Path) -> None:
+    from surefoot.cli.main import main
+
+    os.environ["WANDB_MODE"] = "offline"
+    sys.exit(main(["resume", str(run), "--steps", "128"]))
+
+
+def test_a_name_of_its_own_is_kept_by_resume(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    Process(train_offline, run, "--log.wandb_name", "longer legs").wait().succeeded()
+    names = []
+    for _ in range(2):
+        (record,) = [record["run"] for record in parsed(run) if "run" in record][:1]
+        names.append((record["display_name"], record["run_group"]))
+        shutil.rmtree(run / "wandb")
+        if len(names) == 1:
+            Process(resume_offline, run).wait().succeeded()
+    assert names == [("longer legs", "run")] * 2
 
 
 def train_without_wandb(run: Path) -> None:

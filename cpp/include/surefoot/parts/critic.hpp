@@ -5,7 +5,7 @@
 
 namespace surefoot {
 
-/// What a critic learns from: raw returns, and what it predicted in the rollout.
+/// The targets of a critic: raw returns, and its predictions in the rollout.
 struct ValueTargets {
   const float* returns;       // [count]
   MatrixView old_prediction;  // [count, prediction_size] raw units; or the value, for critics that predict nothing else

@@ -8,12 +8,19 @@
 
 namespace surefoot {
 
-/// Which numbers to act with: row r of a call draws word j of (step, first_row + r).
+/// Which numbers to act with: row r of a call draws word j of (step, row(r)).
 struct NoiseKey {
   std::uint64_t seed;
   std::uint64_t step;
   std::uint64_t first_row;
   std::uint32_t stream;
+  const std::uint64_t* rows = nullptr;  // the number of each row; null: neighbors from first_row on
+
+  std::uint64_t row(std::size_t index) const { return rows == nullptr ? first_row + index : rows[index]; }
+  /// The same without the first rows.
+  NoiseKey from(std::size_t first) const {
+    return {seed, step, first_row + first, stream, rows == nullptr ? nullptr : rows + first};
+  }
 };
 
 /// Where a head writes; of `action` and `choice` only its own kind.
@@ -30,7 +37,7 @@ struct Done {
   const bool* mask;            // [count, mask_size] or null
 };
 
-/// What it gives for a row depends on nothing but that row. Python's head of the same kind is its reference.
+/// Its output for a row depends only on that row. Python's head of the same kind is its reference.
 class Head : public Part {
  public:
   using Part::Part;

@@ -1,4 +1,4 @@
-// What all parts of a policy have in common, and how a part makes itself known. One file a kind, in cpp/parts.
+// The base of all parts of a policy, and how a part registers itself. One file per kind, in cpp/parts.
 #pragma once
 
 #include <functional>
@@ -90,7 +90,7 @@ struct RegisteredPart {
   }
 };
 
-/// Throws std::invalid_argument for a kind that nobody registered, or settings that it does not know.
+/// Throws std::invalid_argument for a kind that is not registered, or settings that it does not know.
 template <class Role>
 std::unique_ptr<Role> make_part(const PartPlan& plan, const Kernels& kernels);
 

@@ -1,4 +1,4 @@
-// What a part of a policy says of itself in Python: its kind, and settings and names of tensors.
+// The description of a part of a policy, written in Python: its kind, settings and names of tensors.
 #pragma once
 
 #include <cstddef>

@@ -22,7 +22,7 @@ class Transform {
   Transform(const Transform&) = delete;
   Transform& operator=(const Transform&) = delete;
 
-  /// What the user calls it: the prefix of its knobs and measures.
+  /// The name that the user chose: the prefix of its knobs and measures.
   const std::string& name() const { return name_; }
 
   /// Names of what it measures, as means over all elements, each with what it is of a gradient that was left alone.

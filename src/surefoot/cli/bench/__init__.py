@@ -4,8 +4,8 @@ import importlib
 
 from surefoot.cli.arguments import print_settings, split_settings, wants_help
 from surefoot.cli.bench.output import STDOUT
-from surefoot.core.errors import ConfigError, SurefootError
-from surefoot.core.registry import nearest
+from surefoot.errors import ConfigError, SurefootError
+from surefoot.settings.registry import nearest
 
 BENCHMARKS = {
     "train": "a complete run: steps per second by phase, RAM of all processes",

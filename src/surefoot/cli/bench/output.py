@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from surefoot.core.errors import ConfigError
+from surefoot.errors import ConfigError
 
 if TYPE_CHECKING:
     from surefoot.benchmark.report import Report
@@ -43,9 +43,9 @@ def say(line: str) -> None:
 
 def deliver(report: "Report", arguments: list[str], output: Output) -> int:
     """Write the files first, so that no measurement is lost, then print."""
-    from rich.console import Console
 
     from surefoot.benchmark.report import Occasion, show, to_json, write, write_text
+    from surefoot.output.terminal import Terminal
 
     occasion = Occasion.now(arguments)
     written = [] if output.output is None else write(report, occasion, output.output)
@@ -55,7 +55,7 @@ def deliver(report: "Report", arguments: list[str], output: Output) -> int:
     if output.json == STDOUT:
         print(to_json(report, occasion))
     else:
-        show(report, Console())
+        show(report, Terminal())
     for file in written:
         say(f"wrote {file}")
     return 0

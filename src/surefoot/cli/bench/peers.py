@@ -7,7 +7,7 @@ import tyro
 from surefoot.benchmark.rounds import Effort
 from surefoot.cli.arguments import parse
 from surefoot.cli.bench.output import Output, deliver, say
-from surefoot.core.errors import ConfigError
+from surefoot.errors import ConfigError
 
 if TYPE_CHECKING:
     from surefoot.benchmark.report import Report
@@ -31,7 +31,7 @@ def main(arguments: list[str], rest: list[str]) -> int:
                 cartpole-memory-8; all if not given
             peers: sb3, sb3-subproc, sb3-contrib, envpool, skrl, rsl-rl; all that are installed if not given
             engines: native, local, processes: Surefoot's sides; all if not given
-            threads: torch threads of every side; 0: what each uses by itself
+            threads: torch threads of every system; 0 means its default
         """
         from surefoot.benchmark.checkout import import_from_checkout
         from surefoot.benchmark.report import Occasion, write

@@ -9,8 +9,8 @@ from surefoot.benchmark.rounds import Effort
 from surefoot.cli.arguments import parse
 from surefoot.cli.bench.output import Output, deliver, say
 from surefoot.cli.bench.settings import Switch, Target, named_engines, run_config
-from surefoot.core.errors import ConfigError
-from surefoot.core.layers import Raw
+from surefoot.errors import ConfigError
+from surefoot.settings.layers import Raw
 
 
 def main(settings: Raw, arguments: list[str], rest: list[str]) -> int:

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import tyro
 
-from surefoot.core.config import Config
-from surefoot.core.layers import Raw
+from surefoot.settings.config import Config
+from surefoot.settings.layers import Raw
 
 Target = Annotated[str | None, tyro.conf.Positional]
 Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]

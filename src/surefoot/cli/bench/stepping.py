@@ -25,7 +25,7 @@ def main(arguments: list[str], rest: list[str]) -> int:
 
         Args:
             env: a Gymnasium id
-            num_envs: envs side by side
+            num_envs: number of envs
             num_steps: steps of each env in an iteration
             sides: native, native-core, envpool, gymnasium; all that are installed if not given
         """

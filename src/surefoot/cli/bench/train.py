@@ -9,7 +9,7 @@ from surefoot.benchmark.rounds import Effort
 from surefoot.cli.arguments import parse
 from surefoot.cli.bench.output import Output, deliver, say
 from surefoot.cli.bench.settings import Target, run_config
-from surefoot.core.layers import Raw
+from surefoot.settings.layers import Raw
 
 
 def main(settings: Raw, arguments: list[str], rest: list[str]) -> int:

@@ -12,10 +12,10 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from surefoot.core.errors import EnvError
-from surefoot.core.extras import install_hint
 from surefoot.envs.adapters.gymnasium_envs import GymEnv
 from surefoot.envs.adapters.gymnasium_factory import GymnasiumFactory
+from surefoot.errors import EnvError
+from surefoot.machine.extras import install_hint
 
 _PREFIX = "ale_py:"
 _GAME = re.compile(r"ALE/.+|\w+NoFrameskip-v[04]")

@@ -10,12 +10,12 @@ from typing import Any
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from surefoot.core.config import EnvConfig
-from surefoot.core.cores import available_cores
-from surefoot.core.errors import EnvError
-from surefoot.core.extras import install_hint
-from surefoot.core.failures import let_interrupts_through
 from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
+from surefoot.errors import EnvError
+from surefoot.machine.cores import available_cores
+from surefoot.machine.extras import install_hint
+from surefoot.output.failures import let_interrupts_through
+from surefoot.settings.config import EnvConfig
 
 _OURS = ("num_envs", "batch_size", "seed", "env_seed", "env_type", "gym_reset_return_info")
 """Arguments of `envpool.make` that Surefoot sets."""
@@ -43,6 +43,11 @@ class EnvPoolVector(VectorEnv[Any, Any, Any]):
         limit = {} if config.max_episode_steps is None else {"max_episode_steps": config.max_episode_steps}
         self._kwargs = {"num_threads": threads} | config.kwargs | limit | {"num_envs": num_envs}
         _refuse_ours(config)
+        if config.kwargs.get("from_pixels") and is_mujoco(task):
+            raise EnvError(
+                "env.kwargs: from_pixels makes EnvPool draw in threads that have no OpenGL context, which ends the"
+                " process; remove it, or observe pixels of a Gymnasium task"
+            )
         with _typed_errors(task, config):
             spec = _envpool(task).make_spec(task, **self._kwargs)
             self.single_observation_space = spec.gymnasium_observation_space
@@ -50,6 +55,9 @@ class EnvPoolVector(VectorEnv[Any, Any, Any]):
         if spec.config.max_num_players > 1:
             raise EnvError(f"EnvPool's '{task}' has {spec.config.max_num_players} players; choose a single-player task")
         self._config = config
+        control_period = getattr(spec.config, "ctrl_dt", None)
+        self.steps_per_second = None if control_period is None else 1 / control_period
+        """Where the task says it: MuJoCo Playground's do."""
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Create new envs: EnvPool seeds an env only when it is created."""

@@ -1,27 +1,35 @@
 """One env of EnvPool that is drawn; in training a pool steps all of its envs at once."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import gymnasium as gym
 import numpy as np
 
-from surefoot.core.config import EnvConfig
-from surefoot.core.errors import VideoError
-from surefoot.envs.adapters.envpool_batch import EnvPoolVector, is_mujoco
+from surefoot.envs.adapters.envpool_batch import EnvPoolVector
+from surefoot.settings.config import EnvConfig
+
+
+class Context(Protocol):
+    """An OpenGL context."""
+
+    def make_current(self) -> None:
+        """Draw with it from here on."""
+
+    def free(self) -> None:
+        """Release it."""
 
 
 class EnvPoolEnv(gym.Env[Any, Any]):
-    """A pool of one env. With the seed of a row of `EnvPoolEnvs`, it plays the episodes of that row."""
+    """A pool of one env. With the seed of a row of `EnvPoolEnvs`, it plays the episodes of that row.
 
-    def __init__(self, task: str, config: EnvConfig) -> None:
-        if is_mujoco(task):  # EnvPool ends the process when it draws them without a display
-            raise VideoError(
-                f"EnvPool cannot draw MuJoCo's tasks; pass the same task of Gymnasium instead of 'envpool:{task}', such"
-                f" as --env {task} (in Python: env='{task}')"
-            )
+    MuJoCo's tasks need an OpenGL context: EnvPool ends the process that draws them without one.
+    """
+
+    def __init__(self, task: str, config: EnvConfig, context: Context | None = None) -> None:
         drawn = config.model_copy(update={"kwargs": {**config.kwargs, "render_mode": "rgb_array"}})
         self._pool, self._is_over, self.render_mode = EnvPoolVector(task, drawn, 1), False, "rgb_array"
-        self.metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
+        self._context = context
+        self.metadata = {"render_modes": ["rgb_array"], "render_fps": self._pool.steps_per_second or 30}
         self.observation_space = self._pool.single_observation_space
         self.action_space = self._pool.single_action_space
 
@@ -43,11 +51,15 @@ class EnvPoolEnv(gym.Env[Any, Any]):
 
     def render(self) -> Any:
         """A picture."""
+        if self._context is not None:
+            self._context.make_current()
         return self._pool.render()[0]
 
     def close(self) -> None:
         """End the pool's threads."""
         self._pool.close()
+        if self._context is not None:
+            self._context.free()
 
     def _batch(self, action: Any) -> np.ndarray:
         return np.asarray(action, dtype=self.action_space.dtype)[None]

@@ -10,16 +10,16 @@ from typing import Any
 import gymnasium as gym
 from numpy.typing import NDArray
 
-from surefoot.core.errors import EnvError
-from surefoot.core.philox import Stream, derived_seed
-from surefoot.core.quoted import quoted
-from surefoot.core.specs import ArraySpec, ObsSpec
-from surefoot.core.tree import tree_map
+from surefoot.data.specs import ArraySpec, ObsSpec
+from surefoot.data.tree import tree_map
 from surefoot.envs.adapters.snapshot import load_env, save_env
-from surefoot.envs.protocol import Slot, choices, flat_mask, new_slot
+from surefoot.envs.protocol import Slot, flat_mask, new_slot
 from surefoot.envs.protocol.shard import Calls, Shard, close_env, construct, env_call, env_error
-from surefoot.envs.protocol.spaces import ObsWriter, array_spec
+from surefoot.envs.protocol.spaces import EnvActions, ObsWriter, action_spec
 from surefoot.envs.protocol.steps import EnvStep, env_step, plain_info
+from surefoot.errors import EnvError
+from surefoot.output.quoted import quoted
+from surefoot.philox import Stream, derived_seed
 
 GymEnv = gym.Env[Any, Any]
 
@@ -53,11 +53,10 @@ class GymnasiumEnvs(Shard):
         self.num_rows = len(self._envs)
         self._read_declarations(range(first_env, first_env + self.num_rows), metrics)
         self.obs_spec, self.left_out = self._writer.spec, self._writer.left_out
-        self.action_spec = array_spec(first.action_space, "action")
-        self._action_dtype = first.action_space.dtype
+        self._env_actions = EnvActions(first.action_space)
+        self.action_spec = self._env_actions.spec
         self._own_masks = first.has_wrapper_attr("action_masks")
-        self._num_choices = choices(self.action_spec)
-        self.mask_size = self._num_choices if self._has_masks() else 0
+        self.mask_size = self.action_spec.num_choices if self._has_masks() else 0
         self.final_obs = new_slot(self.num_rows, self.obs_spec, 0).obs
 
     def reset(self, slot: Slot, step: int = 0) -> None:
@@ -69,7 +68,7 @@ class GymnasiumEnvs(Shard):
 
     def step(self, actions: NDArray[Any], slot: Slot) -> None:
         """Step every env; an env that ended is reset immediately and its last observation is kept in `final_obs`."""
-        per_env = actions.astype(self._action_dtype, copy=False)
+        per_env = self._env_actions.rows(actions)
         reader = self._reader if slot.metrics.shape[1] else None
         for row in range(self.num_rows):
             step = self._step_env(row, per_env[row])
@@ -121,7 +120,7 @@ class GymnasiumEnvs(Shard):
         env = self._envs[index]
         # Bounds of observations may differ: nothing but a count of values outside of them depends on it.
         obs: ObsSpec = tree_map(lambda spec: replace(spec, low=-inf, high=inf), ObsWriter(env.observation_space).spec)
-        return obs, array_spec(env.action_space, "action")
+        return obs, action_spec(env.action_space)
 
     def _has_masks(self) -> bool:
         """Only the first env of the run is checked, by a reset: the others have the same spaces."""
@@ -162,7 +161,7 @@ class GymnasiumEnvs(Shard):
                 raise EnvError(
                     f"{self.describe(row)} returned no 'action_mask' in its info; return one in every reset and step"
                 )
-            slot.action_mask[row] = flat_mask(mask, self._num_choices, self.describe(row))
+            slot.action_mask[row] = flat_mask(mask, self.action_spec, self.describe(row))
 
 
 def _gymnasium_env(env: Any, number: int) -> GymEnv:

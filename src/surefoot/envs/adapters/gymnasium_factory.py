@@ -10,9 +10,9 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from surefoot.core.errors import EnvError
-from surefoot.core.extras import install_hint
 from surefoot.envs.adapters.gymnasium_envs import GymEnv
+from surefoot.errors import EnvError
+from surefoot.machine.extras import install_hint
 
 _log = logging.getLogger("surefoot")
 

@@ -7,14 +7,13 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from numpy.typing import NDArray
 
-from surefoot.core.errors import EnvError
-from surefoot.core.philox import Stream, derived_seed
-from surefoot.core.zeros_and_ones import zeros_and_ones
-from surefoot.envs.protocol import ArrayTree, Flags, Slot, choices, flat_mask, new_slot
+from surefoot.data.zeros_and_ones import zeros_and_ones
+from surefoot.envs.protocol import ArrayTree, Flags, Slot, flat_mask, new_slot
 from surefoot.envs.protocol.declared import Declared
-from surefoot.envs.protocol.metrics import declared_metrics
+from surefoot.envs.protocol.metrics import SUCCESS_RATE
+from surefoot.envs.protocol.parameters import Values
 from surefoot.envs.protocol.shard import Shard, brief, close_env, env_error
-from surefoot.envs.protocol.spaces import ObsWriter, array_spec
+from surefoot.envs.protocol.spaces import EnvActions, ObsWriter
 from surefoot.envs.protocol.vector_steps import (
     VectorStep,
     refuse_other_lengths,
@@ -22,6 +21,8 @@ from surefoot.envs.protocol.vector_steps import (
     vector_reset,
     vector_step,
 )
+from surefoot.errors import EnvError
+from surefoot.philox import Stream, derived_seed
 
 AnyVectorEnv = VectorEnv[Any, Any, Any]
 
@@ -56,10 +57,11 @@ class GymnasiumVectorEnv(Shard):
         self._writer = ObsWriter(env.single_observation_space)
         self.num_rows = env.num_envs
         self.obs_spec, self.left_out = self._writer.spec, self._writer.left_out
-        self.action_spec = array_spec(env.single_action_space, "action")
-        self._declare(Declared(declared_metrics(self._own_metrics(), metrics or {}, "the vector env")))
+        self._env_actions = EnvActions(env.single_action_space)
+        self.action_spec = self._env_actions.spec
+        self._declare(self._declarations(metrics or {}))
         _, infos = self._reset_envs(seed=self._seed)
-        self.mask_size = choices(self.action_spec) if "action_mask" in infos else 0
+        self.mask_size = self.action_spec.num_choices if "action_mask" in infos else 0
         self.final_obs = new_slot(self.num_rows, self.obs_spec, 0).obs
         self._resetting: Flags = np.zeros(self.num_rows, dtype=bool)
 
@@ -131,7 +133,7 @@ class GymnasiumVectorEnv(Shard):
 
     def _step_envs(self, actions: NDArray[Any]) -> VectorStep:
         try:
-            result = self._env.step(actions.astype(self._env.single_action_space.dtype, copy=False))
+            result = self._env.step(self._env_actions.batch(actions))
         except BaseException as error:
             raise env_error("the vector env", "step", error) from error
         return vector_step(result, self.num_rows)
@@ -161,10 +163,24 @@ class GymnasiumVectorEnv(Shard):
             return
         # Row by row: one mask per choice, or a row that an error must name.
         for row in map(int, np.flatnonzero(wanted)):
-            slot.action_mask[row] = flat_mask(self._row(masks, row), self.mask_size, self.describe(row))
+            slot.action_mask[row] = flat_mask(self._row(masks, row), self.action_spec, self.describe(row))
+
+    def _declarations(self, chosen: Mapping[str, str]) -> Declared:
+        """Metrics of the vector env or its first env, and parameters of the vector env, which sets them in all rows."""
+        metrics = self._own_metrics()
+        return Declared.by(
+            lambda name: metrics if name == "metrics" else getattr(self._env.unwrapped, name, None),
+            chosen,
+            "the vector env",
+        )
+
+    def _apply_parameters(self, values: Values, before: Values) -> None:
+        try:
+            self._env.unwrapped.set_parameters({name: value.copy() for name, value in values.items()})
+        except BaseException as error:
+            raise env_error("the vector env", "set_parameters", error) from error
 
     def _own_metrics(self) -> Any:
-        """The metrics that the vector env declares, or its first env."""
         own = getattr(self._env, "metrics", None)
         if own is None and self._has_env_each() and self._env.unwrapped.call("has_wrapper_attr", "metrics")[0]:
             own = self._env.unwrapped.get_attr("metrics")[0]
@@ -172,6 +188,8 @@ class GymnasiumVectorEnv(Shard):
 
     def _write_metrics(self, infos: dict[str, Any], slot: Slot, ended: Flags) -> None:
         final = infos.get("final_info", {}) if self._mode is AutoresetMode.SAME_STEP else infos
+        if not isinstance(final, Mapping) and set(self.metrics) == {SUCCESS_RATE}:
+            final = {}  # nobody asked for it
         if not isinstance(final, Mapping):
             raise EnvError(
                 "infos['final_info'] of the vector env must be a dict of arrays, from which metrics are read"

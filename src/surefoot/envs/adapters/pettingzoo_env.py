@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from gymnasium import spaces
 
-from surefoot.core.errors import EnvError
 from surefoot.envs.protocol.shard import construct, env_call
 from surefoot.envs.protocol.steps import plain_info
+from surefoot.errors import EnvError
 
 ParallelEnv = Any
 """A `pettingzoo.ParallelEnv`; not imported, so that only users of its envs need the package."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from types import ModuleType
 
-from surefoot.core.config import EnvConfig
-from surefoot.core.errors import EnvError
-from surefoot.core.extras import install_hint
-from surefoot.core.failures import brief, let_interrupts_through
 from surefoot.envs.adapters.pettingzoo_env import ParallelEnv
+from surefoot.errors import EnvError
+from surefoot.machine.extras import install_hint
+from surefoot.output.failures import brief, let_interrupts_through
+from surefoot.settings.config import EnvConfig
 
 
 @dataclass(frozen=True)

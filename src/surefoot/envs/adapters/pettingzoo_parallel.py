@@ -6,9 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.core.errors import EnvError
-from surefoot.core.philox import Stream, derived_seed
-from surefoot.core.tree import tree_items, tree_map
+from surefoot.data.tree import tree_items, tree_map
 from surefoot.envs.adapters.pettingzoo_env import (
     Agent,
     Answer,
@@ -18,10 +16,12 @@ from surefoot.envs.adapters.pettingzoo_env import (
     common_space,
     without_mask,
 )
-from surefoot.envs.protocol import OWN_STATE, Slot, choices, flat_mask, new_slot
+from surefoot.envs.protocol import OWN_STATE, Slot, flat_mask, new_slot
 from surefoot.envs.protocol.shard import Calls, Shard, close_env
-from surefoot.envs.protocol.spaces import ObsWriter, array_spec
+from surefoot.envs.protocol.spaces import EnvActions, ObsWriter
 from surefoot.envs.protocol.steps import EnvStep, env_step
+from surefoot.errors import EnvError
+from surefoot.philox import Stream, derived_seed
 
 
 class PettingZooEnvs(Shard):
@@ -61,7 +61,7 @@ class PettingZooEnvs(Shard):
     def reset(self, slot: Slot, step: int = 0) -> None:
         """Reset every env from a seed derived from (seed, env, step); another step gives other episodes."""
         self._seeds = self._derive_seeds(step)
-        self._now = self._new_slot(0 if slot.action_mask is None else choices(self.action_spec))
+        self._now = self._new_slot(0 if slot.action_mask is None else self.action_spec.num_choices)
         for index, seed in enumerate(self._seeds):
             self._begin(index, seed)
         self._show(slot)
@@ -73,7 +73,7 @@ class PettingZooEnvs(Shard):
         if self._reader:
             now.metrics[:] = np.nan
         is_choice = self.action_spec.kind == "discrete"
-        per_row = actions.tolist() if is_choice else actions.astype(self._action_dtype, copy=False)
+        per_row = actions.tolist() if is_choice else self._env_actions.rows(actions)
         for index in range(len(self._envs)):
             if not self._step_env(index, per_row):
                 self._begin(index, None)
@@ -126,9 +126,9 @@ class PettingZooEnvs(Shard):
         self._has_mask_in_obs = bare_space is not None
         self._writer = ObsWriter(obs_space if bare_space is None else bare_space)
         self.obs_spec, self.left_out = self._writer.spec, self._writer.left_out
-        self.action_spec = array_spec(action_space, "action")
-        self._action_dtype = action_space.dtype
-        self.mask_size = choices(self.action_spec) if self._has_mask_in_obs or self._has_mask_in_infos() else 0
+        self._env_actions = EnvActions(action_space)
+        self.action_spec = self._env_actions.spec
+        self.mask_size = self.action_spec.num_choices if self._has_mask_in_obs or self._has_mask_in_infos() else 0
 
     def _has_mask_in_infos(self) -> bool:
         """Only the first env of the run is checked, by a reset: the others have the same spaces."""
@@ -199,7 +199,7 @@ class PettingZooEnvs(Shard):
                 raise EnvError(
                     f"{self.describe(row)} returned no 'action_mask', but other agents did; return one in every step"
                 )
-            self._now.action_mask[row] = flat_mask(mask, choices(self.action_spec), self.describe(row))
+            self._now.action_mask[row] = flat_mask(mask, self.action_spec, self.describe(row))
 
     def _parts(self, obs: Any, info: Mapping[str, Any]) -> tuple[Any, Any]:
         """Observation and mask, from one dict or from observation and info."""

@@ -10,9 +10,9 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
-from surefoot.core.errors import EnvError
 from surefoot.envs.protocol import OWN_STATE
 from surefoot.envs.tasks.option_checks import physical_state
+from surefoot.errors import EnvError
 
 Snapshot = dict[str, Any]
 

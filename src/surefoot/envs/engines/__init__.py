@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from surefoot.core.registry import Registry
-from surefoot.core.specs import ArraySpec, ObsSpec
-from surefoot.core.tree import tree_map
+from surefoot.data.specs import ArraySpec, ObsSpec
+from surefoot.data.tree import tree_map
 from surefoot.envs.blueprint import Blueprint, shares
 from surefoot.envs.protocol import ArrayTree, VecEnv
 from surefoot.envs.protocol.declared import Declared
 from surefoot.envs.protocol.parameters import Parametrized
 from surefoot.envs.protocol.shard import Shard
+from surefoot.settings.registry import Registry
 
 if TYPE_CHECKING:  # workers start faster without the config's validation
-    from surefoot.core.config import RolloutConfig
+    from surefoot.settings.config import RolloutConfig
 
 GROUPS_FROM = 32
 """Number of envs from which two groups are faster, if envs step while the policy acts: below it, the second forward

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.core.specs import ArraySpec
-from surefoot.core.tree import tree_map
+from surefoot.data.specs import ArraySpec
+from surefoot.data.tree import tree_map
 from surefoot.envs.engines import RowSpecs
 from surefoot.envs.protocol import ArrayTree, Slot
 

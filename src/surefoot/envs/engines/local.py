@@ -5,12 +5,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from surefoot.core.config import RolloutConfig
-from surefoot.core.errors import EnvError
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import Engine, RowSpecs, engines, env_groups, joined_state, part_of, part_of_state
 from surefoot.envs.protocol import Slot, new_slot
 from surefoot.envs.protocol.parameters import Values, part_of_values
+from surefoot.errors import EnvError
+from surefoot.settings.config import RolloutConfig
 
 
 @engines.register("local")

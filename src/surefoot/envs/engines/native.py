@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.core.config import RolloutConfig
-from surefoot.core.errors import CheckpointError, EnvError, NativeError
-from surefoot.core.philox import Stream, derived_seed
-from surefoot.core.tree import tree_items
+from surefoot.data.tree import tree_items
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import Engine, RowSpecs, engines
-from surefoot.envs.native_specs import core_action_spec, core_declared, core_obs_spec
+from surefoot.envs.native_specs import core_action_spec, core_declared, core_obs_spec, set_in_core
 from surefoot.envs.native_task import native_task, open_engine, seed_words
 from surefoot.envs.protocol import ArrayTree, Slot, new_slot
 from surefoot.envs.protocol.parameters import Values
+from surefoot.errors import CheckpointError, EnvError, NativeError
+from surefoot.philox import Stream, derived_seed
+from surefoot.settings.config import RolloutConfig
 
 if TYPE_CHECKING:
     from surefoot.native import Engine as CoreEngine
@@ -30,7 +30,7 @@ class NativeEngine(Engine):
     def __init__(self, blueprint: Blueprint, config: RolloutConfig) -> None:
         first = blueprint.factories[0]
         if any(other is not first for other in blueprint.factories):
-            raise NativeError("the core makes all envs alike, not each by its own factory")
+            raise NativeError("the core does not create envs from a list of factories")
         if blueprint.metrics:
             raise NativeError(f"env.metrics asks for {', '.join(blueprint.metrics)}, and native envs have no infos")
         core = open_engine(native_task(first), blueprint.num_envs, config.workers, blueprint.truncation_as_termination)
@@ -72,7 +72,7 @@ class NativeEngine(Engine):
         try:
             self.core.step(self._actions, self._obs, self._final_obs, outcome, slot.action_mask)
         except ValueError as error:
-            raise EnvError(f"the native envs refuse their actions: {error}") from error
+            raise EnvError(f"the native envs rejected their actions: {error}") from error
         _copy(self._obs, slot.obs)
         slot.reward[:] = self._reward
         if slot.ended.any():
@@ -119,19 +119,7 @@ class NativeEngine(Engine):
 
     def _apply_parameters(self, values: Values, before: Values) -> None:
         """Give checked values to the core; if an env refuses one, all envs keep those they had."""
-        core, names = self.core, list(self.parameters)
-        held = {name: core.parameter(names.index(name)) for name in values}
-        try:
-            for name, value in values.items():
-                per_env = value[None] if self.parameters[name].shape else value[:: core.num_agents]
-                shape = held[name].shape
-                core.set_parameter(
-                    names.index(name), np.ascontiguousarray(np.broadcast_to(per_env.reshape(-1, shape[1]), shape))
-                )
-        except ValueError as error:
-            for name, value in held.items():
-                core.set_parameter(names.index(name), value)
-            raise EnvError(f"the envs refuse the parameters {', '.join(values)}: {error}") from error
+        set_in_core(self.core, values, self.parameters)
 
     def close(self) -> None:
         """End the threads."""

@@ -12,11 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from surefoot.core.config import Positive, RolloutConfig
-from surefoot.core.cores import available_cores
-from surefoot.core.errors import ConfigError, EnvError
-from surefoot.core.parts import PartSettings, chosen
-from surefoot.core.tree import tree_map
+from surefoot.data.tree import tree_map
 from surefoot.envs.blueprint import Blueprint, shares
 from surefoot.envs.engines import Engine, RowSpecs, engines, env_groups, joined_state, rows_of
 from surefoot.envs.engines.block import Block, anonymous_file, copy_beginning, copy_rows
@@ -24,6 +20,10 @@ from surefoot.envs.engines.wire import MAX_GROUPS
 from surefoot.envs.engines.worker_process import WorkerError, WorkerProcess, deadline
 from surefoot.envs.protocol import Slot
 from surefoot.envs.protocol.parameters import Values, part_of_values
+from surefoot.errors import ConfigError, EnvError
+from surefoot.machine.cores import available_cores
+from surefoot.settings.config import Positive, RolloutConfig
+from surefoot.settings.parts import PartSettings, chosen
 
 _log = logging.getLogger("surefoot")
 

@@ -16,14 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from surefoot.core.config import Engine as EnginePart
-from surefoot.core.config import Number, Positive, RolloutConfig
-from surefoot.core.errors import ConfigError, EnvError, PartError, SurefootError
-from surefoot.core.failures import brief, origin
-from surefoot.core.parts import PartSettings
-from surefoot.core.ray_cluster import Node, RayCluster
-from surefoot.core.tree import tree_map
-from surefoot.core.version import VERSION
+from surefoot.data.tree import tree_map
 from surefoot.envs.blueprint import Blueprint, shares
 from surefoot.envs.engines import Engine, RowSpecs, engines, joined_state, part_of_state, rows_of
 from surefoot.envs.engines.block import copy_beginning, copy_rows
@@ -31,12 +24,21 @@ from surefoot.envs.engines.worker_process import portable
 from surefoot.envs.protocol import ALL_ROWS, ArrayTree, Slot, new_slot, slot_for, step_all
 from surefoot.envs.protocol.declared import Declared
 from surefoot.envs.protocol.parameters import Values, part_of_values
+from surefoot.errors import ConfigError, EnvError, PartError, SurefootError
+from surefoot.machine.ray_cluster import Node, RayCluster
 from surefoot.native.kernels import core_or_none
+from surefoot.output.failures import brief, origin
+from surefoot.settings.config import Engine as EnginePart
+from surefoot.settings.config import Number, Positive, RolloutConfig
+from surefoot.settings.parts import PartSettings
+from surefoot.version import VERSION
 
 _log = logging.getLogger("surefoot")
 
 RESTART_WINDOW_S = 3600.0
 _START_S = 120.0
+_WITH_THE_CALL = 2**16
+"""Bytes below which Ray sends a value with a call instead of through its object store (100 KiB), with a margin."""
 _POLL_S = 1.0
 """Seconds between two looks at the clock; also the longest time before a signal is noticed."""
 
@@ -187,9 +189,14 @@ class RayEngine(Engine):
         self.parts = tuple(rows_of(envs, first.specs.rows_per_env) for envs in self._envs)
         self.final_obs: ArrayTree = new_slot(self.num_rows, self.obs_spec, 0).obs
 
-    def put(self, value: Any) -> Any:
-        """A reference to a value in the object store, which actors read without another copy per actor."""
-        return self._ray.put(value)
+    def put(self, value: Any, num_bytes: int) -> Any:
+        """A reference to a value in the object store, which actors read without another copy per actor.
+
+        A small value is returned as it is, to travel with the call: that is faster, and if the object store dies while
+        it is asked for something, Ray ends this process.
+        """
+        self._cluster.check_alive()
+        return value if num_bytes < _WITH_THE_CALL else self._ray.put(value)
 
     def set_up(self, function: Callable[..., Any], arguments: Arguments) -> list[Any]:
         """Call a function on all actors, and on every replacement before its envs continue."""
@@ -215,6 +222,7 @@ class RayEngine(Engine):
         since = dict.fromkeys(parts, time.monotonic())
         patience_s = self._settings.call_timeout_s if keeps_state else self._setup_timeout_s
         while waiting:
+            self._cluster.check_alive()
             ready, _ = self._ray.wait(list(waiting), timeout=_POLL_S)
             late = [call for call, part in waiting.items() if time.monotonic() - since[part] > patience_s]
             for call in dict.fromkeys([*ready, *late]):
@@ -253,7 +261,10 @@ class RayEngine(Engine):
     def _one(self, part: int, function: Callable[..., Any], *arguments: Any, keeps_state: bool = False) -> Any:
         """Call a function on one actor; its loss is raised."""
         call = self._begin(part, keeps_state, function, lambda _: arguments)
-        (reply,) = self._agreed([self._ray.get(call, timeout=self._setup_timeout_s)])
+        deadline = time.monotonic() + self._setup_timeout_s
+        while not self._ray.wait([call], timeout=_POLL_S)[0] and time.monotonic() < deadline:
+            self._cluster.check_alive()
+        (reply,) = self._agreed([self._ray.get(call, timeout=0)])
         return self._accept(part, reply, keeps_state)
 
     def _living(self) -> list[Node]:

@@ -16,9 +16,6 @@ from typing import Any
 
 import cloudpickle
 
-from surefoot.core.errors import EnvError, SurefootError
-from surefoot.core.failures import brief
-from surefoot.core.streams import lasting_streams
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import RowSpecs, part_of, part_of_state, rows_of
 from surefoot.envs.engines.block import Block
@@ -36,6 +33,9 @@ from surefoot.envs.engines.wire import (
 )
 from surefoot.envs.protocol.parameters import Values
 from surefoot.envs.protocol.shard import Calls, Shard
+from surefoot.errors import EnvError, SurefootError
+from surefoot.output.failures import brief
+from surefoot.output.streams import lasting_streams
 
 _PR_SET_PDEATHSIG = 1
 

@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 
 import cloudpickle
 
-from surefoot.core.errors import EnvError
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines.block import anonymous_file
 from surefoot.envs.engines.wire import (
@@ -31,6 +30,7 @@ from surefoot.envs.engines.wire import (
     read_message,
     send_message,
 )
+from surefoot.errors import EnvError
 
 _COMMAND = "from surefoot.envs.engines.worker import main; main()"
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")

@@ -1,17 +1,17 @@
 """The VecEnv protocol: rows with same-step resets that write into slots of the rollout."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.core.errors import EnvError
-from surefoot.core.quoted import quoted
-from surefoot.core.specs import ArraySpec, ObsSpec
-from surefoot.core.tree import tree_map
-from surefoot.core.zeros_and_ones import MASK_RULE, zeros_and_ones
+from surefoot.data.specs import ArraySpec, ObsSpec, mask_pieces
+from surefoot.data.tree import tree_map
+from surefoot.data.zeros_and_ones import MASK_RULE, zeros_and_ones
+from surefoot.errors import EnvError
+from surefoot.output.quoted import quoted
 
 ArrayTree = NDArray[Any] | dict[str, NDArray[Any]]
 Flags = NDArray[np.bool_]
@@ -67,9 +67,9 @@ class VecEnv(Protocol):
 
     metrics: dict[str, str]
     """Metrics that the envs report in every step, in the order of `Slot.metrics`: name -> last, mean or sum."""
-    parameters: dict[str, NDArray[np.float64]]
-    """Parameters of the envs: name -> default; a value has the shape of its default."""
-    parameter_values: dict[str, NDArray[np.float64]]
+    parameters: dict[str, NDArray[np.floating[Any]]]
+    """Parameters of the envs: name -> default; a value has the shape of its default. float32 ones are the agent's."""
+    parameter_values: dict[str, NDArray[np.floating[Any]]]
     """Current values: `[N]` for scalars, one array for all rows for arrays."""
 
     @property
@@ -132,20 +132,14 @@ def new_slot(num_rows: int, obs_spec: ObsSpec, mask_size: int, num_metrics: int 
     )
 
 
-def choices(spec: ArraySpec) -> int:
-    """The size of an action mask for this action space; 0 if it does not support masks."""
-    if spec.kind in ("discrete", "multi_discrete"):
-        return sum(spec.sizes)
-    return spec.size if spec.kind == "multi_binary" else 0
-
-
-def flat_mask(mask: Any, size: int, who: str) -> NDArray[np.bool_]:
-    """A mask as a flat array, from a flat array or one array per choice; its size and values are checked."""
-    parts: Sequence[Any] = mask if isinstance(mask, tuple | list) else (mask,)
-    read = [part.ravel() for part in map(zeros_and_ones, parts) if part is not None]
-    if len(read) != len(parts):
+def flat_mask(mask: Any, spec: ArraySpec, who: str) -> NDArray[np.bool_]:
+    """A mask as a flat array, from one array, one per choice or one per part; its size and values are checked."""
+    read = [zeros_and_ones(part) for part in mask_pieces(mask, spec)]
+    if any(part is None for part in read):
         raise EnvError(f"{who} returned the action mask {quoted(mask)}; {MASK_RULE}")
-    flat = np.concatenate(read) if read else np.empty(0, dtype=bool)
-    if flat.size != size:
-        raise EnvError(f"{who} returned an action mask with {flat.size} entries; its action space requires {size}")
+    flat = np.concatenate([part.ravel() for part in read if part is not None]) if read else np.empty(0, dtype=bool)
+    if flat.size != spec.num_choices:
+        raise EnvError(
+            f"{who} returned an action mask with {flat.size} entries; its action space requires {spec.num_choices}"
+        )
     return flat

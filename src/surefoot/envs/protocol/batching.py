@@ -6,19 +6,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.core.errors import EnvError, NonFiniteError
-from surefoot.core.quoted import quoted
-from surefoot.core.specs import ArraySpec, ObsSpec
+from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.envs.protocol import ArrayTree
 from surefoot.envs.protocol.shard import brief
 from surefoot.envs.protocol.spaces import SEPARATOR
+from surefoot.errors import EnvError, NonFiniteError
+from surefoot.output.quoted import quoted
 
 
 def as_batch(obs: Any, spec: ObsSpec) -> tuple[ArrayTree, bool]:
     """The observation as a batch, and whether it was a single observation."""
     if isinstance(spec, ArraySpec):
         if isinstance(obs, tuple) and len(obs) == 2 and isinstance(obs[1], Mapping):
-            raise EnvError("pass the observation alone, not all that reset returned: obs, info = env.reset()")
+            raise EnvError("pass only the observation, not the whole result of reset: obs, info = env.reset()")
         return _leaf_batch(obs, spec, "")
     flat = _flatten(obs, "")
     missing = [key for key in spec if key not in flat]

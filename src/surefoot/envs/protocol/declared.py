@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from surefoot.core.errors import EnvError
-from surefoot.core.specs import ArraySpec, ObsSpec
-from surefoot.core.tree import tree_items
-from surefoot.envs.protocol.metrics import declared_metrics
+from surefoot.data.specs import ArraySpec, ObsSpec
+from surefoot.data.tree import tree_items
+from surefoot.envs.protocol.metrics import declared_metrics, with_success_rate
 from surefoot.envs.protocol.parameters import Values, declared_parameters
+from surefoot.errors import EnvError
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +29,13 @@ class Declared:
         spaces: tuple[ObsSpec, ArraySpec] | None = None,
     ) -> "Declared":
         """From the attributes of an env (None if it has none); `chosen` is the setting env.metrics."""
-        metrics = declared_metrics(attribute("metrics"), chosen, who)
+        own = attribute("metrics")
+        metrics = declared_metrics(own, chosen, who)
+        if own is None:
+            metrics = with_success_rate(metrics)
         has_parameters = attribute("set_parameters") is not None
-        parameters = declared_parameters(attribute("parameters"), who) if has_parameters else {}
+        names = attribute("agent_parameters")
+        parameters = declared_parameters(attribute("parameters"), who, names) if has_parameters else {}
         return Declared(metrics, parameters, spaces)
 
     def refuse_differences(self, others: Iterable[tuple[str, "Declared"]]) -> None:
@@ -63,5 +67,5 @@ def _shown(spec: ObsSpec) -> str:
     return ", ".join(parts)
 
 
-def _shapes(parameters: Values) -> list[tuple[str, tuple[int, ...]]]:
-    return [(name, default.shape) for name, default in parameters.items()]
+def _shapes(parameters: Values) -> list[tuple[str, ...]]:
+    return [(name, str(default.shape), str(default.dtype)) for name, default in parameters.items()]

@@ -7,25 +7,69 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.core.errors import EnvError
 from surefoot.envs.protocol.metrics import check_name
+from surefoot.errors import EnvError
 
 _log = logging.getLogger("surefoot")
 
-Values = dict[str, NDArray[np.float64]]
+AGENT_PARAMETERS = "agent_parameters"
+"""The attribute of an env that names those that belong to the agent, and their entry in checkpoints."""
+
+Values = dict[str, NDArray[np.floating[Any]]]
 """Parameters by name. Defaults have the shape of one value; current values are `[N]` for scalars, and one array for
-all rows for arrays."""
+all rows for arrays. Those that belong to the agent are float32 and read-only, all others float64."""
 
 
-def declared_parameters(own: Any, who: str) -> Values:
-    """The default values that an env declares."""
+def declared_parameters(own: Any, who: str, of_agent: Any = None) -> Values:
+    """The default values that an env declares, and which of them belong to the agent."""
     if not isinstance(own, Mapping):
         raise EnvError(
             f"{who} has set_parameters(), but no attribute 'parameters': a dict from names to default values"
         )
     for name in own:
         check_name(name, "parameter", who)
-    return {name: _array(value, f"{who}: the default of the parameter '{name}'") for name, value in own.items()}
+    names = () if of_agent is None else of_agent
+    unknown = [names] if isinstance(names, str) else [name for name in names if name not in own]
+    if unknown:
+        raise EnvError(f"{who}: agent_parameters must be a list of names in 'parameters' (got {unknown[0]!r})")
+    values = {name: _array(value, f"{who}: the default of the parameter '{name}'") for name, value in own.items()}
+    return values | {name: _of_agent(name, values[name]) for name in names}
+
+
+def is_of_agent(value: NDArray[Any]) -> bool:
+    """Whether a default or a value is one of a parameter that belongs to the agent, not to the envs of a rollout."""
+    return value.dtype == np.float32
+
+
+def agent_values(env: Any) -> Values:
+    """The values of all parameters that belong to the agent: those that are set, or the defaults."""
+    return {
+        name: env.parameter_values.get(name, default)
+        for name, default in env.parameters.items()
+        if is_of_agent(default)
+    }
+
+
+def without_agents(values: Values) -> Values:
+    """The values that belong to the envs of a rollout: they are saved with those, the agent's with the policy."""
+    return {name: value for name, value in values.items() if not is_of_agent(value)}
+
+
+def set_agent_values(env: Any, values: Mapping[str, Any]) -> None:
+    """Give new envs what belongs to the agent; names that they do not declare are left out."""
+    known = {name: value for name, value in values.items() if name in agent_values(env)}
+    if known:
+        env.set_parameters(known)
+
+
+def _of_agent(name: str, value: NDArray[Any]) -> NDArray[np.float32]:
+    """One read-only copy, which all envs of a process share."""
+    with np.errstate(over="ignore"):
+        rounded = value.astype(np.float32)
+    if not rounded.shape or not np.isfinite(rounded).all():
+        raise EnvError(f"the parameter '{name}' belongs to the agent: it must be an array of finite float32 numbers")
+    rounded.setflags(write=False)
+    return rounded
 
 
 def checked_parameters(given: Any, defaults: Values, num_rows: int, rows_per_env: int) -> Values:
@@ -37,7 +81,8 @@ def checked_parameters(given: Any, defaults: Values, num_rows: int, rows_per_env
         if name not in defaults:
             known = f"these envs have {', '.join(defaults)}" if defaults else "these envs declare none"
             raise EnvError(f"unknown parameter '{name}'; {known}")
-        checked[name] = _fitted(name, value, defaults[name].shape, num_rows, rows_per_env)
+        fitted = _fitted(name, value, defaults[name].shape, num_rows, rows_per_env)
+        checked[name] = _of_agent(name, fitted) if is_of_agent(defaults[name]) else fitted
     return checked
 
 
@@ -113,8 +158,11 @@ class Parametrized:
         }
 
     def restore_parameters(self, saved: Mapping[str, Any]) -> None:
-        """Restore saved values and reset all others to their defaults; a value that does not fit causes a warning."""
-        values: dict[str, Any] = {name: self.parameters[name] for name in self.parameter_values}
+        """Restore saved values and reset all others to their defaults; a value that does not fit causes a warning.
+
+        What belongs to the agent stays: it is saved with the policy.
+        """
+        values: dict[str, Any] = {name: self.parameters[name] for name in without_agents(self.parameter_values)}
         for name, value in saved.items():
             array = np.asarray(value)
             is_uniform = array.ndim == 1 and not self.parameters.get(name, array).shape and (array == array[0]).all()
@@ -127,7 +175,8 @@ class Parametrized:
 
     def _with_parameters(self, state: dict[str, Any] | None) -> dict[str, Any] | None:
         """The saved state of the envs, with the current values."""
-        return state if state is None or not self.parameters else state | {"parameters": dict(self.parameter_values)}
+        own = without_agents(self.parameters)
+        return state if state is None or not own else state | {"parameters": without_agents(self.parameter_values)}
 
     def _restore_from(self, state: Mapping[str, Any]) -> None:
         """Restore values before the envs' states: the effects of setting a value are part of those states."""

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.core.errors import EnvError, SurefootError
-from surefoot.core.failures import brief as brief
-from surefoot.core.failures import let_interrupts_through
-from surefoot.core.specs import ArraySpec, ObsSpec
+from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.envs.protocol import ArrayTree, Slot
 from surefoot.envs.protocol.declared import Declared
 from surefoot.envs.protocol.metrics import MetricReader
-from surefoot.envs.protocol.parameters import Parametrized, Values
+from surefoot.envs.protocol.parameters import Parametrized, Values, is_of_agent
+from surefoot.errors import EnvError, SurefootError
+from surefoot.machine.opengl import with_opengl_advice
+from surefoot.output.failures import brief as brief
+from surefoot.output.failures import let_interrupts_through
 
 _log = logging.getLogger("surefoot")
 
@@ -108,7 +109,7 @@ class Shard(Parametrized):
         for name, value in values.items():
             if self.parameters[name].shape:
                 if not np.array_equal(before.get(name, np.nan), value):
-                    changes[name] = value.copy()
+                    changes[name] = value if is_of_agent(value) else value.copy()
             elif name not in before or before[name][row] != value[row]:
                 changes[name] = float(value[row])
         if changes:
@@ -146,13 +147,13 @@ def construct(make: Callable[[], Any], number: int) -> Any:
         raise
     except BaseException as error:
         let_interrupts_through(error)
-        raise EnvError(f"env {number} could not be created: {brief(error)}") from error
+        raise EnvError(f"env {number} could not be created: {with_opengl_advice(brief(error))}") from error
 
 
 def env_error(who: str, call: str, error: BaseException) -> EnvError:
     """The error of an env that raised anything at all, even SystemExit; a real Ctrl-C is raised again."""
     let_interrupts_through(error)
-    return EnvError(f"{who} raised an exception in {call}: {brief(error)}")
+    return EnvError(f"{who} raised an exception in {call}: {with_opengl_advice(brief(error))}")
 
 
 @contextmanager

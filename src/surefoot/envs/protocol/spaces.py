@@ -1,5 +1,6 @@
 """Converts Gymnasium spaces to specs, and observations to flat arrays."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -7,16 +8,19 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from surefoot.core.errors import EnvError
-from surefoot.core.quoted import quoted
-from surefoot.core.specs import ArraySpec, Bound, ObsSpec
-from surefoot.core.tree import tree_items
+from surefoot.data.specs import MOST_ELEMENTS, ArraySpec, Bound, HybridSpec, ObsSpec
+from surefoot.data.tree import tree_items
 from surefoot.envs.protocol import ArrayTree, Flags
 from surefoot.envs.protocol.shard import brief
+from surefoot.errors import EnvError
+from surefoot.output.quoted import quoted
 
 SEPARATOR = "/"
 """Between the levels of nested Dict and Tuple spaces: {"arm": {"joint": ...}} has the key "arm/joint"."""
 
+
+_MOST_CHOICES = 2**24
+"""In a Tuple or Dict of actions, which travels in float32."""
 
 LEARNABLE = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 """Spaces of numbers in arrays of a fixed shape. A policy cannot learn from others, such as Text."""
@@ -40,8 +44,46 @@ def left_out(space: spaces.Space[Any]) -> tuple[str, ...]:
     )
 
 
+def action_spec(space: spaces.Space[Any]) -> ArraySpec:
+    """The spec of an action space; a Tuple or Dict of arrays becomes one flat array."""
+    if not isinstance(space, spaces.Dict | spaces.Tuple):
+        return array_spec(space, "action")
+    leaves = _leaves(space)
+    if not leaves or any(len(leaf.path) != 1 for leaf in leaves):
+        raise EnvError(f"action space {quoted(space)} is not supported; a Tuple or Dict of actions has one level")
+    parts = {leaf.key: array_spec(leaf.space, "action") for leaf in leaves}
+    for key, part in parts.items():
+        if any(abs(first) + size > _MOST_CHOICES for first, size in zip(part.start, part.sizes, strict=True)):
+            raise EnvError(f"the part '{key}' of action space {quoted(space)} has more than {_MOST_CHOICES} choices")
+    return HybridSpec.of("dict" if isinstance(space, spaces.Dict) else "tuple", parts)
+
+
+class EnvActions:
+    """Converts actions `[N, ...]` of a policy to what envs take: the dtypes of the space, and its Tuple or Dict."""
+
+    def __init__(self, space: spaces.Space[Any]) -> None:
+        self.spec, self._space = action_spec(space), space
+
+    def batch(self, actions: NDArray[Any]) -> Any:
+        """As a vector env takes them."""
+        if not isinstance(self.spec, HybridSpec):
+            return actions.astype(self._space.dtype, copy=False)
+        parts = self.spec.split(actions)
+        if isinstance(parts, dict):
+            return {key: part.astype(self._space[key].dtype, copy=False) for key, part in parts.items()}  # type: ignore[index]
+        return tuple(part.astype(one.dtype, copy=False) for part, one in zip(parts, self._space, strict=True))  # type: ignore[call-overload]
+
+    def rows(self, actions: NDArray[Any]) -> Sequence[Any]:
+        """One action per row."""
+        batch = self.batch(actions)
+        if isinstance(batch, dict):
+            return [dict(zip(batch, row, strict=True)) for row in zip(*batch.values(), strict=True)]
+        return list(zip(*batch, strict=True)) if isinstance(batch, tuple) else batch
+
+
 def array_spec(space: spaces.Space[Any], role: str) -> ArraySpec:
     """The spec of a single array."""
+    _refuse_huge(space, role)
     spec = _array_spec(space, role)
     low, high = spec.bounds()
     if not spec.size:
@@ -49,6 +91,19 @@ def array_spec(space: spaces.Space[Any], role: str) -> ArraySpec:
     if not (low <= high).all() or min(spec.sizes, default=1) < 1:  # changed after Gymnasium checked them
         raise EnvError(f"{role} space {quoted(space)} has NaN bounds or is empty; low must not exceed high")
     return spec
+
+
+def _refuse_huge(space: spaces.Space[Any], role: str) -> None:
+    """Before the first array of its size is made."""
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+        elements = int(np.sum(space.nvec if isinstance(space, spaces.MultiDiscrete) else space.n))
+    else:
+        elements = math.prod(space.shape or ())
+    if elements > MOST_ELEMENTS:
+        raise EnvError(
+            f"{role} space {quoted(space)} has {elements:,} elements or categories, more than the {MOST_ELEMENTS:,}"
+            " that are supported; wrap the env so that it has fewer (gymnasium.wrappers.ResizeObservation for images)"
+        )
 
 
 def _array_spec(space: spaces.Space[Any], role: str) -> ArraySpec:
@@ -71,7 +126,7 @@ def _array_spec(space: spaces.Space[Any], role: str) -> ArraySpec:
             f"observation space {quoted(space)} is not supported; wrap the env in a gymnasium.ObservationWrapper that"
             f" returns {kinds}, or a Dict or Tuple of them"
         )
-    raise EnvError(f"{role} space {space} is not supported; use {kinds}")
+    raise EnvError(f"{role} space {space} is not supported; use {kinds}, or a Tuple or Dict of them")
 
 
 class ObsWriter:

@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surefoot.core.errors import EnvError, NonFiniteError
-from surefoot.core.quoted import quoted
-from surefoot.core.tree import tree_items
-from surefoot.core.zeros_and_ones import dead_rows, zeros_and_ones
+from surefoot.data.specs import dead_rows
+from surefoot.data.tree import tree_items
+from surefoot.data.zeros_and_ones import zeros_and_ones
 from surefoot.envs.protocol import ALL_ROWS, ArrayTree, Flags, Slot, VecEnv
+from surefoot.errors import EnvError, NonFiniteError
+from surefoot.output.quoted import quoted
 
 Describe = Callable[[int], str]
 """Describes a row for error messages; only called for an error."""
@@ -84,7 +85,13 @@ def one_number(value: Any, row: int, who: Describe, what: str = "the reward") ->
 
 
 def check_step(env: VecEnv, slot: Slot, step: int, rows: slice = ALL_ROWS) -> None:
-    """Check a step for non-finite values and invalid masks; `rows` are the rows that stepped."""
+    """Check a step for non-finite values and invalid masks; `rows` are the rows that stepped.
+
+    The policy acts next, so defaults of PyTorch that an env has changed are restored.
+    """
+    from surefoot.machine.torch_defaults import restore_defaults  # not above: worker processes do without PyTorch
+
+    restore_defaults()
     check_finite(env, slot.obs, "observation", step, rows)
     check_finite(env, slot.reward, "reward", step, rows)
     if slot.truncated[rows].any():
@@ -125,10 +132,7 @@ def nonfinite_error(
 
 def check_masks(env: VecEnv, mask: Flags, step: int, rows: slice = ALL_ROWS) -> None:
     """Reject masks that forbid every action; masks of binary actions may forbid every 1."""
-    spec = env.action_spec
-    if spec.kind == "multi_binary":
-        return
-    dead = dead_rows(mask[rows], spec.sizes)
+    dead = dead_rows(mask[rows], env.action_spec)
     if dead.any():
         raise dead_mask_error(env, rows.start + int(np.flatnonzero(dead)[0]), step)
 

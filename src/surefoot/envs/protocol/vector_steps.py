@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.core.errors import EnvError
-from surefoot.core.quoted import quoted
-from surefoot.core.zeros_and_ones import zeros_and_ones
+from surefoot.data.zeros_and_ones import zeros_and_ones
 from surefoot.envs.protocol import Flags
 from surefoot.envs.protocol.steps import plain_info
+from surefoot.errors import EnvError
+from surefoot.output.quoted import quoted
 
 _WHO = "the vector env"
 

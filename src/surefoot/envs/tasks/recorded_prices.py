@@ -11,7 +11,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from surefoot.core.quoted import quoted
+from surefoot.output.quoted import quoted
 
 Row = tuple[int, list[str]]
 """A line's number and cells."""

@@ -1,6 +1,11 @@
 """Registers Surefoot's tasks with Gymnasium; entry points are strings, so that nothing else is imported."""
 
-import gymnasium as gym
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 OWN_TASKS: dict[str, tuple[str, int | None]] = {
     "AcrobotNoVel-v1": ("surefoot.envs.tasks.no_velocity:AcrobotNoVelocity", 500),
@@ -14,9 +19,43 @@ OWN_TASKS: dict[str, tuple[str, int | None]] = {
 }
 """Entry point and time limit of each task; RepeatPrevious and TMaze terminate before theirs, Market has a horizon."""
 
+_GYMNASIUM = "gymnasium"
+
 
 def register_envs() -> None:
-    """Register the tasks, because Gymnasium does not load plugins automatically; a second call changes nothing."""
+    """Register the tasks; a second call changes nothing. `make_vec` makes them in the core."""
+    import gymnasium as gym
+
     for env_id, (entry_point, limit) in OWN_TASKS.items():
         if env_id not in gym.registry:
-            gym.register(env_id, entry_point, max_episode_steps=limit)
+            in_core = f"surefoot.envs.tasks.in_core:{env_id}"
+            gym.register(env_id, entry_point, max_episode_steps=limit, vector_entry_point=in_core)
+
+
+def register_with_gymnasium() -> None:
+    """Register the tasks now, or when Gymnasium is imported: `import surefoot` alone does not wait for it."""
+    if _GYMNASIUM in sys.modules:
+        register_envs()
+    else:
+        sys.meta_path.insert(0, _Waiting())
+
+
+class _Waiting:
+    """A finder of modules that waits for the import of Gymnasium, and is then removed."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: "ModuleType | None" = None) -> "ModuleSpec | None":
+        if fullname != _GYMNASIUM:
+            return None
+        from importlib.util import find_spec
+
+        sys.meta_path.remove(self)
+        spec = find_spec(fullname)  # of the other finders
+        if spec is not None and spec.loader is not None:
+            run = spec.loader.exec_module
+
+            def run_and_register(module: "ModuleType") -> None:
+                run(module)
+                register_envs()
+
+            spec.loader.exec_module = run_and_register  # type: ignore[method-assign]
+        return spec

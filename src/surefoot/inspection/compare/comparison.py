@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from surefoot.core.aggregates import FEWEST, Aggregate, aggregate, improvement
-from surefoot.core.risk import Estimate
 from surefoot.inspection.compare.scales import NONE, Scale, scaled, scales_of
 from surefoot.inspection.compare.scores import Measure, scores_of
 from surefoot.inspection.report.reported_run import ReportedRun
 from surefoot.inspection.report.run_groups import ENV, Group, group_runs, label_differences, settings_of
+from surefoot.statistics.aggregates import FEWEST, Aggregate, aggregate, improvement
+from surefoot.statistics.risk import Estimate
 
 _SAME_LENGTH = 1.05
 """Ratio of steps up to which runs count as equally long."""

@@ -5,8 +5,6 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
-from surefoot.core.aggregates import Aggregate
-from surefoot.core.risk import Estimate
 from surefoot.inspection.compare.comparison import Comparison, Side
 from surefoot.inspection.compare.table import COLUMNS
 from surefoot.inspection.report.charts import Chart, evaluation_band_chart, return_chart
@@ -15,6 +13,8 @@ from surefoot.inspection.report.page import controls_of
 from surefoot.inspection.report.run_groups import Group
 from surefoot.inspection.report.tables import differences_table, number, swatch, table
 from surefoot.inspection.report.traces import Trace, color_of, plain, rounded, time_unit
+from surefoot.statistics.aggregates import Aggregate
+from surefoot.statistics.risk import Estimate
 
 _LANE_HEIGHT, _FRAME_HEIGHT = 46, 64
 _INTERVALS = (

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from surefoot.core.errors import ConfigError
-from surefoot.core.layers import read_yaml
+from surefoot.errors import ConfigError
+from surefoot.settings.layers import read_yaml
 from surefoot.telemetry.records import is_number
 
 NONE, MINMAX = "none", "minmax"

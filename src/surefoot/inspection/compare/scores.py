@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from surefoot.core.errors import ConfigError, RunDirectoryError
-from surefoot.core.registry import nearest
+from surefoot.errors import ConfigError, RunDirectoryError
 from surefoot.inspection.report.reported_run import ReportedRun
+from surefoot.settings.registry import nearest
 from surefoot.telemetry import names
 
 Which = Literal["final", "best"]

@@ -14,13 +14,14 @@ from surefoot.inspection.report.run_groups import SEED, settings_of
 from surefoot.inspection.report.run_summary import summarize
 from surefoot.inspection.run_record import read_run
 from surefoot.inspection.seeds_folder import runs_in
+from surefoot.output.terminal import Terminal
 
 _NOTHING = "\N{EN DASH}"
 
 
 def print_seeds(folder: Path, console: Console | None = None) -> None:
     """Print the runs of a folder, and their mean, interquartile mean and median if they were evaluated."""
-    console = console or Console(highlight=False)
+    console = console or Terminal(highlight=False)
     runs, measure = with_distinct_names([read_run(path) for path in runs_in(folder)]), Measure()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for head in ("seed", "status", "steps", "return", "evaluation"):

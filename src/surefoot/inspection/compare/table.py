@@ -6,9 +6,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from surefoot.core.aggregates import Aggregate
-from surefoot.core.risk import Estimate
 from surefoot.inspection.compare.comparison import Comparison
+from surefoot.output.terminal import Terminal
+from surefoot.statistics.aggregates import Aggregate
+from surefoot.statistics.risk import Estimate
 
 _NARROW, _WIDE, _MAX_WIDTH = 75, 100, 140
 COLUMNS = {"mean": "mean", "iqm": "IQM", "median": "median"}
@@ -16,7 +17,7 @@ COLUMNS = {"mean": "mean", "iqm": "IQM", "median": "median"}
 
 def print_comparison(found: Comparison, console: Console | None = None) -> None:
     """Print tables of the aggregates and of the improvements, then the notes."""
-    console = console or Console(highlight=False)
+    console = console or Terminal(highlight=False)
     console.width = min(console.width, _MAX_WIDTH)
     for task in found.tasks:
         counts = {side.name: len(side.scores[task]) for side in found.sides if task in side.scores}

@@ -166,8 +166,9 @@ def diagnostic_charts(groups: Sequence[Group], unit: TimeUnit) -> list[Chart]:
 def env_metric_charts(groups: Sequence[Group], unit: TimeUnit) -> list[Chart]:
     """Charts of the metrics that the envs declared."""
     records = [record for group in groups for run in group.runs for record in run.records]
-    found = dict.fromkeys(name for record in records for name in record if name.startswith(names.ENV_PREFIX))
-    charts = [metric_chart(groups, name, name.removeprefix(names.ENV_PREFIX), unit) for name in found]
+    of_env = (names.ENV_PREFIX, names.SUCCESS_RATE)
+    found = dict.fromkeys(name for record in records for name in record if name.startswith(of_env))
+    charts = [metric_chart(groups, name, name.partition("/")[2], unit) for name in found]
     return [replace(chart, note="mean of the last 100 episodes") for chart in charts if chart is not None]
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.core.aggregates import mean_band
+from surefoot.statistics.aggregates import mean_band
 
 Floats = NDArray[np.float64]
 

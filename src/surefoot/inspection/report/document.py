@@ -1,7 +1,12 @@
 """A self-contained HTML page of sections, tables and charts."""
 
+import gzip
+import hashlib
 import json
+import re
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from functools import cache
 from html import escape
 from importlib import resources
 from string import Template
@@ -10,6 +15,7 @@ from surefoot.inspection.report.charts import Chart
 from surefoot.inspection.report.traces import swatch_style
 
 GENERATOR = "surefoot report"
+_SCRIPTS = re.compile("<script>(.*?)</script>", re.DOTALL)
 
 
 class Document:
@@ -45,14 +51,37 @@ class Document:
 
     def html(self, heading: str, lead: str, controls: str, axes: Mapping[str, str]) -> str:
         """The page: it needs no network and no other files. `lead` and `controls` are HTML, `axes` titles of x axes."""
-        from plotly.offline import get_plotlyjs
-
         assets = resources.files(__package__).joinpath("assets")
         data = {"charts": {name: chart.to_json() for name, chart in self.charts.items()}, "axes": dict(axes)}
-        # "<" could end the script element; its JSON escape cannot.
-        embedded = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+        embedded = _packed(json.dumps(data, separators=(",", ":"), allow_nan=False))
         parts = {"title": escape(f"{heading} · Surefoot report"), "heading": escape(heading), "generator": GENERATOR}
         parts |= {"lead": lead, "controls": controls, "data": embedded}
-        parts |= {"sections": "\n".join(self.sections), "plotly": get_plotlyjs()}
+        parts |= {"sections": "\n".join(self.sections), "plotly": _packed_plotly()}
         parts |= {name: assets.joinpath(f"page.{name}").read_text(encoding="utf-8") for name in ("css", "js")}
-        return Template(assets.joinpath("page.html").read_text(encoding="utf-8")).substitute(parts)
+        template = assets.joinpath("page.html").read_text(encoding="utf-8")
+        # Of the template, not of the page: a script that a text has brought in has no hash here and does not run.
+        scripts = [Template(script).substitute(parts) for script in _SCRIPTS.findall(template)]
+        parts["scripts"] = " ".join(map(script_hash, [*scripts, _plotly()]))
+        page = Template(template).substitute(parts)
+        return page.encode(errors="replace").decode()  # names of files may have bytes that are not UTF-8
+
+
+def script_hash(script: str) -> str:
+    """What allows an inline script in a content security policy."""
+    return f"'sha256-{b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def _packed(text: str) -> str:
+    """Text as gzip in base64: the script unpacks it in the browser. The same text always gives the same page."""
+    return b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def _plotly() -> str:
+    from plotly.offline import get_plotlyjs
+
+    return str(get_plotlyjs())
+
+
+@cache
+def _packed_plotly() -> str:
+    return _packed(_plotly())

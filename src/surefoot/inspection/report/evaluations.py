@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from surefoot.core.aggregates import mean_band
 from surefoot.inspection.report.curves import Curve
 from surefoot.inspection.report.reported_run import ReportedRun
 from surefoot.inspection.report.run_groups import Group
 from surefoot.inspection.report.traces import TimeUnit, Trace, evaluation_trace
+from surefoot.statistics.aggregates import mean_band
 from surefoot.telemetry import names
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from html import escape
 
-from surefoot.core.errors import SurefootError
-from surefoot.core.trust import trusting
+from surefoot.errors import SurefootError
 from surefoot.inspection.diagnosis import diagnosis_of
 from surefoot.inspection.findings import Finding
 from surefoot.inspection.prescription import describe
 from surefoot.inspection.report.reported_run import ReportedRun
 from surefoot.inspection.report.run_groups import Group
+from surefoot.storage.trust import WANTS_TO_IMPORT, trusting
 
 MOST_RUNS = 12
 """Runs of a page that are diagnosed."""
@@ -25,7 +25,9 @@ def remedies(groups: Sequence[Group]) -> str:
             for finding in _findings(run):
                 found.setdefault((finding.name, finding.remedies), (finding, []))[1].append(run.name)
         except SurefootError as error:
-            notes.append(f"{run.name} was not diagnosed here ({error}); run surefoot doctor {run.path}")
+            is_foreign = WANTS_TO_IMPORT in str(error)
+            reason = "a report does not import code that its config names" if is_foreign else error
+            notes.append(f"{run.name} was not diagnosed here ({reason}); run surefoot doctor {run.path}")
     if len(runs) > MOST_RUNS:
         notes.append(f"The first {MOST_RUNS} runs are diagnosed; run surefoot doctor for the others.")
     order = ("high", "medium", "low")

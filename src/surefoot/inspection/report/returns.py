@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.core.errors import ConfigError
-from surefoot.core.risk import DEFAULT_ALPHA, Estimate, Risk, check_alpha, percent, risk_of, tail_weights, too_few
+from surefoot.errors import ConfigError
 from surefoot.inspection.evaluation_record import EvaluatedEpisodes
 from surefoot.inspection.report.charts import Chart
 from surefoot.inspection.report.curves import Floats
@@ -18,6 +17,17 @@ from surefoot.inspection.report.run_groups import Group
 from surefoot.inspection.report.run_summary import summarize
 from surefoot.inspection.report.tables import NOTHING, number, swatch, table
 from surefoot.inspection.report.traces import Trace, color_of, rounded, translucent
+from surefoot.statistics.risk import (
+    DEFAULT_ALPHA,
+    Estimate,
+    Risk,
+    check_alpha,
+    identical,
+    percent,
+    risk_of,
+    tail_weights,
+    too_few,
+)
 
 MOST_RUNS = 6
 """Runs of an env with histograms; the table has all runs."""
@@ -180,9 +190,18 @@ def return_table(evaluations: Sequence[Shown]) -> str:
     columns = ["evaluation", "mean", cvar, *map(percent, evaluations[0].risk.quantiles), "worst", "mean / std"]
     head = "".join(f"<th>{column}</th>" for column in [*columns, *["win rate"] * has_wins])
     rows = "".join(f"<tr>{''.join(_cells(shown, has_wins, bool(alphas)))}</tr>" for shown in evaluations)
-    problems = dict.fromkeys(too_few(len(shown.episodes.rewards), shown.alpha) for shown in evaluations)
-    notes = "".join(f"<p class='note'>Note: {escape(problem)}.</p>" for problem in problems if problem)
+    problems = dict.fromkeys(problem for shown in evaluations for problem in _problems(shown))
+    notes = "".join(f"<p class='note'>Note: {escape(problem)}.</p>" for problem in problems)
     return table("risk", head, rows) + notes
+
+
+def _problems(shown: Shown) -> Iterator[str]:
+    """What makes the figures of an evaluation unreliable."""
+    count = len(shown.episodes.rewards)
+    if problem := too_few(count, shown.alpha):
+        yield problem
+    if shown.episodes.are_identical:
+        yield f"{shown.run.name}, {shown.title[0].lower()}{shown.title[1:]}: {identical(count)}"
 
 
 def _cells(shown: Shown, has_wins: bool, has_alphas: bool) -> Iterator[str]:

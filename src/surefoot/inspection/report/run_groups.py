@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from surefoot.core.config import Config
 from surefoot.inspection.report.reported_run import ReportedRun
 from surefoot.inspection.seeds_folder import is_seeds_folder
+from surefoot.settings.config import Config
 
 SEED, ENV = "train.seed", "env.id"
 _WITHOUT_EFFECT = ("log.", "train.video_")

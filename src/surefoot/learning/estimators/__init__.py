@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from surefoot.core.config import PPOConfig
-from surefoot.core.parts import PartSettings
-from surefoot.core.records import Rollout, Targets
-from surefoot.core.registry import Registry
+from surefoot.data.records import Rollout, Targets
 from surefoot.policies.critics import Critic
+from surefoot.settings.config import PPOConfig
+from surefoot.settings.parts import PartSettings
+from surefoot.settings.registry import Registry
 
 
 class Estimator:

@@ -7,16 +7,17 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from surefoot.core.config import Count, Fraction, Number, Positive, PPOConfig
-from surefoot.core.errors import ConfigError
-from surefoot.core.parts import PartSettings
-from surefoot.core.records import Rollout, Targets
-from surefoot.core.risk import cvar
-from surefoot.core.saved import Saved
+from surefoot.data.records import Rollout, Targets
+from surefoot.errors import ConfigError
 from surefoot.learning.estimators import estimators
 from surefoot.learning.estimators.gae import GAE
-from surefoot.learning.reward_scaler import running_returns
+from surefoot.learning.reward_scaler import discounted_sums
 from surefoot.policies.critics import Critic
+from surefoot.settings.config import Count, Fraction, Number, Positive, PPOConfig
+from surefoot.settings.parts import PartSettings
+from surefoot.statistics.risk import cvar
+from surefoot.storage.saved import Saved
+from surefoot.telemetry import names
 
 
 def capped_rewards(rewards: Tensor, sums: Tensor, cap: float, alpha: float, beta: float) -> Tensor:
@@ -27,6 +28,18 @@ def capped_rewards(rewards: Tensor, sums: Tensor, cap: float, alpha: float, beta
     """
     gained = sums.clamp(max=cap) - (sums - rewards).clamp(max=cap)
     return (1 - beta) * rewards + (beta / alpha) * gained
+
+
+def noise_cost(rollout: Rollout, advantage: Tensor) -> float:
+    """By how much exploration noise lowers the objective of an episode, to second order in the noise.
+
+    With the policy p^(1/T), dJ/dT at T = 1 is -Cov(A, log p) per step. T scales the variance of a Gaussian: noise of
+    variance T s^2 changes J by about T s^2 J'' / 2, so J without noise is about J - dJ/dT.
+    """
+    valid = rollout.valid
+    chosen, log_prob = advantage[valid].double(), rollout.log_prob[valid].double()
+    episodes = max(1, int((rollout.terminated | rollout.truncated)[valid].sum()))
+    return float((chosen * (log_prob - log_prob.mean())).sum() / episodes)
 
 
 @estimators.register("risk")
@@ -76,8 +89,15 @@ class Risk(GAE):
         beta = self._beta(worst)
         rewards = torch.where(rollout.valid, rollout.reward, 0)
         targets = super().estimate(replace(whole, reward=capped_rewards(rewards, sums, cap, alpha, beta)), critic)
-        told = {"cvar": worst, "mean": float(self._recent.mean()), "cap": cap, "alpha": alpha, "beta": beta}
-        return replace(targets, metrics={f"risk/{name}": value for name, value in told.items()})
+        told = {
+            names.RISK_CVAR: worst,
+            names.RISK_MEAN: float(self._recent.mean()),
+            names.RISK_CAP: cap,
+            names.RISK_ALPHA: alpha,
+            names.RISK_BETA: beta,
+            names.RISK_NOISE_COST: noise_cost(rollout, targets.advantage),
+        }
+        return replace(targets, metrics=told)
 
     def _returns_so_far(self, rollout: Rollout) -> Tensor:
         """The return of the running episode after every step `[T, N]`; finished ones are added to the recent ones."""
@@ -85,7 +105,7 @@ class Risk(GAE):
         rewards = torch.where(rollout.valid, rollout.reward, 0)
         if self._carried.shape != rewards.shape[1:]:
             self._carried = torch.zeros_like(rewards[0])
-        sums = running_returns(rewards, ended, self._carried, 1.0)
+        sums = discounted_sums(rewards, ended, self._carried, 1.0)
         self._carried = sums[-1] * ~ended[-1]
         finished = sums[ended & rollout.valid].double()
         self._recent = torch.cat((self._recent, finished))[-self._settings.window :]

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from surefoot.core.config import Config
-from surefoot.core.parts import PartSettings
-from surefoot.core.records import Knobs, Learned, Progress
-from surefoot.core.registry import Registry
-from surefoot.core.saved import Saved
-from surefoot.core.state import check_present, load_present
+from surefoot.data.records import Knobs, Learned, Progress
+from surefoot.settings.config import Config
+from surefoot.settings.parts import PartSettings
+from surefoot.settings.registry import Registry
+from surefoot.storage.saved import Saved
+from surefoot.storage.state import check_present, load_present
 
 
 class Schedule:

@@ -1,6 +1,6 @@
 """A constant value."""
 
-from surefoot.core.records import Progress
+from surefoot.data.records import Progress
 from surefoot.learning.schedules import Schedule, schedules
 
 

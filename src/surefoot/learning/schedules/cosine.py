@@ -4,10 +4,10 @@ import math
 
 from pydantic import Field
 
-from surefoot.core.config import Fraction
-from surefoot.core.parts import PartSettings
-from surefoot.core.records import Progress
+from surefoot.data.records import Progress
 from surefoot.learning.schedules import Schedule, schedules
+from surefoot.settings.config import Fraction
+from surefoot.settings.parts import PartSettings
 
 
 @schedules.register("cosine")

@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import Field
 
-from surefoot.core.config import Fraction, Positive
-from surefoot.core.parts import PartSettings
-from surefoot.core.records import Learned, Progress
-from surefoot.core.saved import Saved
+from surefoot.data.records import Learned, Progress
 from surefoot.learning.schedules import Schedule, schedules
+from surefoot.settings.config import Fraction, Positive
+from surefoot.settings.parts import PartSettings
+from surefoot.storage.saved import Saved
 
 
 @schedules.register("entropy_adaptive")

@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from surefoot.core.config import Positive
-from surefoot.core.parts import PartSettings
-from surefoot.core.records import Learned, Progress
-from surefoot.core.saved import Saved
+from surefoot.data.records import Learned, Progress
 from surefoot.learning.schedules import Schedule, schedules
+from surefoot.settings.config import Positive
+from surefoot.settings.parts import PartSettings
+from surefoot.storage.saved import Saved
 
 Factor = Annotated[float, Field(gt=1, allow_inf_nan=False)]
 

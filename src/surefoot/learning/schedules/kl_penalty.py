@@ -2,9 +2,9 @@
 
 from pydantic import Field
 
-from surefoot.core.config import Positive
 from surefoot.learning.schedules import schedules
 from surefoot.learning.schedules.kl_adaptive import Factor, KLAdaptive
+from surefoot.settings.config import Positive
 
 
 @schedules.register("kl_penalty")

@@ -1,6 +1,6 @@
 """Linear decay to zero at the end of the run."""
 
-from surefoot.core.records import Progress
+from surefoot.data.records import Progress
 from surefoot.learning.schedules import Schedule, schedules
 
 

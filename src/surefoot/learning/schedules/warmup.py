@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, SerializeAsAny
 
-from surefoot.core.parts import PartOf, PartSettings
-from surefoot.core.records import Learned, Progress
-from surefoot.core.saved import Saved
-from surefoot.core.state import check_present, load_present
+from surefoot.data.records import Learned, Progress
 from surefoot.learning.schedules import Schedule, schedules
+from surefoot.settings.parts import PartOf, PartSettings
+from surefoot.storage.saved import Saved
+from surefoot.storage.state import check_present, load_present
 
 _Then = Annotated[SerializeAsAny[PartSettings], BeforeValidator(PartOf("surefoot.learning.schedules", "constant"))]
 

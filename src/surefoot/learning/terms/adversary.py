@@ -7,14 +7,14 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from surefoot.core.config import Count, Number, Positive, PPOConfig
-from surefoot.core.parts import Knob, PartSettings
-from surefoot.core.philox import Stream, words
-from surefoot.core.records import Batch
-from surefoot.core.saved import Saved
+from surefoot.data.records import Batch
 from surefoot.learning.attacks import LARGEST, MOST_STEPS, Attack, Neighborhood
 from surefoot.learning.terms import Minibatch, Term, TermLoss, terms
+from surefoot.philox import Stream, words
 from surefoot.rollout.samples import num_units, some_units
+from surefoot.settings.config import Count, Number, Positive, PPOConfig
+from surefoot.settings.parts import Knob, PartSettings
+from surefoot.storage.saved import Saved
 
 
 @terms.register("adversary")

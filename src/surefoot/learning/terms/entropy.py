@@ -1,6 +1,5 @@
 """The entropy bonus."""
 
-from surefoot.core.records import Knobs
 from surefoot.learning.terms import Minibatch, Term, TermLoss, terms
 from surefoot.policies.native_parts import Plain
 
@@ -11,9 +10,6 @@ class Entropy(Term):
 
     def loss(self, minibatch: Minibatch) -> TermLoss:
         return TermLoss(-minibatch.output.distribution.entropy().mean())
-
-    def weight(self, knobs: Knobs) -> float:
-        return knobs.entropy_coef
 
     def native(self) -> Plain:
         return {"kind": "entropy"}

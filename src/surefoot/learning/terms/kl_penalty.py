@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from surefoot.core.parts import Knob, PartSettings
 from surefoot.learning.terms import Minibatch, Term, TermLoss, terms
 from surefoot.learning.terms.surrogate import approx_kl
 from surefoot.policies.native_parts import Plain
+from surefoot.settings.parts import Knob, PartSettings
 
 
 @terms.register("kl_penalty")

@@ -2,12 +2,11 @@
 
 import math
 
-from surefoot.core.config import PPOConfig
-from surefoot.core.parts import PartSettings
-from surefoot.core.records import Knobs
 from surefoot.learning.terms import Minibatch, Term, TermLoss, terms
 from surefoot.policies.critics import ValueTargets
 from surefoot.policies.native_parts import Plain
+from surefoot.settings.config import PPOConfig
+from surefoot.settings.parts import PartSettings
 
 
 @terms.register("value")
@@ -22,9 +21,6 @@ class Value(Term):
         batch = minibatch.batch
         targets = ValueTargets(batch.returns, batch.value, self._clip, batch.extras.get("prediction"))
         return TermLoss(minibatch.policy.critic.loss(minibatch.output.prediction, targets))
-
-    def weight(self, knobs: Knobs) -> float:
-        return knobs.value_coef
 
     def native(self) -> Plain:
         return {"kind": "value", "clip": math.inf if self._clip is None else self._clip}

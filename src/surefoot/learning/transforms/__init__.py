@@ -1,17 +1,33 @@
 """Gradient transforms, applied between backward and the optimizer; one file per transform."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from surefoot.core.parts import PartSettings
-from surefoot.core.records import Knobs
-from surefoot.core.registry import Registry
+from surefoot.data.records import Knobs
 from surefoot.policies.native_parts import Plain, unknown
+from surefoot.settings.parts import PartSettings
+from surefoot.settings.registry import Registry
 
 Layout = dict[str, slice]
 """The slice of each parameter in the flat gradient, by name."""
+
+
+def append(places: list[slice], place: slice) -> None:
+    """Append a slice; neighbors become one."""
+    if places and places[-1].stop == place.start:
+        places[-1] = slice(places[-1].start, place.stop)
+    else:
+        places.append(place)
+
+
+def norm_of(gradient: Tensor, places: Sequence[slice]) -> Tensor:
+    """The norm of some slices of the gradient together."""
+    parts = [gradient.new_zeros(()), *(gradient[place].norm() for place in places)]
+    norm: Tensor = torch.linalg.vector_norm(torch.stack(parts))
+    return norm
 
 
 class GradientTransform:
@@ -26,6 +42,9 @@ class GradientTransform:
     def apply(self, gradient: Tensor, knobs: Knobs) -> Tensor:
         """The transformed gradient; it may be changed in place."""
         raise NotImplementedError
+
+    def learn_only(self, layout: Layout) -> None:
+        """Called when parameters are frozen or thawed, with those that learn; the gradient of all others is 0."""
 
     def metrics(self) -> dict[str, Tensor]:
         """Metrics of the last step, logged as `<transform>/<name>`; the names must not change."""

@@ -1,14 +1,15 @@
-"""Clips the global norm of the gradient (Pascanu et al. 2013)."""
+"""Clips the norm of the gradient (Pascanu et al. 2013)."""
 
 import math
+from collections.abc import Sequence
 
 from pydantic import Field
 from torch import Tensor
 
-from surefoot.core.config import Positive
-from surefoot.core.parts import PartSettings
-from surefoot.core.records import Knobs
-from surefoot.learning.transforms import GradientTransform, Layout, transforms
+from surefoot.data.records import Knobs
+from surefoot.learning.transforms import GradientTransform, Layout, norm_of, transforms
+from surefoot.settings.config import Positive
+from surefoot.settings.parts import PartSettings
 
 _EPSILON = 1e-6
 
@@ -24,6 +25,8 @@ class ClipNorm(GradientTransform):
 
     norm: Tensor
     """Norm of the last gradient, before clipping."""
+    groups: Sequence[Sequence[slice]] = ()
+    """Slices of the gradient whose norms are clipped apart; empty: one norm of all."""
 
     def __init__(self, settings: Settings, name: str, layout: Layout) -> None:
         super().__init__(settings, name, layout)
@@ -31,7 +34,16 @@ class ClipNorm(GradientTransform):
 
     def apply(self, gradient: Tensor, knobs: Knobs) -> Tensor:
         self.norm = gradient.norm()
-        return gradient.mul_((self._max_norm / (self.norm + _EPSILON)).clamp(max=1))
+        if not self.groups:
+            return gradient.mul_(self._scale(self.norm))
+        for places in self.groups:
+            scale = self._scale(norm_of(gradient, places))
+            for place in places:
+                gradient[place] *= scale
+        return gradient
+
+    def _scale(self, norm: Tensor) -> Tensor:
+        return (self._max_norm / (norm + _EPSILON)).clamp(max=1)
 
     def metrics(self) -> dict[str, Tensor]:
         return {"norm": self.norm}

@@ -6,13 +6,13 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from surefoot.core.config import Decay, Fraction, Positive
-from surefoot.core.errors import CheckpointError, CheckpointMismatchError
-from surefoot.core.parts import Knob, PartSettings
-from surefoot.core.records import Knobs
-from surefoot.core.saved import Saved
-from surefoot.learning.transforms import GradientTransform, Layout, transforms
+from surefoot.data.records import Knobs
+from surefoot.errors import CheckpointError, CheckpointMismatchError
+from surefoot.learning.transforms import GradientTransform, Layout, append, transforms
 from surefoot.policies.native_parts import Plain
+from surefoot.settings.config import Decay, Fraction, Positive
+from surefoot.settings.parts import Knob, PartSettings
+from surefoot.storage.saved import Saved
 
 _SOUND = 1e36
 """Sum of squares below which squared distances from past gradients are finite in float32; a NaN is not below."""
@@ -42,26 +42,40 @@ class VarianceScaling(GradientTransform):
         size = max(place.stop for place in layout.values())
         self._steps = torch.zeros(1, dtype=torch.int64)
         self._moments = {"mean": torch.zeros(size), "variance": torch.zeros(size)}
-        self._scale = torch.ones(())
+        self._places = [slice(0, size)]
+        self._scales = [torch.ones(1)]
+
+    def learn_only(self, layout: Layout) -> None:
+        self._places = []
+        for place in layout.values():
+            append(self._places, place)
 
     def apply(self, gradient: Tensor, knobs: Knobs) -> Tensor:
-        settings, (mean, variance) = self._settings, self._moments.values()
-        self._scale = gradient.new_ones(())
+        settings = self._settings
+        self._scales = [gradient.new_ones(1)]
         if not gradient.dot(gradient) < _SOUND:  # the step may be skipped: nothing remembers it
             return gradient
         self._steps += 1
+        strength = knobs[f"{self.name}.strength"] if self._steps > settings.warmup else 0.0
+        self._scales = [self._scale(gradient, place, strength) for place in self._places]
+        return gradient
+
+    def _scale(self, whole: Tensor, place: slice, strength: float) -> Tensor:
+        """Scale a part of the gradient in place."""
+        settings, gradient = self._settings, whole[place]
+        mean, variance = (moment[place] for moment in self._moments.values())
         share = (1 - settings.beta) / (1 - settings.beta ** int(self._steps))
         apart = gradient - mean
         mean.add_(apart, alpha=share)
         variance.addcmul_(apart, apart, value=share).mul_(1 - share)
-        strength = knobs[f"{self.name}.strength"] if self._steps > settings.warmup else 0.0
         power = mean.square() + settings.epsilon
-        self._scale = (power / (power + strength * variance)).clamp(min=settings.floor)
-        return gradient.mul_(self._scale)
+        scale = (power / (power + strength * variance)).clamp(min=settings.floor)
+        gradient.mul_(scale)
+        return scale
 
     def metrics(self) -> dict[str, Tensor]:
-        is_at_floor = (self._scale <= self._settings.floor).float()
-        return {"mean_scale": self._scale.mean(), "share_at_floor": is_at_floor.mean()}
+        scale = torch.cat(self._scales)
+        return {"mean_scale": scale.mean(), "share_at_floor": (scale <= self._settings.floor).float().mean()}
 
     def native(self) -> Plain:
         plain = {name: getattr(self._settings, name) for name in ("beta", "floor", "epsilon")}

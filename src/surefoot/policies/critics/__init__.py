@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from surefoot.core.config import NormalizeConfig, PolicyConfig
-from surefoot.core.errors import PolicyError
-from surefoot.core.registry import Registry
+from surefoot.errors import PolicyError
 from surefoot.policies.native_parts import Plain, PlanBuilder, unknown
+from surefoot.settings.config import NormalizeConfig, PolicyConfig
+from surefoot.settings.registry import Registry
 
 
 @dataclass(frozen=True)

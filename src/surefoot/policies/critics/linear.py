@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor, nn
 
-from surefoot.core.config import NormalizeConfig, PolicyConfig
 from surefoot.policies.critics import Critic
 from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import orthogonal_
 from surefoot.policies.normalizer import RunningNormalizer
+from surefoot.settings.config import NormalizeConfig, PolicyConfig
 
 
 class LinearCritic(Critic):
@@ -29,8 +29,11 @@ class LinearCritic(Critic):
 
     @torch.no_grad()
     def absorb(self, returns: Tensor) -> None:
-        """Update the statistics, then rescale the head to keep raw predictions unchanged (van Hasselt et al. 2016)."""
-        if self.returns is None:
+        """Update the statistics, then rescale the head to keep raw predictions unchanged (van Hasselt et al. 2016).
+
+        A frozen head cannot be rescaled: then the statistics are frozen, too.
+        """
+        if self.returns is None or not (self.head.weight.requires_grad and self.head.bias.requires_grad):
             return
         old_shift, old_scale = self.returns.shift.clone(), self.returns.scale.clone()
         self.returns.absorb(returns)

@@ -6,12 +6,12 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from surefoot.core.config import Count, NormalizeConfig, PolicyConfig
-from surefoot.core.parts import PartSettings
-from surefoot.core.risk import cvar
 from surefoot.policies.critics import ValueTargets, critics
 from surefoot.policies.critics.linear import LinearCritic
 from surefoot.policies.native_parts import Plain, PlanBuilder
+from surefoot.settings.config import Count, NormalizeConfig, PolicyConfig
+from surefoot.settings.parts import PartSettings
+from surefoot.statistics.risk import cvar
 from surefoot.telemetry import names
 
 _EPSILON = 1e-12
@@ -48,7 +48,7 @@ class QuantileCritic(LinearCritic):
 
         num_quantiles: Count = Field(51, le=1024, description="number of quantiles")
         kappa: float = Field(
-            1.0, ge=0, description="errors below are squared: in std of returns if they are normalized; 0 is pinball"
+            1.0, ge=0, description="Huber threshold, in std of returns if they are normalized; 0 is the pinball loss"
         )
         clip: Literal["quantiles", "mean", "mean_and_spread"] = Field(
             "quantiles", description="what ppo.clip_value limits: each quantile, or the whole distribution's movement"

@@ -4,10 +4,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from surefoot.core.config import NormalizeConfig, PolicyConfig
 from surefoot.policies.critics import ValueTargets, critics
 from surefoot.policies.critics.linear import LinearCritic
 from surefoot.policies.native_parts import Plain, PlanBuilder
+from surefoot.settings.config import NormalizeConfig, PolicyConfig
 
 
 def clipped_value_loss(prediction: Tensor, old: Tensor, target: Tensor, clip: float | None) -> Tensor:

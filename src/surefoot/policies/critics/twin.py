@@ -6,13 +6,13 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from surefoot.core.config import Critic as CriticSettings
-from surefoot.core.config import NormalizeConfig, PolicyConfig
-from surefoot.core.errors import PolicyError
-from surefoot.core.parts import PartSettings
+from surefoot.errors import PolicyError
 from surefoot.policies.critics import Critic, ValueTargets, critics
 from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import MLP, orthogonal_
+from surefoot.settings.config import Critic as CriticSettings
+from surefoot.settings.config import NormalizeConfig, PolicyConfig
+from surefoot.settings.parts import PartSettings
 
 COUNT = 2
 
@@ -33,7 +33,7 @@ class TwinCritic(Critic):
         settings = config.critic
         assert isinstance(settings, TwinCritic.Settings)
         own = config.model_copy(update={"critic": settings.of})
-        hidden = () if config.share_trunk else config.hidden
+        hidden = () if config.share_trunk else config.sizes_of_critic
         self.trunks = nn.ModuleList(MLP(latent_size, hidden, config.activation) for _ in range(COUNT))
         if config.orthogonal_init:
             orthogonal_(self.trunks)

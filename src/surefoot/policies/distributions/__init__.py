@@ -11,12 +11,12 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from surefoot.core.config import PolicyConfig
-from surefoot.core.errors import PolicyError
-from surefoot.core.parts import chosen
-from surefoot.core.registry import AUTO, Registry
-from surefoot.core.specs import ArraySpec
+from surefoot.data.specs import ArraySpec, HybridSpec
+from surefoot.errors import PolicyError
 from surefoot.policies.native_parts import Plain, PlanBuilder, unknown
+from surefoot.settings.config import PolicyConfig
+from surefoot.settings.parts import chosen
+from surefoot.settings.registry import AUTO, Registry
 
 
 class Distribution(ABC):
@@ -72,6 +72,13 @@ class DistributionHead(nn.Module):
         """Mean standard deviation, for metrics; `some` computes distributions, in case it depends on the state."""
         return some().mean_std()
 
+    def limit_std(self, most: float) -> None:
+        """Lower the standard deviation where it is above this value."""
+        raise PolicyError(
+            f"the distribution {type(self).__name__} has no standard deviation that can be limited; use gaussian or"
+            " tanh_gaussian with std learned or fixed"
+        )
+
     def to_env(self, action: Tensor) -> Tensor:
         """Convert raw actions to the range and shape of the env's actions."""
         raise NotImplementedError
@@ -113,7 +120,11 @@ def unfit(kind: str, required: str, spec: ArraySpec) -> PolicyError:
 
 
 def build_head(latent_size: int, spec: ArraySpec, config: PolicyConfig) -> DistributionHead:
-    """The configured head; `auto` selects it by the kind of action space."""
+    """The configured head; `auto` selects it by the kind of action space. A Tuple or Dict has one for each part."""
+    if isinstance(spec, HybridSpec):
+        from surefoot.policies.hybrid_head import HybridHead  # which consists of these heads
+
+        return HybridHead(latent_size, spec, config)
     if config.distribution.kind == AUTO:
         settings = chosen(config.distribution, "surefoot.policies.distributions", _AUTOMATIC[spec.kind])
         config = config.model_copy(update={"distribution": settings})

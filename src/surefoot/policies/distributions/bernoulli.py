@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from surefoot.core.config import PolicyConfig
-from surefoot.core.specs import ArraySpec
+from surefoot.data.specs import ArraySpec
 from surefoot.policies.distributions import Distribution, DistributionHead, distributions, unfit
 from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import orthogonal_
+from surefoot.settings.config import PolicyConfig
 
 _NEVER = -1e4
 """Logit of a masked action: its probability is exactly 0 in float32, and the gradient stays finite."""

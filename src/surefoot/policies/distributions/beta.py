@@ -7,13 +7,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from surefoot.core.config import PolicyConfig
-from surefoot.core.specs import ArraySpec
+from surefoot.data.specs import ArraySpec
 from surefoot.policies.box_muller import box_muller
 from surefoot.policies.distributions import Distribution, DistributionHead, distributions, unfit
 from surefoot.policies.distributions.gaussian import register_bounds
 from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import orthogonal_
+from surefoot.settings.config import PolicyConfig
 
 _EDGE = 1e-6
 """Minimum distance of samples from 0 and 1: above float32's spacing at 1, so that log-probs are finite."""

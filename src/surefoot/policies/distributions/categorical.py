@@ -7,11 +7,11 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from surefoot.core.config import PolicyConfig
-from surefoot.core.specs import ArraySpec
+from surefoot.data.specs import ArraySpec
 from surefoot.policies.distributions import Distribution, DistributionHead, distributions, unfit
 from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import orthogonal_
+from surefoot.settings.config import PolicyConfig
 
 
 def masked_log_softmax(logits: Tensor, mask: Tensor | None) -> Tensor:

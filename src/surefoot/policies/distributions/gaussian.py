@@ -9,16 +9,18 @@ import torch
 from pydantic import Field, field_validator
 from torch import Tensor, nn
 
-from surefoot.core.config import PolicyConfig, Positive
-from surefoot.core.errors import ConfigError
-from surefoot.core.parts import PartSettings
-from surefoot.core.specs import ArraySpec
+from surefoot.data.specs import ArraySpec
+from surefoot.errors import ConfigError
 from surefoot.policies.box_muller import box_muller
 from surefoot.policies.distributions import Distribution, DistributionHead, distributions, unfit
 from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import orthogonal_
+from surefoot.settings.config import PolicyConfig, Positive
+from surefoot.settings.parts import PartSettings
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+_SMALLEST_EXCESS = 1e-6
+"""How far above its floor a standard deviation stays when it is limited to less."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,12 @@ class GaussianHead(DistributionHead):
 
     def mean_std(self, some: Callable[[], Distribution]) -> Tensor | None:
         return super().mean_std(some) if self.std_layer is not None else (self.std_floor + self.log_std.exp()).mean()
+
+    def limit_std(self, most: float) -> None:
+        if self.std_layer is not None:
+            super().limit_std(most)
+        with torch.no_grad():
+            self.log_std.clamp_(max=math.log(max(most - self.std_floor, _SMALLEST_EXCESS)))
 
     def to_env(self, action: Tensor) -> Tensor:
         if self.rescale:

@@ -7,12 +7,12 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from surefoot.core.config import PolicyConfig
-from surefoot.core.specs import ArraySpec
+from surefoot.data.specs import ArraySpec
 from surefoot.policies.distributions import Distribution, DistributionHead, distributions, unfit
 from surefoot.policies.distributions.categorical import inverse_cdf, masked_log_softmax
 from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import orthogonal_
+from surefoot.settings.config import PolicyConfig
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ import numpy as np
 from torch import Tensor
 from torch.nn import functional
 
-from surefoot.core.config import PolicyConfig
-from surefoot.core.specs import ArraySpec
+from surefoot.data.specs import ArraySpec
 from surefoot.policies.distributions import distributions, unfit
 from surefoot.policies.distributions.gaussian import Gaussian, GaussianHead
 from surefoot.policies.native_parts import Plain, PlanBuilder
+from surefoot.settings.config import PolicyConfig
 
 # Expectations under a normal without sampling noise. The trapezoidal rule is within 1e-6 up to a std of 3, where
 # Gauss-Hermite misses the bend of log_det_tanh at 0 by 3e-3: its outer nodes are spent where there is no mass.

@@ -2,12 +2,12 @@
 
 from torch import Tensor, nn
 
-from surefoot.core.config import PolicyConfig
-from surefoot.core.parts import PartSettings, chosen
-from surefoot.core.records import Obs
-from surefoot.core.registry import AUTO, Registry
-from surefoot.core.specs import ArraySpec, ObsSpec
+from surefoot.data.records import Obs
+from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.policies.native_parts import Plain, PlanBuilder, unknown
+from surefoot.settings.config import PolicyConfig
+from surefoot.settings.parts import PartSettings, chosen
+from surefoot.settings.registry import AUTO, Registry
 
 
 class Encoder(nn.Module):
@@ -23,7 +23,7 @@ class Encoder(nn.Module):
         raise NotImplementedError
 
     def native(self, plan: PlanBuilder) -> list[Plain]:
-        """For the native core: the layers of each observation, by key ('' for a single observation)."""
+        """For the native core: kind and settings for each observation, by key ('' for a single observation)."""
         raise unknown("encoder", self)
 
 

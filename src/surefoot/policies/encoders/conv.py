@@ -6,15 +6,15 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from surefoot.core.config import Count, PolicyConfig, Sizes
-from surefoot.core.errors import PolicyError
-from surefoot.core.parts import PartSettings
-from surefoot.core.records import Obs
-from surefoot.core.specs import ObsSpec
+from surefoot.data.records import Obs
+from surefoot.data.specs import ObsSpec
+from surefoot.errors import PolicyError
 from surefoot.policies.encoders import Encoder, encoders
 from surefoot.policies.encoders.identity import single
 from surefoot.policies.native_parts import Plain, PlanBuilder, UnknownToCoreError
 from surefoot.policies.networks import MLP
+from surefoot.settings.config import Count, PolicyConfig, Sizes
+from surefoot.settings.parts import PartSettings
 
 
 @encoders.register("conv")
@@ -79,11 +79,11 @@ class ConvEncoder(Encoder):
         plan.torch_module("layer", flatten, nn.Flatten)
         for activation in layers[1::2]:
             plan.torch_module("layer", activation, nn.ReLU)
-        convolutions = [plan.convolution(layer) for layer in layers[::2]]
+        convolutions = plan.convolutions(layers[::2])
         if plan.learns and self._is_faster_in_torch():
             raise UnknownToCoreError("convolutions of this size are faster in PyTorch")
-        image = self._image | {"channels_last": self._channels_last, "layers": convolutions}
-        return [{"key": "", "image": image, "layers": plan.part("network", self.project)}]
+        image = {"kind": "conv", "size": [*self._image.values()], "channels_last": self._channels_last}
+        return [{"key": ""} | image | convolutions | {"layers": plan.part("network", self.project)}]
 
     def _is_faster_in_torch(self) -> bool:
         """Whether the core would waste much of its work on padding: many weights, but few pixels that they meet.

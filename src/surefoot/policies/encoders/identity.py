@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from surefoot.core.config import PolicyConfig
-from surefoot.core.errors import PolicyError
-from surefoot.core.parts import PartSettings
-from surefoot.core.records import Obs
-from surefoot.core.specs import ArraySpec, ObsSpec
+from surefoot.data.records import Obs
+from surefoot.data.specs import ArraySpec, ObsSpec
+from surefoot.errors import PolicyError
 from surefoot.policies.encoders import Encoder, encoders
 from surefoot.policies.native_parts import Plain, PlanBuilder
+from surefoot.settings.config import PolicyConfig
+from surefoot.settings.parts import PartSettings
 
 
 def single(spec: ObsSpec, kind: str) -> ArraySpec:
@@ -31,4 +31,4 @@ class IdentityEncoder(Encoder):
         return obs.reshape(obs.shape[0], -1)
 
     def native(self, plan: PlanBuilder) -> list[Plain]:
-        return [{"key": "", "layers": []}]
+        return [{"key": "", "kind": "identity"}]

@@ -3,14 +3,14 @@
 from pydantic import Field
 from torch import Tensor
 
-from surefoot.core.config import PolicyConfig, Sizes
-from surefoot.core.parts import PartSettings
-from surefoot.core.records import Obs
-from surefoot.core.specs import ObsSpec
+from surefoot.data.records import Obs
+from surefoot.data.specs import ObsSpec
 from surefoot.policies.encoders import Encoder, encoders
 from surefoot.policies.encoders.identity import single
 from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.policies.networks import MLP
+from surefoot.settings.config import PolicyConfig, Sizes
+from surefoot.settings.parts import PartSettings
 
 
 @encoders.register("mlp")
@@ -33,4 +33,4 @@ class MLPEncoder(Encoder):
         return features
 
     def native(self, plan: PlanBuilder) -> list[Plain]:
-        return [{"key": "", "layers": plan.part("network", self.network)}]
+        return [{"key": "", "kind": "mlp", "layers": plan.part("network", self.network)}]

@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor, nn
 
-from surefoot.core.config import PolicyConfig
-from surefoot.core.errors import PolicyError
-from surefoot.core.parts import PartSettings
-from surefoot.core.records import Obs
-from surefoot.core.registry import AUTO
-from surefoot.core.specs import ObsSpec
+from surefoot.data.records import Obs
+from surefoot.data.specs import ObsSpec
+from surefoot.errors import PolicyError
 from surefoot.policies.encoders import Encoder, build_encoder, encoders
 from surefoot.policies.native_parts import Plain, PlanBuilder
+from surefoot.settings.config import PolicyConfig
+from surefoot.settings.parts import PartSettings
+from surefoot.settings.registry import AUTO
 
 
 @encoders.register("dict")

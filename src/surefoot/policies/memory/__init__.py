@@ -2,10 +2,10 @@
 
 from torch import Tensor, nn
 
-from surefoot.core.parts import PartSettings
-from surefoot.core.records import State
-from surefoot.core.registry import Registry
+from surefoot.data.records import State
 from surefoot.policies.native_parts import Plain, PlanBuilder, unknown
+from surefoot.settings.parts import PartSettings
+from surefoot.settings.registry import Registry
 
 
 class Memory(nn.Module):

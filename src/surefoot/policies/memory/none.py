@@ -2,10 +2,10 @@
 
 from torch import Tensor
 
-from surefoot.core.parts import PartSettings
-from surefoot.core.records import State
+from surefoot.data.records import State
 from surefoot.policies.memory import Memory, memories
 from surefoot.policies.native_parts import Plain, PlanBuilder
+from surefoot.settings.parts import PartSettings
 
 
 @memories.register("none")

@@ -7,13 +7,13 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from surefoot.core.autocast import autocast, is_autocast
-from surefoot.core.config import Count
-from surefoot.core.parts import PartSettings
-from surefoot.core.records import State
+from surefoot.data.records import State
+from surefoot.machine.autocast import autocast, is_autocast
 from surefoot.policies.memory import Memory
 from surefoot.policies.native_parts import Plain, PlanBuilder, UnknownToCoreError
 from surefoot.policies.networks import orthogonal_weight_
+from surefoot.settings.config import Count
+from surefoot.settings.parts import PartSettings
 
 LONGEST = 100
 """Initial time constant of the slowest cells, in steps."""

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from surefoot.core.config import Config, LogConfig
-from surefoot.core.errors import ConfigError, SinkError, SurefootError
-from surefoot.core.failures import brief, let_interrupts_through
-from surefoot.core.parts import PartSettings
-from surefoot.core.registry import Registry
+from surefoot.errors import ConfigError, SinkError, SurefootError
+from surefoot.output.failures import brief, let_interrupts_through
+from surefoot.settings.config import Config, LogConfig
+from surefoot.settings.parts import PartSettings
+from surefoot.settings.registry import Registry
 
 Metrics = Mapping[str, float]
 
@@ -59,6 +59,9 @@ class FileSink(ABC):
     def write(self, step: int, metrics: Metrics) -> None:
         """Write one record; values are finite."""
 
+    def rewind(self, step: int) -> None:  # noqa: B027
+        """The run continues from a checkpoint: earlier processes may have written records from this step on."""
+
     def write_video(self, step: int, video: Video) -> None:  # noqa: B027
         """Show a video of the policy; sinks of numbers ignore it."""
 
@@ -77,14 +80,17 @@ def check_sinks(log: LogConfig) -> None:
         raise ConfigError(problems)
 
 
-def open_sinks(folder: Path, config: Config) -> list[Sink]:
-    """The sinks that the settings enable; if one cannot be opened, the others are closed again."""
+def open_sinks(folder: Path, config: Config, first_step: int = 0) -> list[Sink]:
+    """The sinks that the settings enable; if one cannot be opened, the others are closed again.
+
+    Records of earlier processes from `first_step` on are void; 0 in a new run.
+    """
     opened: list[Sink] = []
     try:
         for kind in _wanted(config.log):
-            opened.append(_opened(kind.__name__, kind, folder, config))
+            opened.append(_opened(kind.__name__, first_step, kind, folder, config))
         for name, settings in config.log.sinks.items():
-            opened.append(_opened(f"log.sinks.{name}", file_sinks[settings.kind], folder, config, settings))
+            opened.append(_opened(f"log.sinks.{name}", first_step, file_sinks[settings.kind], folder, config, settings))
     except BaseException:
         for sink in opened:
             close_quietly(sink)
@@ -100,9 +106,12 @@ def close_quietly(sink: Sink) -> None:
         let_interrupts_through(error)
 
 
-def _opened(name: str, kind: type[FileSink], *arguments: Any) -> FileSink:
+def _opened(name: str, first_step: int, kind: type[FileSink], *arguments: Any) -> FileSink:
     try:
-        return kind(*arguments)
+        sink = kind(*arguments)
+        if first_step:
+            sink.rewind(first_step)
+        return sink
     except SurefootError:
         raise
     except BaseException as error:  # nothing is lost yet: refused before the first step

@@ -4,9 +4,9 @@ import json
 import time
 from pathlib import Path
 
-from surefoot.core.config import Config
-from surefoot.core.files import AppendedFile
-from surefoot.core.parts import PartSettings
+from surefoot.settings.config import Config
+from surefoot.settings.parts import PartSettings
+from surefoot.storage.files import AppendedFile
 from surefoot.telemetry.sinks import FileSink, Metrics, file_sinks
 
 FILE_NAME = "metrics.jsonl"

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from surefoot.core.config import Config, LogConfig
-from surefoot.core.parts import PartSettings
+from surefoot.settings.config import Config, LogConfig
+from surefoot.settings.parts import PartSettings
 from surefoot.telemetry import names
 from surefoot.telemetry.sinks import FileSink, Metrics, Video, file_sinks
 
@@ -31,6 +31,12 @@ class TensorBoardSink(FileSink):
     def is_wanted(log: LogConfig) -> bool:
         """On by default."""
         return log.tensorboard
+
+    def rewind(self, step: int) -> None:
+        """TensorBoard hides the events of earlier processes from this step on."""
+        from tensorboard.compat.proto.event_pb2 import SessionLog
+
+        self._add(step, session_log=SessionLog(status=SessionLog.START))
 
     def write(self, step: int, metrics: Metrics) -> None:
         """Add one event with all values."""

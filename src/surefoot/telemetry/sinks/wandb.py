@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from surefoot.core.config import Config, LogConfig
-from surefoot.core.errors import ConfigError
-from surefoot.core.extras import install_hint
-from surefoot.core.parts import PartSettings
+from surefoot.errors import ConfigError
+from surefoot.machine.extras import install_hint
+from surefoot.settings.config import Config, LogConfig
+from surefoot.settings.parts import PartSettings
 from surefoot.telemetry import names
 from surefoot.telemetry.sinks import FileSink, Metrics, Video, file_sinks
 
@@ -31,14 +31,14 @@ class WandbSink(FileSink):
         self._wandb: Any = wandb
         # Silent and without capturing stdout: the terminal belongs to the live display.
         options = wandb.Settings(silent=True, console="off", save_code=False, disable_git=True, init_timeout=_START_S)
-        name = folder.resolve().name
+        group = folder.resolve().name
         try:
             with _quiet_in(folder):
                 self._run: Any = wandb.init(
                     dir=folder,
                     project=config.log.wandb_project,
-                    name=name,
-                    group=name,
+                    name=config.log.wandb_name or group,
+                    group=group,
                     config=config.model_dump(mode="json"),
                     settings=options,
                 )

@@ -1,25 +1,31 @@
 """Hooks attach to the training loop: they watch it, set up environments, add metrics or stop it; one file per hook."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from torch import Tensor
 
-from surefoot.core.config import Config
-from surefoot.core.errors import ConfigError, HookError, SurefootError
-from surefoot.core.failures import brief, let_interrupts_through
-from surefoot.core.parts import PartSettings
-from surefoot.core.quoted import quoted
-from surefoot.core.ranks import Ranks
-from surefoot.core.records import IterationReport, Progress, Rollout
-from surefoot.core.registry import Registry
-from surefoot.core.saved import Saved
-from surefoot.core.state import check_present, load_present
+from surefoot.data.records import IterationReport, Progress, Rollout
+from surefoot.data.specs import ArraySpec
 from surefoot.envs.protocol import VecEnv
+from surefoot.errors import ConfigError, HookError, SurefootError
+from surefoot.machine.ranks import Ranks
+from surefoot.machine.torch_defaults import restore_defaults
+from surefoot.output.failures import brief, let_interrupts_through
+from surefoot.output.quoted import quoted
 from surefoot.policies.policy import Policy
 from surefoot.rollout.actors import Actors
+from surefoot.rollout.fields import HOOK, NAMED, Field
+from surefoot.settings.config import Config
+from surefoot.settings.parts import PartSettings
+from surefoot.settings.registry import Registry
+from surefoot.storage.saved import Saved
+from surefoot.storage.state import check_present, load_present
 
 
 class RunContext(Protocol):
@@ -57,6 +63,9 @@ class RunContext(Protocol):
     def save(self) -> None:
         """Save a checkpoint after this iteration."""
 
+    def load_policy(self, model: Path | str) -> Policy:
+        """A trained policy, frozen: of a .safetensors file, a run directory or `zoo:NAME`; for `actors.add`."""
+
 
 class Hook:
     """Base class of hooks: override the methods you need. `self.run` is available from `begin` on.
@@ -69,6 +78,13 @@ class Hook:
 
     def __init__(self, settings: PartSettings | None = None) -> None:
         pass
+
+    def extras(self) -> dict[str, ArraySpec]:
+        """Specs of fields that the hook adds to rollouts and minibatches, by name, each for one row.
+
+        `after_rollout` writes them: `rollout.extras[name]`, zeros `[T, N, ...]` at first.
+        """
+        return {}
 
     def begin(self) -> None:
         """Before the first iteration of this process."""
@@ -128,7 +144,9 @@ def _takes_run(function: Callable[..., Any]) -> bool:
     takes_any = any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in parameters)
     if len(needed) > 2 or (not needed and not takes_any and not any(one.kind in by_place for one in parameters)):
         name = getattr(function, "__name__", quoted(function))
-        raise ConfigError([f"hooks: {name} takes {len(needed)} arguments; take the report, or the run and the report"])
+        raise ConfigError(
+            [f"hooks: {name} has {len(needed)} parameters; define it as function(report) or function(run, report)"]
+        )
     return len(needed) == 2
 
 
@@ -173,6 +191,7 @@ class HookGroup:
 
     def __init__(self, named: Mapping[str, Hook]) -> None:
         self.named = dict(named)
+        self._extras: dict[str, Tensor] = {}
 
     def begin(self) -> None:
         """See `Hook.begin`."""
@@ -182,9 +201,26 @@ class HookGroup:
         """See `Hook.before_rollout`."""
         self._call("before_rollout")
 
-    def after_rollout(self, rollout: Rollout) -> None:
-        """See `Hook.after_rollout`."""
+    def after_rollout(self, rollout: Rollout) -> Rollout:
+        """See `Hook.after_rollout`; returns the rollout with the extras of the hooks."""
+        writers = {name: hook for hook in self.named for name in self._add_extras(hook, rollout)}
+        if writers:
+            rollout = replace(rollout, learned_extras=(*rollout.learned_extras, *writers))
         self._call("after_rollout", rollout)
+        for name, hook in writers.items():
+            _check_extra(hook, name, rollout.extras[name], self._extras[name])
+        return rollout
+
+    def _add_extras(self, hook: str, rollout: Rollout) -> Iterable[str]:
+        """The names of a hook's extras, which are zero now."""
+        specs: dict[str, ArraySpec] = _call(hook, self.named[hook], "extras")
+        for name, spec in specs.items():
+            if name in rollout.extras or name in NAMED:
+                raise HookError(f"hook '{hook}' declares the extra '{name}', which rollouts already have; rename it")
+            if name not in self._extras:  # once: a rollout reuses the tensors of the last one
+                self._extras[name] = Field(name, spec, HOOK).allocate(*rollout.reward.shape)
+            rollout.extras[name] = self._extras[name].zero_()
+        return specs
 
     def after_iteration(self, report: IterationReport) -> None:
         """See `Hook.after_iteration`."""
@@ -219,6 +255,16 @@ def _call(name: str, hook: Hook, method: str, *arguments: Any) -> Any:
     except BaseException as error:  # a hook may even call sys.exit
         let_interrupts_through(error)
         raise HookError(f"hook '{name}' raised an exception in {method}: {brief(error)}") from error
+    finally:
+        restore_defaults()
+
+
+def _check_extra(hook: str, name: str, given: Tensor, expected: Tensor) -> None:
+    if not isinstance(given, Tensor) or (given.shape, given.dtype) != (expected.shape, expected.dtype):
+        wanted = f"a tensor of {expected.dtype} and shape {list(expected.shape)}"
+        raise HookError(f"hook '{hook}' must write {wanted} to the extra '{name}', as Hook.extras declares it")
+    if given.is_floating_point() and not given.isfinite().all():
+        raise HookError(f"hook '{hook}' wrote numbers that are not finite to the extra '{name}'")
 
 
 class Every:

@@ -4,10 +4,10 @@ from typing import Any
 
 from pydantic import Field
 
-from surefoot.core.config import Count
-from surefoot.core.parts import PartSettings
-from surefoot.core.records import IterationReport
-from surefoot.core.saved import Saved
+from surefoot.data.records import IterationReport
+from surefoot.settings.config import Count
+from surefoot.settings.parts import PartSettings
+from surefoot.storage.saved import Saved
 from surefoot.training.hooks import Hook, hooks
 
 

@@ -1,0 +1,1 @@
+"""What travels through training: records, specs of observations and actions, and their running moments."""

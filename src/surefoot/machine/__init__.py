@@ -1,0 +1,1 @@
+"""The machine and its processes: cores, memory, threads, ranks and clusters."""

@@ -1,0 +1,1 @@
+"""What people read: quoted values, exceptions in one line, streams and the terminal."""

@@ -1,0 +1,118 @@
+"""Actions of several kinds at once, a Tuple or Dict: one distribution per part, independent given the features."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from surefoot.data.specs import HybridSpec
+from surefoot.policies.distributions import Distribution, DistributionHead, build_head
+from surefoot.policies.native_parts import Plain, PlanBuilder, UnknownToCoreError
+from surefoot.settings.config import PolicyConfig
+from surefoot.settings.parts import PartSettings
+from surefoot.settings.registry import AUTO
+
+
+@dataclass(frozen=True)
+class Hybrid(Distribution):
+    """Raw actions `[B, A]` are those of the parts side by side; choices are whole numbers in float32."""
+
+    parts: tuple[Distribution, ...]
+    heads: tuple[DistributionHead, ...]
+
+    def sample(self, noise: Tensor) -> Tensor:
+        pieces = noise.split([head.noise_size for head in self.heads], -1)
+        return _joined(part.sample(piece) for part, piece in zip(self.parts, pieces, strict=True))
+
+    def mode(self) -> Tensor:
+        return _joined(part.mode() for part in self.parts)
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        raw = raw_parts(self.heads, action)
+        return _sum(part.log_prob(piece) for part, piece in zip(self.parts, raw, strict=True))
+
+    def entropy(self) -> Tensor:
+        return _sum(part.entropy() for part in self.parts)
+
+    def kl_divergence(self, other: Self) -> Tensor:
+        return _sum(part.kl_divergence(theirs) for part, theirs in zip(self.parts, other.parts, strict=True))
+
+
+class HybridHead(DistributionHead):
+    """`policy.distribution` is that of the Box parts, or of all parts if none is a Box; for others it is automatic."""
+
+    def __init__(self, latent_size: int, spec: HybridSpec, config: PolicyConfig) -> None:
+        super().__init__(latent_size, spec, config)
+        has_box = any(part.kind == "box" for part in spec.leaves)
+        automatic = config.model_copy(update={"distribution": PartSettings(kind=AUTO)})
+        self.parts = nn.ModuleDict(
+            {
+                f"part_{key.replace('.', '/')}": build_head(
+                    latent_size, part, config if part.kind == "box" or not has_box else automatic
+                )
+                for key, part in spec.parts
+            }
+        )
+        self._num_choices = [part.num_choices for part in spec.leaves]
+        self.noise_size = sum(head.noise_size for head in self.heads)
+        self.action_shape, self.action_dtype = (sum(raw_sizes(self.heads)),), torch.float32
+
+    @property
+    def heads(self) -> tuple[DistributionHead, ...]:
+        """The heads of the parts."""
+        return tuple(self.parts.values())  # type: ignore[arg-type]
+
+    def forward(self, latent: Tensor, action_mask: Tensor | None = None) -> Hybrid:
+        masks = [None] * len(self.heads) if action_mask is None else action_mask.split(self._num_choices, -1)
+        parts = [
+            head(latent, mask if count else None)
+            for head, mask, count in zip(self.heads, masks, self._num_choices, strict=True)
+        ]
+        return Hybrid(tuple(parts), self.heads)
+
+    def noise(self, uniforms: Tensor) -> Tensor:
+        pieces = uniforms.split([head.noise_size for head in self.heads], -1)
+        return torch.cat([head.noise(piece) for head, piece in zip(self.heads, pieces, strict=True)], -1)
+
+    def mean_std(self, some: Callable[[], Distribution]) -> Tensor | None:
+        def part_of(place: int) -> Distribution:
+            whole = some()
+            assert isinstance(whole, Hybrid)
+            return whole.parts[place]
+
+        found = [head.mean_std(partial(part_of, place)) for place, head in enumerate(self.heads)]
+        known = [std for std in found if std is not None]
+        return torch.stack(known).mean() if known else None
+
+    def to_env(self, action: Tensor) -> Tensor:
+        raw = raw_parts(self.heads, action)
+        return _joined(head.to_env(piece) for head, piece in zip(self.heads, raw, strict=True))
+
+    def native(self, plan: PlanBuilder) -> Plain:
+        raise UnknownToCoreError("hybrid actions have no native implementation")
+
+
+def raw_sizes(heads: tuple[DistributionHead, ...]) -> list[int]:
+    """Number of elements of each part's raw action."""
+    return [torch.Size(head.action_shape).numel() for head in heads]
+
+
+def raw_parts(heads: tuple[DistributionHead, ...], action: Tensor) -> list[Tensor]:
+    """The raw action of each part, in its own shape and dtype."""
+    pieces = action.split(raw_sizes(heads), -1)
+    return [
+        piece.reshape(*piece.shape[:-1], *head.action_shape).to(head.action_dtype)
+        for head, piece in zip(heads, pieces, strict=True)
+    ]
+
+
+def _joined(parts: Iterator[Tensor]) -> Tensor:
+    """Actions `[B, ...]` side by side: `[B, A]`."""
+    return torch.cat([part.reshape(len(part), -1).float() for part in parts], -1)
+
+
+def _sum(terms: Iterator[Tensor]) -> Tensor:
+    return torch.stack(list(terms)).sum(0)

@@ -1,0 +1,45 @@
+"""YAML files that come with Surefoot and are used by name; the first line of each is a comment that describes it."""
+
+from importlib import resources
+from pathlib import Path
+
+from surefoot.errors import ConfigError
+from surefoot.settings.layers import Raw, read_yaml
+from surefoot.settings.registry import nearest
+from surefoot.settings.strict_yaml import parse_yaml
+
+_SUFFIX = ".yaml"
+
+
+class Shipped:
+    """The files of a package."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def names(self) -> list[str]:
+        """The names of all files, sorted."""
+        files = (file.name for file in resources.files(self._package).iterdir())
+        return sorted(name.removesuffix(_SUFFIX) for name in files if name.endswith(_SUFFIX))
+
+    def describe(self, name: str) -> str:
+        """What a file is for."""
+        return self._text(name).splitlines()[0].removeprefix("# ")
+
+    def load(self, name: str) -> Raw:
+        """The settings of a file."""
+        return dict(parse_yaml(self._text(name)))
+
+    def read(self, config: str) -> Raw:
+        """The settings of a user's file or, if there is none of this name, of one of these."""
+        path, names = Path(config), self.names()
+        if path.exists() or path.suffix:
+            return read_yaml(path)
+        if config not in names:
+            raise ConfigError(
+                [f"'{config}' is neither a file nor a preset ({', '.join(names)}){nearest(config, names)}"]
+            )
+        return self.load(config)
+
+    def _text(self, name: str) -> str:
+        return resources.files(self._package).joinpath(f"{name}{_SUFFIX}").read_text(encoding="utf-8")

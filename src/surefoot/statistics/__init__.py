@@ -1,0 +1,1 @@
+"""Statistics of returns: risk figures and aggregates over runs."""

@@ -1,0 +1,120 @@
+"""State by name: parts return and load their state as a dict; checkpoints and rollbacks iterate over the names."""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from surefoot.errors import CheckpointError, CheckpointMismatchError
+from surefoot.output.failures import brief, let_interrupts_through
+from surefoot.storage.saved import Saved
+
+_CPU = torch.device("cpu")
+
+
+class Stateful(Protocol):
+    """Has state: numbers, strings, lists, dicts, arrays and tensors, but nothing that follows from the config."""
+
+    def state(self) -> dict[str, Any]:
+        """The state needed to continue bit for bit."""
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Continue from a saved state."""
+
+
+@runtime_checkable
+class ChecksState(Protocol):
+    """Checks a saved state before any part is changed."""
+
+    def check_state(self, saved: Saved) -> None:
+        """Raise a CheckpointError that names the first entry that is wrong."""
+
+
+class ModuleState:
+    """The weights and buffers of a module."""
+
+    def __init__(self, module: nn.Module, what: str) -> None:
+        self._module, self._what = module, what
+
+    def state(self) -> dict[str, Any]:
+        """The module's state dict."""
+        return dict(self._module.state_dict())
+
+    def check_state(self, saved: Saved) -> None:
+        """Refuse missing, unknown or differently shaped tensors, and NaN; all differences are listed."""
+        try:
+            Saved(saved.value).like(dict(self._module.state_dict()))
+        except CheckpointMismatchError as error:
+            raise CheckpointMismatchError(f"the checkpoint does not fit this {self._what}: {error}") from error
+        for name, module in self._module.named_modules():
+            if isinstance(module, ChecksState):
+                own = {key: value for key, value in saved.value.items() if key.startswith(f"{name}.")}
+                module.check_state(Saved({key.removeprefix(f"{name}."): value for key, value in own.items()}, name))
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Load the module's state dict."""
+        self._module.load_state_dict(state)
+
+
+def states(parts: Mapping[str, Stateful]) -> dict[str, Any]:
+    """The state of each part, by name; its tensors are on the CPU, so that any machine can load them."""
+    return {name: on_device(part.state(), _CPU) for name, part in parts.items()}
+
+
+def on_device(value: Any, device: torch.device) -> Any:
+    """A state with its tensors on a device; those that are there already are not copied."""
+    if isinstance(value, dict):
+        return {key: on_device(part, device) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(on_device(part, device) for part in value)
+    return value.to(device) if isinstance(value, Tensor) else value
+
+
+def load_states(parts: Mapping[str, Stateful], saved: Mapping[str, Any]) -> None:
+    """Check that every part's state is present and fits, then load all of them; on an error nothing is changed."""
+    missing = [name for name, part in parts.items() if name not in saved and not getattr(part, "is_optional", False)]
+    if missing:
+        raise CheckpointError(f"the checkpoint has no state of {', '.join(missing)}")
+    check_present(parts, Saved(saved))
+    before, begun = copied(states(parts)), []
+    try:
+        for name, part in parts.items():
+            begun.append(name)
+            load_present({name: part}, saved)
+    except BaseException:  # code of a user, or an env, refused what the checks let pass
+        for name in begun:
+            parts[name].load_state(before[name])
+        raise
+
+
+def check_present(parts: Mapping[str, Any], saved: Saved) -> None:
+    """Check the states of those parts that have one, by name."""
+    entries = saved.entries()
+    for name, part in parts.items():
+        if name in entries and isinstance(part, ChecksState):
+            part.check_state(entries[name])
+
+
+def load_present(parts: Mapping[str, Any], saved: Mapping[str, Any]) -> None:
+    """Load the states of those parts that have one, by name; an error names the part."""
+    for name, part in parts.items():
+        if name not in saved:
+            continue
+        try:
+            part.load_state(saved[name])
+        except CheckpointError as error:
+            raise type(error)(f"{name}: {error}") from error
+        except BaseException as error:  # code of a user may even call sys.exit
+            let_interrupts_through(error)
+            raise CheckpointError(f"{name} cannot load its state: {brief(error)}") from error
+
+
+def copied(value: Any) -> Any:
+    """A deep copy of a state, so that the next update does not change it."""
+    if isinstance(value, dict):
+        return {key: copied(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(copied(part) for part in value)
+    return value.clone() if isinstance(value, Tensor) else deepcopy(value)

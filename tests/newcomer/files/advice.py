@@ -1,0 +1,24 @@
+"""A run with an env and an encoder of Python: each command names the Python that does the same, and it works."""
+
+import re
+import subprocess
+
+from my_envs import Lamps
+from torch import nn
+
+from surefoot import PPO
+
+SMALL = {"num_envs": 4, "num_steps": 32, "batch_size": 64}
+PPO(Lamps, **SMALL).learn(256, run_dir="runs/object")
+encoder = nn.Sequential(nn.Linear(4, 8), nn.Tanh())
+PPO("CartPole-v1", encoder=encoder, **SMALL).learn(256, run_dir="runs/encoder")
+names = {"PPO": PPO, "YOUR_ENV": Lamps, "YOUR_ENCODER": encoder}
+for run in ("runs/object", "runs/encoder"):
+    for command in ("resume {} --steps 512", "evaluate {} --episodes 2", "watch {} --video advice.gif --max-steps 5"):
+        typed = ["surefoot", *command.format(run).split()]
+        said = subprocess.run(typed, capture_output=True, text=True, check=False)
+        assert said.returncode == 2, said
+        advice = re.search(r"PPO\.load\(.+?\)\.\w+\([^)]*\)", said.stderr)
+        assert advice is not None, said.stderr
+        print(" ".join(typed), "->", advice[0])
+        eval(advice[0], names)
