@@ -15,7 +15,18 @@ from surefoot.machine.cores import available_cores
 from surefoot.machine.extras import install_hint
 from surefoot.output.failures import brief
 
+INLINE_BYTES = 2**24
+"""Values below this travel with Ray's calls and answers instead of through its object store (Ray's own limit: 100 KiB).
+
+If the raylet dies while a process reads or writes the store, Ray ends that process; a call raises an error.
+"""
+INLINED = {
+    "RAY_max_direct_call_object_size": str(INLINE_BYTES),
+    "RAY_task_rpc_inlined_bytes_limit": str(4 * INLINE_BYTES),  # of all arguments, or all results, of a call
+}
+"""Environment variables of every process that sends or receives such values."""
 _ENVIRONMENT = {
+    **INLINED,
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # silences a warning about GPUs
     "RAY_memory_monitor_refresh_ms": "0",  # on one machine, Ray would kill actors because other programs need memory

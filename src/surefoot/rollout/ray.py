@@ -27,7 +27,7 @@ from surefoot.rollout.stepwise import StepwiseCollector
 
 
 class RayCollector:
-    """Sends the policy through the object store once per rollout; all parts act with the newest policy."""
+    """Sends the policy once per rollout; all parts act with the newest policy."""
 
     def __init__(self, env: RayEngine, policy: Policy, num_steps: int, seed: int, chunks: Chunks | None = None) -> None:
         first = _sent(env, policy)
@@ -62,7 +62,7 @@ class RayCollector:
         self.rows.restart_part(self._env.parts[part])
 
     def _copy(self, place: slice, part: "CollectedPart") -> None:
-        """The only copy in this process: from the object store into the learner's tensors."""
+        """The only copy in this process: from the answer into the learner's tensors."""
         buffer = self.rows.buffer
         for name, own in part.tensors.items():
             tree_map(lambda leaf, own: np.copyto(leaf.numpy()[:, place], own), buffer.tensors[name], own)

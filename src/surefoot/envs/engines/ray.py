@@ -25,7 +25,7 @@ from surefoot.envs.protocol import ALL_ROWS, ArrayTree, Slot, new_slot, slot_for
 from surefoot.envs.protocol.declared import Declared
 from surefoot.envs.protocol.parameters import Values, part_of_values
 from surefoot.errors import ConfigError, EnvError, PartError, SurefootError
-from surefoot.machine.ray_cluster import Node, RayCluster
+from surefoot.machine.ray_cluster import INLINE_BYTES, INLINED, Node, RayCluster
 from surefoot.native.kernels import core_or_none
 from surefoot.output.failures import brief, origin
 from surefoot.settings.config import Engine as EnginePart
@@ -37,8 +37,6 @@ _log = logging.getLogger("surefoot")
 
 RESTART_WINDOW_S = 3600.0
 _START_S = 120.0
-_WITH_THE_CALL = 2**16
-"""Bytes below which Ray sends a value with a call instead of through its object store (100 KiB), with a margin."""
 _POLL_S = 1.0
 """Seconds between two looks at the clock; also the longest time before a signal is noticed."""
 
@@ -190,13 +188,9 @@ class RayEngine(Engine):
         self.final_obs: ArrayTree = new_slot(self.num_rows, self.obs_spec, 0).obs
 
     def put(self, value: Any, num_bytes: int) -> Any:
-        """A reference to a value in the object store, which actors read without another copy per actor.
-
-        A small value is returned as it is, to travel with the call: that is faster, and if the object store dies while
-        it is asked for something, Ray ends this process.
-        """
+        """The value, to travel with calls, or a reference to one copy in the object store for all actors."""
         self._cluster.check_alive()
-        return value if num_bytes < _WITH_THE_CALL else self._ray.put(value)
+        return value if num_bytes < INLINE_BYTES // 2 else self._ray.put(value)
 
     def set_up(self, function: Callable[..., Any], arguments: Arguments) -> list[Any]:
         """Call a function on all actors, and on every replacement before its envs continue."""
@@ -253,7 +247,7 @@ class RayEngine(Engine):
 
     def _accept(self, part: int, reply: Reply, keeps_state: bool) -> Any:
         if keeps_state:
-            self._states[part] = deepcopy(reply.state)  # a view would keep the whole reply in the object store
+            self._states[part] = deepcopy(reply.state)  # a view would keep the whole reply
         self.restarts += reply.restarts - self._inner_restarts[part]  # of workers inside the actor
         self._inner_restarts[part] = reply.restarts
         return reply.answer
@@ -276,7 +270,8 @@ class RayEngine(Engine):
         home = self._cluster.on(self._nodes[part % len(self._nodes)])
         # A replacement must never wait until a machine that is left has a free CPU in Ray's books. Not 0: then Ray
         # ignores the node.
-        return self._ray.remote(RayActor).options(num_cpus=0.001, scheduling_strategy=home).remote()
+        options = {"num_cpus": 0.001, "scheduling_strategy": home, "runtime_env": {"env_vars": INLINED}}
+        return self._ray.remote(RayActor).options(**options).remote()
 
     def _replace(self, part: int, fault: Exception, restart: Callable[[int], None] | None) -> None:
         """A new actor whose envs continue from their last known state; too many per hour end the run."""
