@@ -7,12 +7,13 @@ import torch
 from torch import Tensor
 
 from surefoot.compose import Specs, build_policy
-from surefoot.data.records import Knobs, Learned, Rollout, SharedRollout, Targets
+from surefoot.data.records import Knobs, Learned, Rollout, Targets
 from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.learning.device_learner import DeviceLearner
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
 from surefoot.learning.terms import Objective
+from surefoot.rollout.shared import SharedRollout
 from surefoot.settings.config import Config
 from surefoot.storage.state import copied, states
 from tests.learning.made_up import CHOICES, SEVEN, THREE_ACTIONS, config_of, made_rollout, moved
@@ -106,13 +107,8 @@ def shared(rollout: Rollout) -> Rollout:
         name: value[:, own] for name, value in vars(rollout).items() if isinstance(value, Tensor) and value.dim() > 1
     }
     assert isinstance(rollout.obs, Tensor)
-    return replace(
-        rollout,
-        **parts,
-        last_value=rollout.last_value[own],
-        state=tuple(part[:, own] for part in rollout.state),
-        shared=SharedRollout(whole, own, lambda moments: moments),
-    )
+    parts |= {"last_value": rollout.last_value[own], "state": tuple(part[:, own] for part in rollout.state)}
+    return SharedRollout(**vars(rollout) | parts, whole=whole, own=own, merge=lambda moments: moments)
 
 
 def learned(learner: Learner, case: Case, updates: int = 1) -> Learned:

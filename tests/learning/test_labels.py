@@ -111,7 +111,7 @@ def test_the_gradient_of_the_native_term_is_that_of_pytorch() -> None:
     assert isinstance(reference.policy, ActorCritic)
     data = case.rollout(reference.policy)
     native.learn(*data, knobs)
-    (batch,) = samples_of(*data, reference._ppo, all_rows=True).minibatches(64)
+    (batch,) = samples_of(*data, reference._ppo, with_others=True).minibatches(64)
     loss = -0.7 * reference.policy(*batch.inputs).distribution.log_prob(batch.extras["label"]).mean()
     names = [name for name, weight in reference.policy.named_parameters() if "critic" not in name]
     slopes = torch.autograd.grad(loss, [reference.policy.get_parameter(name) for name in names])
@@ -125,7 +125,7 @@ def test_the_gradient_of_the_native_term_is_that_of_pytorch() -> None:
 def test_weights_of_samples() -> None:
     case = labeled(others=1)
     rollout, targets = case.rollout(case.build("torch").policy)  # type: ignore[arg-type]
-    batch = samples_of(rollout, targets, case.config("torch").ppo, all_rows=True).batch
+    batch = samples_of(rollout, targets, case.config("torch").ppo, with_others=True).batch
     assert batch.weight is not None
     assert (len(batch), len(acted(batch))) == (64, 48)
     assert batch.weight.mean() == pytest.approx(1)

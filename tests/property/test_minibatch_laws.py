@@ -80,5 +80,4 @@ def test_every_field_of_a_batch_is_looked_at():
     known = {"obs", "action", "log_prob", "value", "advantage", "returns", "episode_start", "action_mask"}
     of_sequences = {"state", "batch_sizes"}  # tests/rollout/test_sequences.py
     added = {"extras", "weight"}  # tests/seams/test_prediction.py, tests/learning/test_labels.py
-    of_processes = {"whole", "is_placeholder"}  # tests/rollout/test_shared_samples.py
-    assert {item.name for item in fields(Batch)} == known | of_sequences | added | of_processes
+    assert {item.name for item in fields(Batch)} == known | of_sequences | added

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from surefoot.data.records import Rollout, SharedRollout, Targets
+from surefoot.data.records import Rollout, Targets
 from surefoot.data.specs import ArraySpec
 from surefoot.learning.learner import Learner
 from surefoot.rollout.samples import samples_of
-from surefoot.rollout.shared import SharedSamples
+from surefoot.rollout.shared import SharedRollout, SharedSamples
 from tests.learning.both_learners import KNOBS, Case
 
 BOX = ArraySpec("box", (3,), "float32")
@@ -22,8 +22,8 @@ def part_of(rollout: Rollout, own: slice) -> Rollout:
     named = ("obs", "action", "log_prob", "value", "reward", "terminated", "truncated", "final_value")
     columns = {name: getattr(rollout, name)[:, own].contiguous() for name in (*named, "episode_start", "valid")}
     state = tuple(part[:, own] for part in rollout.state)
-    shared = SharedRollout(whole, own, lambda moments: moments)
-    return replace(rollout, **columns, last_value=rollout.last_value[own], state=state, shared=shared)
+    mine = vars(rollout) | columns | {"last_value": rollout.last_value[own], "state": state}
+    return SharedRollout(**mine, whole=whole, own=own, merge=lambda moments: moments)
 
 
 def gradient(learner: Learner, rollout: Rollout, targets: Targets) -> torch.Tensor:

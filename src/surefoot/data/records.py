@@ -1,7 +1,7 @@
 """Named records with time-major axes: T steps, N rows (one agent of one env), A action elements, B samples."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from surefoot.data.moments import ObsMoments
+from surefoot.data.moments import ObsMoments, normalized
 
 Obs = Tensor | dict[str, Tensor]
 State = tuple[Tensor, ...]
@@ -113,34 +113,11 @@ class Rollout:
     """[T, N] bool, true for steps of the env in which another policy acted, which are not valid; None: nowhere."""
     unread_obs: frozenset[str] = frozenset()
     """Keys of a Dict observation that no network reads; minibatches do not include them."""
-    shared: "SharedRollout | None" = None
-    """The rows of all processes, if others step some of them."""
-
-    @property
-    def everyone(self) -> "Rollout":
-        """The rows of all processes, without observations and actions if others step some of them."""
-        return self if self.shared is None else self.shared.whole
-
-    def of_everyone(self, moments: ObsMoments) -> ObsMoments:
-        """The moments of something in all processes' rows, by name."""
-        return moments if self.shared is None else self.shared.merge(moments)
 
     @property
     def num_steps(self) -> int:
         """Number of valid steps."""
         return self.stats.num_steps
-
-
-@dataclass(frozen=True)
-class SharedRollout:
-    """A rollout of several processes."""
-
-    whole: Rollout
-    """All rows in order; observations and actions are empty."""
-    own: slice
-    """The rows of this process."""
-    merge: Callable[[ObsMoments], ObsMoments]
-    """Merges moments of all processes; every one of them must call it."""
 
 
 @dataclass(frozen=True)
@@ -173,18 +150,14 @@ class Batch:
     weight: Tensor | None = None
     """[B] weight of each sample in terms that do not learn from all rows: 0 where another policy acted, and 1 on
     average; None: all weigh 1."""
-    whole: Tensor | None = None
-    """The advantages of the whole minibatch, if this is the part of one of several processes."""
-    is_placeholder: bool = False
-    """Whether this process has no sample of the minibatch; these have no weight."""
 
     def __len__(self) -> int:
         return self.action.shape[0]
 
     @property
     def size(self) -> int:
-        """Number of samples, including those of other processes."""
-        return len(self if self.whole is None else self.whole)
+        """Number of samples of the minibatch."""
+        return len(self)
 
     @property
     def is_own(self) -> Tensor | None:
@@ -192,8 +165,13 @@ class Batch:
         return None if self.weight is None else self.weight > 0
 
     def share_of(self, piece: "Batch") -> float:
-        """The share of a piece of this minibatch in the whole minibatch."""
-        return 0.0 if self.is_placeholder else len(piece) / self.size
+        """The share of a piece in the minibatch."""
+        return len(piece) / self.size
+
+    @property
+    def normalized_advantage(self) -> Tensor:
+        """Advantages with zero mean and unit standard deviation over the minibatch."""
+        return normalized(self.advantage, self.is_own)
 
     @property
     def inputs(self) -> tuple[Any, ...]:

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import torch
 
-from surefoot.data.moments import normalized
 from surefoot.data.records import Batch, Knobs, Learned, Rollout, Targets
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.memory_metrics import memory_metrics
@@ -55,7 +54,7 @@ class Learner:
     def _step(self, minibatch: Batch, knobs: Knobs) -> Watched:
         """One gradient step. Micro-batches are weighted by size, so that they add up to the full minibatch (S9)."""
         if self._ppo.advantage_norm == "minibatch":
-            minibatch = replace(minibatch, advantage=normalized(minibatch.advantage, minibatch.is_own, minibatch.whole))
+            minibatch = replace(minibatch, advantage=minibatch.normalized_advantage)
         seen = []
         for piece in pieces(minibatch, self._ppo.micro_batch_size):
             share = minibatch.share_of(piece)

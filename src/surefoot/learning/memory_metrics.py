@@ -6,6 +6,7 @@ from surefoot.data.moments import Moments
 from surefoot.data.records import Rollout
 from surefoot.policies.policy import Policy
 from surefoot.rollout.samples import Samples
+from surefoot.rollout.shared import merged_moments
 from surefoot.telemetry import names
 
 
@@ -18,8 +19,8 @@ def memory_metrics(rollout: Rollout, samples: Samples, policy: Policy) -> dict[s
         for part, state in zip(policy.state_names(), rollout.state, strict=True)
         for name, piece in _pieces(part, state).items()
     }
-    norms = rollout.of_everyone({name: Moments.of(piece.norm(dim=-1).flatten()) for name, piece in states.items()})
-    elements = rollout.of_everyone({name: Moments.of(piece.flatten()) for name, piece in states.items()})
+    norms = merged_moments(rollout, {name: Moments.of(piece.norm(dim=-1).flatten()) for name, piece in states.items()})
+    elements = merged_moments(rollout, {name: Moments.of(piece.flatten()) for name, piece in states.items()})
     metrics = {names.PADDING: samples.padding}
     for name in states:
         metrics |= {

@@ -10,6 +10,7 @@ from surefoot.data.records import Batch, Rollout
 from surefoot.data.tree import tree_items
 from surefoot.policies.normalizer import RunningNormalizer
 from surefoot.policies.policy import Policy
+from surefoot.rollout.shared import merged_moments
 from surefoot.telemetry import names
 
 Normalizers = Mapping[str, RunningNormalizer]
@@ -53,7 +54,8 @@ def _moments_of(rollout: Rollout, steps: slice, normalizers: Normalizers) -> Obs
     """Moments of the valid observations at some steps, relative to the policy's means."""
     valid = rollout.valid[steps]
     leaves = ((key, leaf) for key, leaf in tree_items(rollout.obs) if key in normalizers)
-    return rollout.of_everyone({key: _moments(leaf[steps][valid] - normalizers[key].shift) for key, leaf in leaves})
+    moments = {key: _moments(leaf[steps][valid] - normalizers[key].shift) for key, leaf in leaves}
+    return merged_moments(rollout, moments)
 
 
 def _moments(centered: Tensor) -> Moments:

@@ -9,6 +9,7 @@ from surefoot.errors import ConfigError
 from surefoot.learning.estimators import Estimator, estimators
 from surefoot.learning.reward_scaler import RewardScaler
 from surefoot.policies.critics import Critic
+from surefoot.rollout.shared import of_all_processes
 from surefoot.settings.config import PPOConfig
 from surefoot.storage.saved import Saved
 from surefoot.storage.state import check_present
@@ -27,7 +28,7 @@ class Scorer:
 
     def score(self, rollout: Rollout, critic: Critic) -> Targets:
         """The targets of all processes' rows; advantages are normalized if `ppo.advantage_norm` is `rollout`."""
-        rollout = rollout.everyone
+        rollout = of_all_processes(rollout)
         if self.reward_scaler is not None:
             rollout = replace(rollout, reward=self.reward_scaler.scale(rollout))
         targets = self.estimator.estimate(rollout, critic)

@@ -14,7 +14,7 @@ from surefoot.data.records import Batch, Rollout, Targets
 from surefoot.data.tree import tree_map, without
 from surefoot.policies.policy import Policy
 
-_NO_SAMPLES = ("state", "batch_sizes", "whole", "is_placeholder")
+_NO_SAMPLES = ("state", "batch_sizes")
 """Fields of a batch that do not have one entry per sample."""
 
 
@@ -74,7 +74,7 @@ def map_rollout(function: Callable[[Tensor], Tensor], rollout: Rollout, targets:
     )
 
 
-def with_others(rollout: Rollout) -> Rollout:
+def others_as_valid(rollout: Rollout) -> Rollout:
     """The rollout in which the steps of other policies are valid, too."""
     return rollout if rollout.others is None else replace(rollout, valid=rollout.valid | rollout.others)
 

@@ -9,9 +9,9 @@ from torch import Tensor
 from surefoot.data.records import Batch, Rollout, Targets
 from surefoot.errors import EnvError
 from surefoot.policies.policy import Policy
-from surefoot.rollout.minibatches import FlatSamples, flatten, minibatches, pick, with_others
+from surefoot.rollout.minibatches import FlatSamples, flatten, minibatches, others_as_valid, pick
 from surefoot.rollout.sequences import SequenceSamples, sequence_pieces, some_sequences
-from surefoot.rollout.shared import SharedSamples, with_a_sample
+from surefoot.rollout.shared import SharedRollout, SharedSamples, of_all_processes, with_a_sample
 from surefoot.settings.config import PPOConfig
 
 
@@ -37,19 +37,19 @@ class Samples(Protocol):
         """Minibatches in which every sample occurs once."""
 
 
-def samples_of(rollout: Rollout, targets: Targets, ppo: PPOConfig, all_rows: bool = False) -> Samples:
+def samples_of(rollout: Rollout, targets: Targets, ppo: PPOConfig, with_others: bool = False) -> Samples:
     """Sequences if the rollout has recurrent states, else single samples; `targets` are those of all processes.
 
-    With `all_rows`, steps of other policies are samples, too, unless several processes share the rollout.
+    With `with_others`, steps of other policies are samples, too, unless several processes share the rollout.
     """
-    if not rollout.everyone.valid.any():
+    if not of_all_processes(rollout).valid.any():
         raise EnvError("the rollout has no valid steps: no agent was active; raise rollout.num_steps")
-    if rollout.shared is None:
-        return _samples_of(with_others(rollout) if all_rows else replace(rollout, others=None), targets, ppo)
-    whole, own = _samples_of(replace(rollout.everyone, others=None), targets, ppo), rollout.shared.own
+    if not isinstance(rollout, SharedRollout):
+        return _samples_of(others_as_valid(rollout) if with_others else replace(rollout, others=None), targets, ppo)
+    whole, own = _samples_of(replace(rollout.whole, others=None), targets, ppo), rollout.own
     part = replace(targets, advantage=targets.advantage[:, own], returns=targets.returns[:, own])
     mine = _samples_of(replace(with_a_sample(rollout), others=None), part, ppo)
-    return SharedSamples(mine, whole, rollout.shared)
+    return SharedSamples(mine, whole, rollout)
 
 
 def _samples_of(rollout: Rollout, targets: Targets, ppo: PPOConfig) -> FlatSamples | SequenceSamples:

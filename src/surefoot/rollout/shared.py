@@ -6,16 +6,63 @@ samples of a minibatch, weighted by their share, so that the gradients add up to
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from surefoot.data.records import Batch, Rollout, SharedRollout
+from surefoot.data.moments import ObsMoments, normalized
+from surefoot.data.records import Batch, Rollout
 from surefoot.policies.policy import Policy
 from surefoot.rollout.minibatches import FlatSamples
 from surefoot.rollout.sequences import SequenceSamples
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedRollout(Rollout):
+    """The own rows of a process that shares a rollout with others."""
+
+    whole: Rollout
+    """All rows in order; observations and actions are empty."""
+    own: slice
+    """The rows of this process."""
+    merge: Callable[[ObsMoments], ObsMoments]
+    """Merges moments of all processes; every one of them must call it."""
+
+
+def of_all_processes(rollout: Rollout) -> Rollout:
+    """The rows of all processes, without observations and actions if there are several."""
+    return rollout.whole if isinstance(rollout, SharedRollout) else rollout
+
+
+def merged_moments(rollout: Rollout, moments: ObsMoments) -> ObsMoments:
+    """The moments of something in the rows of all processes, by name."""
+    return rollout.merge(moments) if isinstance(rollout, SharedRollout) else moments
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedBatch(Batch):
+    """The own samples of a minibatch."""
+
+    whole: Tensor
+    """The advantages of the whole minibatch."""
+    is_placeholder: bool
+    """Whether this process has no sample of the minibatch; these have no weight."""
+
+    @property
+    def size(self) -> int:
+        """Number of samples of all processes."""
+        return len(self.whole)
+
+    def share_of(self, piece: Batch) -> float:
+        """The share of a piece in the minibatch of all processes."""
+        return 0.0 if self.is_placeholder else len(piece) / self.size
+
+    @property
+    def normalized_advantage(self) -> Tensor:
+        """Own advantages; those of all processes have zero mean and unit standard deviation."""
+        return normalized(self.advantage, whole=self.whole)
 
 
 class SharedSamples:
@@ -50,8 +97,8 @@ class SharedSamples:
         """The own part of each minibatch; a placeholder where there is none, because all processes must step."""
         order = torch.arange(self.num_units) if order is None else order
         for units, advantages in self.parts(size, order):
-            chosen = units if len(units) else torch.zeros(1, dtype=torch.long)
-            yield replace(self.own.take(chosen), whole=advantages, is_placeholder=not len(units))
+            batch = self.own.take(units if len(units) else torch.zeros(1, dtype=torch.long))
+            yield SharedBatch(**vars(batch), whole=advantages, is_placeholder=not len(units))
 
     def native(self, size: int, orders: Tensor, normalizes: bool) -> dict[str, Any]:
         """For the core: own units of all minibatches, and (own units, all samples, mean, scale) of each minibatch."""

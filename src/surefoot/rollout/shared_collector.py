@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from surefoot.data.moments import Moments, ObsMoments
-from surefoot.data.records import Episodes, Rollout, RolloutStats, SharedRollout
+from surefoot.data.records import Episodes, Rollout, RolloutStats
 from surefoot.data.tree import tree_items
 from surefoot.machine.ranks import Ranks
 from surefoot.policies.policy import Policy
 from surefoot.rollout.collector import Collector
 from surefoot.rollout.episodes import WINDOW
+from surefoot.rollout.shared import SharedRollout
 
 _EXCHANGED = ("log_prob", "value", "reward", "terminated", "truncated", "final_value", "episode_start", "valid")
 """Small fields `[T, N]`; observations, actions, masks and recurrent states stay where they are."""
@@ -27,7 +28,7 @@ class SharedCollector:
         self._collector, self._ranks = collector, ranks
         self.rows, self.description, self.is_native = collector.rows, collector.description, collector.is_native
 
-    def collect(self, policy: Policy) -> Rollout:
+    def collect(self, policy: Policy) -> SharedRollout:
         """T steps of the own rows."""
         recent = self.rows.episodes.recent
         rollout = self._collector.collect(policy)
@@ -47,9 +48,10 @@ class SharedCollector:
         whole = replace(whole, stats=RolloutStats(*_totals(finished, everyone, recent)))
         self.rows.episodes.recent = whole.stats.recent
         first = sum(len(one["last_value"]) for one in everyone[: self._ranks.rank])
-        shared = SharedRollout(whole, slice(first, first + len(rollout.last_value)), self._merge)
+        rows = slice(first, first + len(rollout.last_value))
         moments = merged([one["moments"] for one in everyone])
-        return replace(rollout, stats=whole.stats, obs_moments=moments, shared=shared)
+        mine = vars(rollout) | {"stats": whole.stats, "obs_moments": moments}
+        return SharedRollout(**mine, whole=whole, own=rows, merge=self._merge)
 
     def _merge(self, moments: ObsMoments) -> ObsMoments:
         return merged(self._ranks.gather(moments))
