@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from surefoot.assembly import assemble, resumed, started
 from surefoot.call_arguments import (
     SB3_POLICIES,
     Pathlike,
@@ -32,13 +33,8 @@ from surefoot.compose import (
     build_policy,
     build_saved_policy,
     build_stage,
-    build_trainer,
-    check_spaces,
     evaluation_rows,
     learner_plan,
-    saved_setup,
-    untrusted_cluster,
-    untrusted_env,
 )
 from surefoot.data.records import State
 from surefoot.data.specs import HybridSpec
@@ -65,10 +61,11 @@ from surefoot.policies.acting import as_mask, as_starts, as_state
 from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
 from surefoot.presets import NO_PRESET, configured
 from surefoot.run import Run
+from surefoot.saved_run import SavedRun, check_spaces, saved_setup, untrusted_cluster, untrusted_env
 from surefoot.settings.config import Config
 from surefoot.settings.layers import build_config, by_name
 from surefoot.settings.synonyms import of_agent
-from surefoot.starting import starting_state
+from surefoot.starting import starting_point
 from surefoot.storage.saved import Saved, reading
 from surefoot.storage.state import ModuleState, load_states
 from surefoot.storage.trust import Trust
@@ -76,7 +73,7 @@ from surefoot.telemetry.console import ConsoleMode, mode_in_python
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from surefoot.training.hooks import HookLike
 from surefoot.training.parts import saved_agent_values
-from surefoot.training.policy_only import is_policy_only, saved_with_masks, start_from
+from surefoot.training.policy_only import is_policy_only, saved_with_masks
 from surefoot.training.policy_only import policy_only as only_policy
 from surefoot.training.reporting import LastRecord
 from surefoot.training.run_directory import RunDirectory
@@ -128,10 +125,10 @@ class PPO(TakesTurns):
         vec_env = build_env(config, source)
         specs = Specs(vec_env.obs_spec, vec_env.action_spec)
         own = policy or build_policy(config, specs, encoder_factory(encoder))
-        start = starting_state(config, specs)
+        start = starting_point(config, specs)
         if start is not None:
-            load_states({"policy": ModuleState(own, "policy")}, start)
-        self._begin(config, specs, own, source, vec_env, start)
+            load_states({"policy": ModuleState(own, "policy")}, start.state)
+        self._begin(config, specs, own, source, vec_env, None if start is None else start.state)
 
     def _begin(
         self,
@@ -140,7 +137,7 @@ class PPO(TakesTurns):
         policy: Policy,
         source: EnvSource | None,
         env: VecEnv | None,
-        saved: dict[str, Any] | None,
+        saved: Mapping[str, Any] | None,
     ) -> None:
         super().__init__()
         self.config, self.specs, self.policy = config, specs, policy
@@ -428,15 +425,11 @@ class PPO(TakesTurns):
         if self._trainer is None:
             self._refuse_closed()
             self._env = self._env or self._build_env(self._source)
-            check_spaces(self._env, self.specs)
-            trainer = build_trainer(self.config, self._env, self.policy)
-            if self._saved is not None and is_policy_only(self._saved):
-                start_from(trainer, self._saved, self._file)
-            elif self._saved is not None:
-                run = Run(trainer, self.config, self.specs, self._source)
-                run.load_state(self._saved, self._file)
-                self._record = run.record
-            self._trainer = trainer
+            state = self._saved
+            saved = None if state is None else SavedRun(self._file, state, self.config, self.specs)
+            take = started if state is not None and is_policy_only(state) else resumed
+            run = assemble(self.config, self._env, saved, take, policy=self.policy, source=self._source)
+            self._trainer, self._record = run.trainer, run.record
         return self._trainer
 
     def _build_env(

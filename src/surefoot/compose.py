@@ -1,9 +1,7 @@
 """The only file that wires a config into objects."""
 
 import logging
-import os
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,14 +9,13 @@ from typing import Any
 import torch
 
 from surefoot.data.records import Chunks
-from surefoot.data.specs import ArraySpec, HybridSpec, ObsSpec, spec_from_json
+from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.envs.engines import Engine
-from surefoot.envs.engines.ray import RayEngine, on_this_machine
-from surefoot.envs.library import is_library
-from surefoot.envs.make import PETTINGZOO, EnvSource, fixed_envs, is_instance, make_vec_env
+from surefoot.envs.engines.ray import on_this_machine
+from surefoot.envs.make import EnvSource, fixed_envs, is_instance, make_vec_env
 from surefoot.envs.protocol import VecEnv
 from surefoot.envs.protocol.parameters import Values, agent_values, set_agent_values
-from surefoot.errors import CheckpointError, CheckpointMismatchError, ConfigError, EnvError
+from surefoot.errors import CheckpointMismatchError, ConfigError
 from surefoot.evaluation.best_metric import check_best_metric
 from surefoot.evaluation.evaluate import evaluate
 from surefoot.evaluation.evaluation import Evaluation
@@ -35,7 +32,6 @@ from surefoot.learning.terms import Objective
 from surefoot.machine.allocation import AllocationLimit, TooLargeError
 from surefoot.machine.ram import free_ram
 from surefoot.machine.ranks import ALONE, Ranks
-from surefoot.machine.ray_cluster import RUNNING
 from surefoot.machine.torch_defaults import restore_defaults
 from surefoot.machine.torch_threads import torch_threads
 from surefoot.philox import Stream, derived_seed
@@ -45,9 +41,7 @@ from surefoot.rollout.choice import collector_of
 from surefoot.rollout.collector import Collector
 from surefoot.rollout.shared_collector import SharedCollector
 from surefoot.settings.config import Config
-from surefoot.settings.layers import Raw, build_config
 from surefoot.storage.saved import Saved, reading
-from surefoot.storage.trust import Trust, is_trusted, names_in, trusting
 from surefoot.telemetry.sinks import check_sinks
 from surefoot.training.trainer import Trainer
 from surefoot.watching.hook import Film, check_videos
@@ -63,8 +57,6 @@ MOST_TENSORS = 100_000
 """Maximum number of tensors of a policy."""
 EVALUATION_ROWS = 8
 """Number of parallel envs in an evaluation."""
-FIXED_ON_RESUME = ("env", "policy", "normalize", "train.seed", "train.start_from")
-"""Settings that a resumed run cannot change: they determine what the saved state means."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +87,7 @@ def build_policy(
 
 
 def build_saved_policy(
-    config: Config, specs: Specs, state: Mapping[str, Any], path: Path, encoder: EncoderFactory | None = None
+    config: Config, specs: Specs, state: Mapping[str, Any], path: Path | str, encoder: EncoderFactory | None = None
 ) -> Policy:
     """The policy that a checkpoint describes, which must not be much larger than the weights in the file."""
     with reading(path):
@@ -250,73 +242,3 @@ def filmer(
         return Film(recording, preview)
 
     return run
-
-
-def saved_setup(state: Mapping[str, Any], path: Path, trust: Trust = False) -> tuple[Config, Specs]:
-    """The config and specs inside a checkpoint; kinds outside the package must be trusted."""
-    missing = [part for part in ("config", "obs_spec", "action_spec", "policy") if part not in state]
-    if missing:
-        raise CheckpointError(f"{path} is not a policy checkpoint: it has no {', '.join(missing)}")
-    with reading(path), trusting(trust):
-        Saved(state)["config"].entries()
-        try:
-            config = build_config(state["config"])
-        except ConfigError as error:
-            raise CheckpointError(f"its config is not valid: {'; '.join(error.problems)}") from error
-        obs, action = spec_from_json(state["obs_spec"]), spec_from_json(state["action_spec"])
-        if not isinstance(action, ArraySpec) or isinstance(obs, HybridSpec):
-            raise CheckpointError("obs_spec must be one array or a dict of arrays, and action_spec one array or hybrid")
-    return config, Specs(obs, action)
-
-
-def check_spaces(env: VecEnv, specs: Specs) -> None:
-    """Reject envs with other spaces than those of the policy."""
-    if Specs(env.obs_spec, env.action_spec) != specs:
-        raise EnvError(
-            "the observation or action space of this env differs from those the agent was trained with; pass an env"
-            " with the same spaces"
-        )
-
-
-def untrusted_env(config: Config, trust: Trust) -> str:
-    """The first thing that creating the env of a checkpoint would import or load, if it is not trusted."""
-    env_id = config.env.id
-    module = env_id.removeprefix(PETTINGZOO).partition(":")[0]
-    is_known = not is_library(env_id) and (":" not in env_id or module in sys.modules)
-    paths = [text for text in names_in([config.env.kwargs, config.env.eval_kwargs]) if _is_path(text)]
-    wanted = [*([] if is_known else [env_id]), *sorted(paths)]
-    return next((name for name in wanted if not is_trusted(name, trust)), "")
-
-
-def _is_path(text: str) -> bool:
-    """Whether a text looks like a path or an address, or is the name of a file in the current folder."""
-    return any(mark in text for mark in "/\\:~") or (bool(text) and "\0" not in text and os.path.lexists(text))
-
-
-def untrusted_cluster(config: Config, trust: Trust) -> str:
-    """The address of the cluster that training would connect to, if it is not trusted; `auto` is the user's own."""
-    engine = config.rollout.engine
-    address = engine.address if isinstance(engine, RayEngine.Settings) else None
-    return "" if address in (None, RUNNING) or is_trusted(address, trust) else address
-
-
-def resumed_config(saved: Config, changes: Raw) -> Config:
-    """The config of a resumed run: allowed changes are applied; all others are rejected in one error."""
-    wanted = build_config(saved.model_dump(mode="json"), changes)
-    problems = [
-        f"{setting}: cannot change on resume (the run has {old!r}, requested {new!r}); start a new run to change it"
-        for setting, old, new in differing(saved, wanted, FIXED_ON_RESUME)
-    ]
-    if problems:
-        raise ConfigError(problems)
-    return wanted
-
-
-def differing(saved: Config, wanted: Config, settings: Sequence[str]) -> Iterator[tuple[str, Any, Any]]:
-    """Those of some settings or sections that differ between two configs, with both values."""
-    for name in settings:
-        section, _, only = name.partition(".")
-        old, new = getattr(saved, section), getattr(wanted, section)
-        for key in [only] if only else list(type(old).model_fields):
-            if getattr(old, key) != getattr(new, key):
-                yield f"{section}.{key}", getattr(old, key), getattr(new, key)

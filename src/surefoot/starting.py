@@ -3,41 +3,29 @@
 from pathlib import Path
 from typing import Any
 
-from surefoot.compose import Specs, build_policy, build_saved_policy, build_trainer, differing, saved_setup
-from surefoot.envs.protocol import VecEnv
+from surefoot.compose import Specs, build_policy, build_saved_policy
 from surefoot.errors import CheckpointError, CheckpointMismatchError, ConfigError
-from surefoot.machine.ranks import ALONE, Ranks
 from surefoot.models import Model, find_model
 from surefoot.policies.policy import Policy
+from surefoot.saved_run import SavedRun, differing, saved_setup
 from surefoot.settings.config import Config
 from surefoot.storage.saved import reading
 from surefoot.storage.state import ModuleState, load_states
 from surefoot.storage.trust import WANTS_TO_IMPORT, names_in
 from surefoot.training.checkpoint import read_checkpoint
-from surefoot.training.policy_only import policy_only, start_from
-from surefoot.training.trainer import Trainer
+from surefoot.training.policy_only import policy_only
 
 SETTING = "train.start_from"
 _SAME = ("policy", "normalize")
 """Settings that determine what the weights and statistics of a model mean."""
 
 
-def new_trainer(config: Config, env: VecEnv, ranks: Ranks = ALONE) -> tuple[Trainer, Specs]:
-    """The trainer of a new run."""
-    specs = Specs(env.obs_spec, env.action_spec)
-    state = starting_state(config, specs)
-    trainer = build_trainer(config, env, build_policy(config, specs), ranks)
-    if state is not None:
-        start_from(trainer, state, _source(config))
-    return trainer, specs
-
-
-def starting_state(config: Config, specs: Specs) -> dict[str, Any] | None:
+def starting_point(config: Config, specs: Specs) -> SavedRun | None:
     """The policy-only state that a new run starts from, if its config names a model; it must fit the run."""
     name = config.train.start_from
     if name is None:
         return None
-    model, source = find_model(name), _source(config)
+    model, source = find_model(name), f"{name} ({SETTING})"
     state = read_checkpoint(model.file)
     saved, theirs = _setup(state, model, config)
     if theirs != specs:
@@ -52,7 +40,8 @@ def starting_state(config: Config, specs: Specs) -> dict[str, Any] | None:
     ]
     if problems:
         raise ConfigError(problems)
-    return policy_only(state, model.file) | {"config": config.model_dump(mode="json")}
+    state = policy_only(state, model.file) | {"config": config.model_dump(mode="json")}
+    return SavedRun(source, state, config, specs)
 
 
 def frozen_policy(name: str | Path, config: Config, specs: Specs) -> Policy:
@@ -99,7 +88,3 @@ def _same_layers(saved: Config, config: Config, specs: Specs) -> bool:
     sections = [config.policy.model_copy(update={"encoder": encoder}) for encoder in encoders]
     old, new = (build_policy(config.model_copy(update={"policy": section}), specs) for section in sections)
     return repr(old) == repr(new)
-
-
-def _source(config: Config) -> str:
-    return f"{config.train.start_from} ({SETTING})"

@@ -19,7 +19,7 @@ from surefoot.storage.trust import names_in
 from surefoot.zoo import PREFIX
 
 if TYPE_CHECKING:
-    from surefoot.continued import SavedRun
+    from surefoot.saved_run import SavedRun
     from surefoot.settings.config import Config
     from surefoot.training.run_directory import RunDirectory
 
@@ -82,8 +82,8 @@ def go_on(
         if is_apart:
             raise RunDirectoryError(f"{path} holds several seeds; pass one of them with --checkpoint and --run-dir")
         return train_missing(path, changes, command)
+    from surefoot.assembly import assemble
     from surefoot.cli.running import finish, log_command, train_from_start, training_envs
-    from surefoot.continued import continued_run
     from surefoot.training.alike import check_settings, joined
     from surefoot.training.run_directory import RunDirectory
 
@@ -110,7 +110,7 @@ def go_on(
                     if new is not None and source is not None:
                         new.take_over(source, found.path.name, found.state, found.step)
                     directory = new or source
-                    run = continued_run(config, env, saved, directory, ranks=ranks)
+                    run = assemble(config, env, saved, directory=directory, ranks=ranks)
                 if directory is not None:
                     directory.write_config(config)
                     log_command(command)
@@ -120,8 +120,7 @@ def go_on(
 
 def _checked(found: "Found", path: Path, own: Raw, changes: Raw, trust: bool) -> "tuple[SavedRun, Config]":
     """The checkpoint with its own config, and the config to continue with; refused if nothing is left to do."""
-    from surefoot.compose import resumed_config
-    from surefoot.continued import SavedRun
+    from surefoot.saved_run import SavedRun, resumed_config
 
     saved = SavedRun.of((found.path, found.state), trust or names_in([own, changes]))
     config = resumed_config(saved.config, merge(own, changes))

@@ -5,9 +5,9 @@ import shlex
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
 
+from surefoot.assembly import assemble
 from surefoot.cli.lines import LABEL, tell, tell_next, wrapped
 from surefoot.compose import build_env
-from surefoot.continued import trainer_of
 from surefoot.envs.protocol import VecEnv
 from surefoot.machine.ranks import ALONE, Ranks
 from surefoot.models import find_model
@@ -32,7 +32,7 @@ def train_from_start(
     check_settings(ranks, config, None if start is None else find_model(start).file)
     with closing(training_envs(config, ranks)) as env:
         # Built before the directory, so that invalid combinations leave no empty run behind.
-        trainer, specs = trainer_of(config, env, None, ranks)
+        run = assemble(config, env, directory=directory, ranks=ranks)
         with directory or nullcontext():
             if directory is not None:
                 directory.write_config(config)
@@ -41,7 +41,7 @@ def train_from_start(
                     tell("preset", preset)
                 if config.train.start_from:
                     tell("from", config.train.start_from)
-            return finish(Run(trainer, config, specs, None, directory, ranks=ranks))
+            return finish(run)
 
 
 def log_command(command: Sequence[str]) -> None:

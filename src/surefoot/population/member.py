@@ -10,13 +10,14 @@ import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from torch import Tensor
 
-from surefoot.compose import EVALUATION_ROWS, build_env, build_saved_policy, saved_setup
-from surefoot.continued import SavedRun, entered, trainer_of
+from surefoot.assembly import assemble, entered, resumed
+from surefoot.compose import EVALUATION_ROWS, build_env, build_saved_policy
 from surefoot.data.records import IterationReport
 from surefoot.envs.protocol.parameters import set_agent_values
 from surefoot.errors import CheckpointError
@@ -27,6 +28,7 @@ from surefoot.population.readback import read_back
 from surefoot.population.score import interval_of, score_of
 from surefoot.population.takeover import take_over
 from surefoot.run import Run
+from surefoot.saved_run import SavedRun, saved_setup
 from surefoot.settings.layers import Raw, build_config
 from surefoot.storage.saved import Saved, reading
 from surefoot.storage.state import ModuleState
@@ -35,7 +37,6 @@ from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.hooks import Hook
 from surefoot.training.parts import saved_agent_values
 from surefoot.training.run_directory import RunDirectory
-from surefoot.training.trainer import Trainer
 
 _SAY_EVERY_S = 1.0
 
@@ -86,14 +87,8 @@ def _train(task: Task, files: MemberFiles, directory: RunDirectory, say: Say) ->
     found = begun or (None if source is None else (source, read_checkpoint(source)))
     saved = None if found is None else SavedRun.of(found, names_in(task.config))
     with closing(build_env(config)) as env:
-        trainer, specs = trainer_of(config, env, saved)
-        run = Run(trainer, config, specs, None, directory, [PopulationRound(task, trainer, say)])
-        if saved is not None and (begun or task.parent == task.member):
-            run.load_state(saved.state, saved.path)
-        elif saved is not None:
-            own = read_checkpoint(files.checkpoint(task.round - 1)) if task.has_own else None
-            take_over(trainer, saved.state, own, task.optimizer)
-            run.load_hooks(saved.state["hooks"])
+        take = resumed if begun or task.parent == task.member else partial(_taken_over, task, files)
+        run = assemble(config, env, saved, take, directory=directory, hooks=[PopulationRound(task, say)])
         if begun is None:  # what is left are checkpoints of the last round, which is kept elsewhere
             directory.forget_checkpoints()
         directory.write_config(config)
@@ -101,6 +96,13 @@ def _train(task: Task, files: MemberFiles, directory: RunDirectory, say: Say) ->
     if code:  # a signal: without a result, the job is started again
         sys.exit(code)
     files.keep(directory.saved()[0], task.round)
+
+
+def _taken_over(task: Task, files: MemberFiles, run: Run, donor: SavedRun) -> None:
+    """The run takes over what a better member has learned."""
+    own = read_checkpoint(files.checkpoint(task.round - 1)) if task.has_own else None
+    take_over(run.trainer, donor.state, own, task.optimizer)
+    run.load_hooks(donor.state["hooks"])
 
 
 def _begun(directory: RunDirectory, number: int) -> tuple[Path, dict[str, Any]] | None:
@@ -132,9 +134,11 @@ class PopulationRound(Hook):
     Its state marks checkpoints with their round: only those of the same round are continued.
     """
 
-    def __init__(self, task: Task, trainer: Trainer, say: Say) -> None:
+    run: Run
+
+    def __init__(self, task: Task, say: Say) -> None:
         super().__init__()
-        self._task, self._trainer, self._say = task, trainer, say
+        self._task, self._say = task, say
         self._said, self._used = 0.0, dict[str, Any]()
         self._knobs: Mapping[str, float] = {}
 
@@ -143,10 +147,12 @@ class PopulationRound(Hook):
 
     def before_rollout(self) -> None:
         if not self._used:
-            self._knobs = self._trainer.schedules.at(self._trainer.progress)
+            self._knobs = self.run.trainer.schedules.at(self.run.progress)
 
     def after_iteration(self, report: IterationReport) -> None:
-        self._used = self._used or read_back(self._task.tunables, self._trainer, self.run.config, self._knobs, report)
+        self._used = self._used or read_back(
+            self._task.tunables, self.run.trainer, self.run.config, self._knobs, report
+        )
         self._stop_at_the_end()
         if time.monotonic() - self._said >= _SAY_EVERY_S:
             self._said, progress = time.monotonic(), report.progress

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from surefoot.compose import build_env, resumed_config
-from surefoot.continued import SavedRun, continued_run
+from surefoot.assembly import assemble
+from surefoot.compose import build_env
 from surefoot.data.records import IterationReport
 from surefoot.errors import PopulationError
 from surefoot.population.decisions import Values, ranked
 from surefoot.population.files import PopulationFiles
 from surefoot.population.log import Entry, PopulationLog
 from surefoot.population.settings import Plan
+from surefoot.saved_run import SavedRun, resumed_config
 from surefoot.settings.layers import build_config
 from surefoot.storage.trust import names_in
 from surefoot.training.hooks import Hook
@@ -71,7 +72,8 @@ def _train(plan: Plan, values: Values, until: int | None, directory: RunDirector
             if progress["step"] >= config.train.steps or (until is not None and progress["iteration"] >= until):
                 return 0
         with closing(build_env(config)) as env:
-            run = continued_run(config, env, saved, directory, [] if until is None else [_StopAt(until)])
+            hooks = [] if until is None else [_StopAt(until)]
+            run = assemble(config, env, saved, directory=directory, hooks=hooks)
             directory.write_config(config)
             _, code = run.train()
             return code

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from surefoot.compose import resumed_config
 from surefoot.errors import ConfigError
+from surefoot.saved_run import resumed_config
 from surefoot.settings.config import Config, Count, Number, Positive, known_keys
 from surefoot.settings.layers import Raw, build_config, build_section
 from surefoot.settings.parts import Section

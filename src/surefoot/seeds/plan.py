@@ -8,12 +8,12 @@ from typing import Any
 
 import yaml
 
-from surefoot.compose import resumed_config
 from surefoot.errors import ConfigError, RunDirectoryError
 from surefoot.inspection.seeds_folder import SETTINGS, directory_of, is_seeds_folder, seed_directories
 from surefoot.machine.cores import available_cores
 from surefoot.output.quoted import quoted
 from surefoot.presets import NO_PRESET
+from surefoot.saved_run import resumed_config
 from surefoot.settings.config import Config
 from surefoot.settings.layers import Raw, build_config, read_yaml
 from surefoot.storage.files import read_regular

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from surefoot.continued import run_of_job
+from surefoot.assembly import run_of_job
 from surefoot.data.records import IterationReport
 from surefoot.jobs.job import Say
 from surefoot.run import Run

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from surefoot.assembly import run_of_job
 from surefoot.compose import evaluator
-from surefoot.continued import run_of_job
 from surefoot.data.records import IterationReport
 from surefoot.errors import SweepError
 from surefoot.evaluation.best_metric import score
