@@ -156,7 +156,7 @@ def learner_plan(config: Config, policy: Policy, objective: Objective) -> Learne
     """The plan of the native learner, or the reason why PyTorch learns."""
     if config.train.learner == "torch":
         return NotNative("train.learner is torch")
-    plan = plan_learner(policy, objective)
+    plan = plan_learner(policy, objective.terms.values())
     if isinstance(plan, NotNative) and config.train.learner == "native":
         raise ConfigError([f"train.learner: cannot be native: {plan.reason}; set it to auto"])
     return plan

@@ -16,6 +16,7 @@ from surefoot.learning.learner import Learner
 from surefoot.learning.native_learner import NativeLearner
 from surefoot.learning.terms import Objective
 from surefoot.native import core
+from surefoot.policies.native_plan import native_tensors
 from surefoot.policies.policy import ActorCritic
 from surefoot.settings.config import Config
 
@@ -91,7 +92,8 @@ class Case:
         """The policy after some updates."""
         built = self.build(learner)
         if isinstance(built, NativeLearner):
-            built._core = core().Learner(built._plan.policy, built._plan.terms, built._tensors(), instructions)
+            plan, tensors = built._plan, native_tensors(built.policy)
+            built._core = core().Learner(plan.policy, plan.terms, tensors, instructions)
         assert isinstance(built, NativeLearner) == (learner == "native")
         assert isinstance(built.policy, ActorCritic)
         before = copy.deepcopy(built.policy)

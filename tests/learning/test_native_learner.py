@@ -18,6 +18,7 @@ from surefoot.learning.native_learner import NativeLearner, native_samples
 from surefoot.learning.terms import Minibatch, Term, TermLoss
 from surefoot.learning.transforms import GradientTransform, Layout
 from surefoot.native.kernels import kernel_threads
+from surefoot.policies.native_plan import native_tensors
 from surefoot.policies.policy import Policy
 from surefoot.rollout.samples import samples_of
 from surefoot.settings.config import PPOConfig
@@ -385,7 +386,7 @@ def test_the_core_names_what_is_missing():
     native, _, *learned = both(SEVEN, CHOICES, **{"policy.memory": GRU})
     samples = native_samples(samples_of(*learned, config_of("torch").ppo), native.policy.preprocess)
     good = native.learner._settings(knobs_of(config_of("torch"))) | {"num_valid": 144}
-    memory, tensors = native.gradient.native_memory(), native.learner._tensors()
+    memory, tensors = native.gradient.native_memory(), native_tensors(native.policy)
 
     def refused(message: str, samples: dict[str, Any] = samples, settings: dict[str, Any] = good) -> None:
         with pytest.raises((ValueError, TypeError), match=message):

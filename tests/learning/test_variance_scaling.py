@@ -15,6 +15,7 @@ from surefoot.learning.native_learner import native_samples, plan_transforms
 from surefoot.learning.transforms.variance_scaling import VarianceScaling
 from surefoot.native.kernels import kernel_threads
 from surefoot.policies.native_parts import NotNative
+from surefoot.policies.native_plan import native_tensors
 from surefoot.rollout.samples import samples_of
 from surefoot.storage.saved import Saved
 from tests.learning.made_up import CHOICES, SEVEN, THREE_ACTIONS, Side, both, config_of, knobs_of
@@ -182,7 +183,7 @@ def test_the_core_names_what_is_wrong_with_a_transform():
     native, _, *learned = both(SEVEN, CHOICES, **SCALED)
     samples = native_samples(samples_of(*learned, config_of("torch").ppo), native.policy.preprocess)
     (plan,) = plan_transforms(native.gradient)
-    memory, tensors = native.gradient.native_memory(), native.learner._tensors()
+    memory, tensors = native.gradient.native_memory(), native_tensors(native.policy)
     (own,) = memory["transforms"]
 
     def refused(message: str, plan: Any = plan, own: Any = own, call: Any = None) -> None:

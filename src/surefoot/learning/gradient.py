@@ -17,7 +17,7 @@ from surefoot.learning.transforms import GradientTransform, Layout, transforms
 from surefoot.learning.transforms.clip_norm import ClipNorm
 from surefoot.settings.config import OptimizerConfig
 from surefoot.storage.saved import Saved
-from surefoot.storage.state import check_present, load_present, on_device
+from surefoot.storage.state import check_present, copied, load_present, on_device
 
 EMPTY: Mapping[str, Tensor] = MappingProxyType({})
 
@@ -177,7 +177,7 @@ class GradientStep:
 
     def state(self) -> dict[str, Any]:
         """Step count, moments by parameter name and states of the transforms, without settings of the config."""
-        states = {name: state for name, transform in self.transforms.items() if (state := transform.state())}
+        states = self._transform_states()
         if not self._adam.count:
             return {"adam": {}, "transforms": states}
         flat = {kind: self._adam.moments[kind].clone() for kind in MOMENTS}
@@ -187,6 +187,31 @@ class GradientStep:
         }
         counts = {"step": self._adam.count.clone(), "missed": self._missed.until(self.count)}
         return {"adam": {**counts, **moments}, "transforms": states}
+
+    def _transform_states(self) -> dict[str, Any]:
+        return {name: state for name, transform in self.transforms.items() if (state := transform.state())}
+
+    def snapshot(self) -> dict[str, Any]:
+        """The same as the state, with flat moments."""
+        return {
+            "moments": torch.stack(list(self._adam.moments.values())),
+            "step": self._adam.count.clone(),
+            "missed": self._missed.until(self.count),
+            "transforms": copied(self._transform_states()),
+        }
+
+    def go_back(self, snapshot: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        for moment, before in zip(self._adam.moments.values(), snapshot["moments"], strict=True):
+            moment.copy_(before)
+        self._adam.count.copy_(snapshot["step"])
+        self._restored(snapshot["transforms"], snapshot["missed"])
+
+    def _restored(self, states: dict[str, Any], missed: Mapping[str, int] | None) -> None:
+        self._is_begun = False  # without what an interrupted step added
+        load_present(self.transforms, states)
+        self._missed = MissedSteps(missed)
+        self._learn_only(self.frozen.learning())
 
     def check_state(self, saved: Saved) -> None:
         """Refuse moments of a different network, and what no Adam computes."""
@@ -214,13 +239,11 @@ class GradientStep:
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore the state from a checkpoint; hyperparameters come from the config."""
-        saved, self._is_begun = state["adam"], False  # without what an interrupted step added
+        saved = state["adam"]
         self._adam.count.copy_(saved["step"] if saved else torch.zeros(()))
         for kind, moment in self._adam.moments.items():
             moment.copy_(torch.cat([saved[kind][name].flatten() for name in self._named]) if saved else torch.zeros(()))
-        load_present(self.transforms, on_device(state["transforms"], self._flat.device))
-        self._missed = MissedSteps(saved.get("missed"))
-        self._learn_only(self.frozen.learning())
+        self._restored(on_device(state["transforms"], self._flat.device), saved.get("missed"))
 
 
 def _layout(named: dict[str, nn.Parameter]) -> Layout:

@@ -1,6 +1,7 @@
 """The learner whose epochs run in the core: one call per update; `Learner` is its reference."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +14,13 @@ from surefoot.data.records import Batch, Knobs
 from surefoot.errors import PolicyError
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
-from surefoot.learning.terms import Objective
+from surefoot.learning.terms import Objective, Term
 from surefoot.learning.watch import GRAD_NORM, SKIPPED, Watch, Watched
 from surefoot.native import core
 from surefoot.native.kernels import kernel_threads
 from surefoot.philox import permutations
 from surefoot.policies.native_parts import NotNative, Plain, UnknownToCoreError, description_of
-from surefoot.policies.native_plan import native_tensors, plan_policy
+from surefoot.policies.native_plan import UntilChanged, native_tensors, plan_policy
 from surefoot.policies.policy import ActorCritic, Policy
 from surefoot.policies.preprocess import Preprocess
 from surefoot.rollout.samples import Samples
@@ -39,13 +40,13 @@ class LearnerPlan:
     terms: list[Plain]
 
 
-def plan_learner(policy: Policy, objective: Objective) -> LearnerPlan | NotNative:
-    """The plan for the core, if it can learn with this policy and objective."""
+def plan_learner(policy: Policy, terms: Iterable[Term]) -> LearnerPlan | NotNative:
+    """The plan for the core, if it can learn with this policy and the terms of an objective."""
     plan = plan_policy(policy, learns=True)
     if isinstance(plan, NotNative):
         return plan
     try:
-        return LearnerPlan(plan.plain, [description_of("term", term) for term in objective.terms.values()])
+        return LearnerPlan(plan.plain, [description_of("term", term) for term in terms])
     except UnknownToCoreError as reason:
         return NotNative(str(reason))
 
@@ -72,7 +73,8 @@ class NativeLearner(Learner):
         if isinstance(transforms := plan_transforms(gradient), NotNative):
             self.description += f"; gradients are transformed in PyTorch ({transforms.reason})"
         self._plan, self._optimizer = plan, optimizer_settings(config.optimizer, config.ppo.max_grad_norm)
-        self._core = core().Learner(plan.policy, plan.terms, self._tensors())
+        self._described = UntilChanged(_described)
+        self._core = core().Learner(plan.policy, plan.terms, native_tensors(self._policy))
         names = list(objective.terms)
         terms = (measure.partition(".") for measure in self._core.measures[:-2])
         measures = [f"{names[int(term)]}/{name}" for term, _, name in terms]
@@ -80,7 +82,7 @@ class NativeLearner(Learner):
 
     # tour: learn
     def _run_epochs(self, samples: Samples, knobs: Knobs) -> Watch:
-        self._follow(plan_learner(self.policy, self.objective))
+        tensors = self._follow()
         transforms, transformed = plan_transforms(self.gradient), list[Watched]()
         is_known = not isinstance(transforms, NotNative)
         done = self._core.learn(
@@ -88,7 +90,7 @@ class NativeLearner(Learner):
             self._settings(knobs)
             | {"num_valid": len(samples.batch), "transforms": transforms if is_known else None}
             | self._shared(samples),
-            self._tensors(),
+            tensors,
             self.gradient.native_memory(),
             kernel_threads(),
             None if is_known else lambda sums: transformed.append(self._transformed(knobs, sums)),
@@ -114,23 +116,22 @@ class NativeLearner(Learner):
         orders = torch.from_numpy(permutations(self._seed, self.update, ppo.epochs, samples.num_units))
         return {"shared": samples.native(ppo.batch_size, orders, ppo.advantage_norm == "minibatch")}
 
-    def _follow(self, plan: LearnerPlan | NotNative) -> None:
-        """Hooks may change more than the weights of a policy."""
+    def _follow(self) -> dict[str, NDArray[np.float32]]:
+        """The tensors of the policy. Hooks may have changed more of it than their numbers."""
+        plan, tensors = self._described.of(self._policy, *self.objective.terms.values())
         if isinstance(plan, NotNative):
             raise PolicyError(
                 f"the policy was changed during a run with the native learner: {plan.reason}; set train.learner to"
                 " torch"
             )
         if plan != self._plan:
-            self._plan, self._core = plan, core().Learner(plan.policy, plan.terms, self._tensors())
+            self._plan, self._core = plan, core().Learner(plan.policy, plan.terms, tensors)
+        return tensors
 
     @property
     def _policy(self) -> ActorCritic:
         assert isinstance(self.policy, ActorCritic)  # only an ActorCritic has a plan
         return self.policy
-
-    def _tensors(self) -> dict[str, Any]:
-        return native_tensors(self._policy)
 
     def _settings(self, knobs: Knobs) -> dict[str, Any]:
         ppo = self._ppo
@@ -147,6 +148,12 @@ class NativeLearner(Learner):
             "lr": knobs.lr,
             "steps_before": self.gradient.count,
         }
+
+
+def _described(policy: ActorCritic, *terms: Term) -> tuple[LearnerPlan | NotNative, dict[str, NDArray[np.float32]]]:
+    """The plan, and views of the policy's tensors if there is one."""
+    plan = plan_learner(policy, terms)
+    return plan, {} if isinstance(plan, NotNative) else native_tensors(policy)
 
 
 def optimizer_settings(config: OptimizerConfig, max_norm: float | None) -> dict[str, Any]:

@@ -68,9 +68,9 @@ class Watch:
     def summary(self, samples: Samples, policy: Policy, knobs: Knobs, metrics: dict[str, float]) -> Learned:
         """Means over the epochs, except the KL divergence, which is that of the last epoch."""
         batch = acted(samples.batch)
-        means = torch.stack([rows.sum(0) for rows in self._epochs]).mean(0).tolist()
-        named = dict(zip(self._names, means, strict=True))
-        skips = torch.cat([rows[:, self._names.index(SKIPPED)] for rows in self._epochs]).bool().tolist()
+        rows = torch.cat(self._epochs)
+        named = dict(zip(self._names, (rows.sum(0) / len(self._epochs)).tolist(), strict=True))
+        skips = [bool(skipped) for skipped in rows[:, self._names.index(SKIPPED)].tolist()]
         others = {name: value for name, value in named.items() if name not in _NAMED}
         weights = {name.replace(".", "/"): value for name, value in knobs.items() if "." in name}
         return Learned(

@@ -17,7 +17,7 @@ from surefoot.errors import PolicyError
 from surefoot.native import core
 from surefoot.philox import Stream
 from surefoot.policies.native_parts import NotNative
-from surefoot.policies.native_plan import NativePlan, native_tensors, plan_policy
+from surefoot.policies.native_plan import NativePlan, UntilChanged, native_tensors, plan_policy
 from surefoot.policies.policy import ActorCritic, Policy
 from surefoot.rollout.actors import Actor, Script
 from surefoot.rollout.collector import Collector
@@ -44,6 +44,7 @@ class NativeCollector:
         self.description, self.is_native = f"native on {env.threads} thread{'s' * (env.threads > 1)}", True
         self._told: str | None = None
         self._env, self._plan, self._policy = env, plan, core().Policy(plan.plain)
+        self._described = UntilChanged(_described)
         self._others: dict[str, tuple[Actor, Any]] = {}
         self._keys = [key for key, _ in tree_items(env.obs_spec)]
         self._normalized = [part["normalizer"] != "" for part in plan.plain["obs"]]
@@ -121,15 +122,14 @@ class NativeCollector:
 
     def _sync(self, policy: Policy) -> None:
         """Update the core's copy of the policy: more than its weights may have changed since the last rollout."""
-        plan = plan_policy(policy)
+        plan, tensors = self._described.of(policy)
         if isinstance(plan, NotNative):
             raise PolicyError(
                 f"the policy was changed during a run with native rollouts: {plan.reason}; set rollout.engine to local"
             )
         if plan != self._plan:
             self._plan, self._policy = plan, core().Policy(plan.plain)
-        assert isinstance(policy, ActorCritic)  # only an ActorCritic has a plan
-        self._policy.sync(native_tensors(policy))
+        self._policy.sync(tensors)
 
     def _moments(self, result: Any) -> dict[str, Moments]:
         moments = {}
@@ -153,6 +153,12 @@ class NativeCollector:
     def _obs_spec(self, key: str) -> ArraySpec:
         specs: dict[str, ArraySpec] = dict(tree_items(self.rows.env.obs_spec))
         return specs[key]
+
+
+def _described(policy: Policy) -> tuple[NativePlan | NotNative, dict[str, NDArray[np.float32]]]:
+    """The plan of a policy, and views of its tensors if there is one."""
+    plan = plan_policy(policy)
+    return plan, native_tensors(policy) if isinstance(policy, ActorCritic) and not isinstance(plan, NotNative) else {}
 
 
 def _flat(memory: State) -> list[NDArray[Any]]:

@@ -10,7 +10,9 @@ from surefoot.data.records import Progress
 from surefoot.envs.protocol import VecEnv
 from surefoot.envs.protocol.parameters import AGENT_PARAMETERS, Values, agent_values, set_agent_values
 from surefoot.errors import CheckpointMismatchError
+from surefoot.policies.policy import Policy
 from surefoot.storage.saved import Saved
+from surefoot.storage.snapshot import FlatCopy
 from surefoot.storage.state import ModuleState, Stateful
 
 if TYPE_CHECKING:
@@ -44,6 +46,19 @@ class _Counters:
         trainer = self._trainer
         trainer.progress = Progress(state["step"], trainer.progress.total, state["iteration"])
         trainer.learner.update = state["update"]
+
+
+class _Policy(ModuleState):
+    """The policy, with fast snapshots: a rollback needs one in every iteration."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(policy, "policy")
+
+    def snapshot(self) -> FlatCopy:
+        return FlatCopy(self.state())
+
+    def go_back(self, snapshot: FlatCopy) -> None:
+        self.load_state(snapshot.tensors())
 
 
 class AgentParameters:
@@ -84,7 +99,7 @@ def parts_of(trainer: "Trainer") -> dict[str, Stateful]:
     """The parts that are saved, restored, checked and rolled back."""
     learner = trainer.learner
     return {
-        "policy": ModuleState(trainer.policy, "policy"),
+        "policy": _Policy(trainer.policy),
         "gradient": learner.gradient,
         "frozen": learner.gradient.frozen,
         "objective": learner.objective,

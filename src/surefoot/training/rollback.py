@@ -2,16 +2,14 @@
 
 import logging
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-
-from torch import Tensor
 
 from surefoot.data.records import IterationReport, Rollout
 from surefoot.errors import NonFiniteError
 from surefoot.settings.config import Config
-from surefoot.storage.state import copied, states
+from surefoot.storage.snapshot import go_back, snapshots
 from surefoot.telemetry import names
 from surefoot.training.hooks import Hook
 from surefoot.training.nonfinite_dump import write_dump
@@ -36,7 +34,7 @@ class RollBack(Hook):
     def __init__(self, trainer: Trainer, config: Config, folder: Path | None) -> None:
         super().__init__()
         self._trainer, self._config, self._folder = trainer, config, folder
-        self._good = training_state(trainer)
+        self._good = self._snapshots()
         self._is_learning = False
         self._recent: deque[IterationReport] = deque(maxlen=_REMEMBERED)
         self._streak = self._rollbacks = self._good_iterations = 0
@@ -49,17 +47,17 @@ class RollBack(Hook):
         """Go back to the last good iteration if an error interrupted this one: its update may be half done."""
         if self._is_learning:
             self._is_learning = False
-            self._load(KEPT)
+            go_back(self._trainer.parts(), self._good, KEPT)
             self._trainer.collector.rows.abandon()
 
     def after_iteration(self, report: IterationReport) -> None:
         """Keep a copy of good weights; roll back bad ones."""
         self._is_learning = False
         self._recent.append(report)
-        state = _current(self._trainer)
-        trouble = self._trouble(report.learned.skips, state["policy"])
+        now = self._snapshots()
+        trouble = self._trouble(report.learned.skips, now["policy"].is_finite)
         if trouble is None:
-            self._keep(report, state)
+            self._keep(report, now)
             return
         self._streak = 0
         step, limit = report.progress.step, self._config.train.max_rollbacks
@@ -77,54 +75,39 @@ class RollBack(Hook):
         report.metrics[names.ROLLBACKS] = float(self._rollbacks)
         _log.warning("%s at step %d; rolled back to the last good weights and statistics", trouble, step)
 
-    def _trouble(self, skips: Iterable[bool], policy: Mapping[str, Tensor]) -> str | None:
+    def _snapshots(self) -> dict[str, Any]:
+        """Everything that scoring and learning change: weights, statistics, moments, terms, counters."""
+        parts = self._trainer.parts()
+        return snapshots({name: parts[name] for name in KEPT})
+
+    def _trouble(self, skips: Iterable[bool], is_finite: bool) -> str | None:
         """The problem, if any; consecutive skipped steps are counted across updates."""
         longest = 0
         for is_skipped in skips:
             self._streak = self._streak + 1 if is_skipped else 0
             longest = max(longest, self._streak)
-        if not _is_finite(policy.values()):
+        if not is_finite:
             return "the weights or statistics are not finite after the update"
         if longest >= self._config.train.max_skipped_steps:
             return f"{longest} consecutive gradient steps were not finite"
         return None
 
-    def _keep(self, report: IterationReport, state: dict[str, Any]) -> None:
+    def _keep(self, report: IterationReport, now: dict[str, Any]) -> None:
         if report.learned.skipped_steps == 0:
-            self._good = copied(state)
+            self._good = now
             self._good_iterations += 1
         if self._good_iterations >= FORGIVEN_AFTER:
             self._rollbacks = 0
 
     def _go_back(self) -> None:
         # Without the reward scaler: it only sees rewards, which are checked when they are received.
-        self._load(LEARNED)
+        go_back(self._trainer.parts(), self._good, LEARNED)
         rows = self._trainer.collector.rows
-        if not _is_finite(rows.memory):
+        if not all(bool(part.isfinite().all()) for part in rows.memory):
             rows.restart()
-
-    def _load(self, names: Iterable[str]) -> None:
-        parts = self._trainer.parts()
-        for name in names:  # our own state, which needs no checks
-            parts[name].load_state(self._good[name])
 
     def _dump(self, step: int, trouble: str) -> Path | None:
         if self._folder is None:
             return None
         recent = [metrics_of(report, 0.0) for report in self._recent]
         return write_dump(self._folder, step, trouble, self._trainer, recent)
-
-
-def training_state(trainer: Trainer) -> dict[str, Any]:
-    """A copy of everything that scoring and learning change: weights, statistics, moments, terms, counters."""
-    state: dict[str, Any] = copied(_current(trainer))
-    return state
-
-
-def _current(trainer: Trainer) -> dict[str, Any]:
-    parts = trainer.parts()
-    return states({name: parts[name] for name in KEPT})
-
-
-def _is_finite(tensors: Iterable[Tensor]) -> bool:
-    return all(bool(tensor.isfinite().all()) for tensor in tensors)
