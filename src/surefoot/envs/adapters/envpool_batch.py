@@ -118,7 +118,7 @@ def is_mujoco(task: str) -> bool:
 def _refuse_ours(config: EnvConfig) -> None:
     taken = [name for name in _OURS if name in config.kwargs]
     if taken:
-        raise EnvError(f"env.kwargs: Surefoot sets {', '.join(taken)} of EnvPool itself; remove it from env.kwargs")
+        raise EnvError(f"env.kwargs: Surefoot itself sets EnvPool's {', '.join(taken)}; remove it from env.kwargs")
 
 
 @contextmanager

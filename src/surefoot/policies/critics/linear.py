@@ -1,4 +1,4 @@
-"""What critics with one linear layer share: numbers in raw units, or in units of the return's std (PopArt, S11)."""
+"""Base class of critics with one linear layer, in raw units or in units of the return's std (PopArt, S11)."""
 
 import torch
 from torch import Tensor, nn
