@@ -1,4 +1,4 @@
-"""EnvPool: many envs stepped by EnvPool's threads; an env resets in the step after its end (NEXT_STEP, S4)."""
+"""EnvPool: many envs stepped by its threads; resets take a step after the end (NEXT_STEP, S4, docs/semantics.md)."""
 
 import difflib
 import warnings
