@@ -148,7 +148,7 @@ def test_import_contracts() -> None:
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("script", ["speed_table", "zoo_page"])
+@pytest.mark.parametrize("script", ["learning_tables", "speed_table", "zoo_page"])
 def test_the_tables_are_of_the_committed_results(script: str) -> None:
     pages = runpy.run_path(str(ROOT / "docs" / f"{script}.py"))["pages"]()
     assert ROOT / "docs" / "results.md" in pages
