@@ -13,6 +13,7 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from pymdownx.slugs import slugify
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -23,6 +24,7 @@ MEDIA = (".png", ".gif", ".jpg", ".jpeg", ".svg", ".webp", *VIDEOS)
 _CODE = re.compile(r"(^ *```.*?^ *```|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(?P<before>]\(|\b(?:src|href|poster)=\")(?P<target>[^)\"\s]+)")
 _VIDEO = re.compile(rf"!\[([^]]*)]\(([^)\s]+(?:{'|'.join(VIDEOS)}))\)")
+_RULE = re.compile(r"\bS\d+(?=[,)])")
 _CELL = re.compile(r"<td(?P<style>[^>]*)>(?P<content>(?:(?!</td>).)*)</td>", re.DOTALL)
 _MOST_UNBROKEN = 32
 """Characters of a cell of numbers that stays on one line."""
@@ -57,8 +59,18 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Mark the cells of tables that are mostly numbers: these must not break."""
+    """Mark table cells that are mostly numbers, which must not break; link the rules that docstrings cite."""
+    if page.file.src_uri.startswith("api/"):
+        anchors = _anchors()
+        html = _RULE.sub(lambda rule: f'<a href="../semantics.html#{anchors[rule[0]]}">{rule[0]}</a>', html)
     return _CELL.sub(_cell, html)
+
+
+def _anchors() -> dict[str, str]:
+    """The anchor of every rule in semantics.md."""
+    text = (DOCS / "semantics.md").read_text(encoding="utf-8")
+    anchor = slugify(case="lower")
+    return {title.partition(":")[0]: anchor(title, "-") for title in re.findall(r"^## (S\d+: .*)", text, re.MULTILINE)}
 
 
 def _cell(match: re.Match[str]) -> str:

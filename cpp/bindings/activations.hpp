@@ -1,4 +1,4 @@
-// The nonlinearities by the names that the config has for them.
+// Activation functions by their names in the config.
 #pragma once
 
 #include <utility>

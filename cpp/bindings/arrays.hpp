@@ -1,4 +1,4 @@
-// Arrays that come in by name, checked for type, layout and shape before anything uses them.
+// Named arrays from Python, checked for type, layout and shape before use.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -22,7 +22,7 @@ inline std::string to_text(const Shape& shape) {
   return text + "]";
 }
 
-/// The memory of an array of exactly this type and shape; anything else is an error that names the argument.
+/// The data of an array of exactly this type and shape; any other array is an error that names the argument.
 template <class Number>
 Number* checked(nb::handle object, const std::string& name, const Shape& shape) {
   using Array = nb::ndarray<Number, nb::c_contig, nb::device::cpu>;
@@ -45,17 +45,17 @@ Number* checked(nb::handle object, const std::string& name, const Shape& shape) 
   return array.data();
 }
 
-/// The same for an entry of a dict of arrays, by its key.
+/// The data of an array in a dict, by its key.
 template <class Number>
 Number* entry(const nb::dict& arrays, const char* name, const Shape& shape) {
   if (!arrays.contains(name)) throw nb::value_error((std::string(name) + " is missing").c_str());
   return checked<Number>(arrays[name], name, shape);
 }
 
-/// The table of a rollout as it crosses the border: the arrays of each field by its name, one for each leaf.
+/// The arrays of a rollout as passed in: one array per leaf for each field, by name.
 using Fields = std::map<std::string, std::vector<nb::object>>;
 
-/// The arrays of a field, `lead` and one of the sizes each.
+/// The arrays of a field; each has the shape `lead` followed by one of the sizes.
 template <class Number>
 std::vector<Number*> leaves(const Fields& fields, const std::string& name, const Shape& lead, const Shape& sizes) {
   const auto found = fields.find(name);
@@ -85,7 +85,7 @@ Number* leaf_or_null(const Fields& fields, const std::string& name, const Shape&
   return fields.contains(name) ? leaf<Number>(fields, name, lead, size) : nullptr;
 }
 
-/// A numpy array that owns its numbers.
+/// Makes a numpy array that owns its data.
 template <class Number>
 nb::object owned(std::vector<Number> numbers, Shape shape) {
   auto* kept = new std::vector<Number>(std::move(numbers));

@@ -76,7 +76,7 @@ bool* mask_of(Engine& engine, nb::handle mask, Shape lead) {
   return checked<bool>(mask, "action_mask", lead);
 }
 
-/// Box actions are float32, all others int64.
+/// Actions of all rows: float32 for Box, int64 for all other spaces.
 RowActions actions_of(Engine& engine, nb::handle actions, Shape lead) {
   lead.push_back(engine.rows().action_size());
   return engine.rows().action_space().has_choices()
@@ -84,7 +84,7 @@ RowActions actions_of(Engine& engine, nb::handle actions, Shape lead) {
              : RowActions{checked<const float>(actions, "actions", lead), nullptr};
 }
 
-/// The engine for this call alone; the error that Python code expects of the core if it is not to be had.
+/// Locks the engine for this call; raises NativeError if another thread uses it.
 class Exclusive {
  public:
   explicit Exclusive(Engine& engine) try : use_(engine) {
@@ -145,7 +145,7 @@ void step(Engine& engine, nb::handle actions, const std::vector<nb::object>& obs
   engine.step(taken, slot);
 }
 
-/// Another policy as it comes in: its number, what it runs, what rows remember of it, and whether it is followed.
+/// Another policy as passed in: its number, the policy, the recurrent state of its rows, and whether it is followed.
 using GivenPolicy = std::tuple<std::int64_t, const Policy*, std::vector<nb::object>, bool>;
 
 std::size_t steps_of(const Fields& fields) {
@@ -154,12 +154,12 @@ std::size_t steps_of(const Fields& fields) {
   return steps_of(found->second[0], "reward");
 }
 
-/// What rows remember, and where it is kept at the steps that sequences begin with.
+/// Sets the arrays of the recurrent state, and of its copies at the steps at which sequences begin.
 void add_state(RolloutArrays& arrays, const Policy& policy, const Fields& fields) {
   if (const auto found = fields.find("state_steps"); found != fields.end() && found->second.size() == 1) {
     const std::size_t chunks = steps_of(found->second[0], "state_steps");
     const auto* steps = leaf<const std::int64_t>(fields, "state_steps", {}, chunks);
-    arrays.state_steps.assign(steps, steps + chunks);  // a negative one is far beyond the end
+    arrays.state_steps.assign(steps, steps + chunks);  // a negative step becomes a huge one and is rejected
   }
   const auto& steps = arrays.state_steps;
   if (!std::is_sorted(steps.begin(), steps.end()) || (!steps.empty() && steps.back() >= arrays.num_steps)) {
@@ -201,7 +201,7 @@ RolloutArrays arrays_of(Engine& engine, const Policy& policy, const Fields& fiel
   return arrays;
 }
 
-/// As many choices, from the same first ones on.
+/// Whether the policy has as many choices as the space, counted from the same first ones.
 bool has_choices_of(const Policy& policy, const ActionSpace& space) {
   if (policy.mask_size() != space.num_choices()) return false;
   const std::vector<std::int64_t> zeros(space.size());
@@ -226,7 +226,7 @@ void check_fit(const Rows& rows, const Policy& policy) {
   }
 }
 
-/// Who else acts, and where; rows may only be assigned to policies that are given.
+/// Adds the other policies and their rows; rows may only be assigned to the given policies.
 void add_others(RolloutArrays& arrays, const Rows& rows, const Fields& fields, const std::vector<GivenPolicy>& given) {
   std::set<std::int64_t> known{0};
   for (const auto& [number, policy, memory, is_followed] : given) {
@@ -245,7 +245,7 @@ void add_others(RolloutArrays& arrays, const Rows& rows, const Fields& fields, c
   }
 }
 
-/// The bounds of the observations' parts that have any, and the parts that the policy normalizes.
+/// Sets the bounds of the parts of the observation, and which parts the policy normalizes.
 RolloutKey key_of(const Rows& rows, const Policy& policy) {
   RolloutKey key{};
   for (const ObsPart& part : rows.obs_parts()) {
@@ -320,13 +320,13 @@ void check(Engine& engine, nb::handle state) {
   engine.rows().check_all(states);
 }
 
-/// Of all envs, or one of the agent for all of them.
+/// Number of values of a parameter: one per env, or a single one for agent parameters.
 std::size_t num_values_of(const Rows& rows, std::size_t index) {
   if (index >= rows.parameters().size()) throw nb::index_error("the environment has no such parameter");
   return rows.parameters()[index].is_of_agent ? 1 : rows.num_envs();
 }
 
-/// Of all envs, or of none if one of them refuses its value.
+/// Sets a parameter in all envs; if one of them rejects its value, in none.
 void set_parameter(Engine& engine, std::size_t index, nb::handle values) {
   Rows& rows = engine.rows();
   const std::size_t count = num_values_of(rows, index), size = size_of(rows.parameters()[index].shape);
@@ -415,7 +415,7 @@ std::vector<std::tuple<std::string, Shape, std::vector<double>, bool>> parameter
 void bind_engine(nanobind::module_& module) {
   using namespace surefoot;
   nb::class_<NonFinite>(module, "NonFinite",
-                        "NaN or infinity, or a mask that forbids everything, where it was first seen.")
+                        "The first place with NaN or infinity, or with a mask that forbids every choice.")
       .def_ro("step", &NonFinite::step)
       .def_ro("row", &NonFinite::row)
       .def_prop_ro("where",
@@ -426,7 +426,7 @@ void bind_engine(nanobind::module_& module) {
       .def_ro("part", &NonFinite::part)
       .def_ro("index", &NonFinite::index)
       .def_ro("value", &NonFinite::value);
-  nb::class_<RolloutResult>(module, "RolloutResult", "What a rollout tells about itself.")
+  nb::class_<RolloutResult>(module, "RolloutResult", "Statistics and errors of a rollout.")
       .def_ro("num_steps", &RolloutResult::num_steps)
       .def_ro("out_of_bounds", &RolloutResult::out_of_bounds)
       .def_ro("problem", &RolloutResult::problem)
@@ -451,14 +451,14 @@ void bind_engine(nanobind::module_& module) {
       .def("row_moments", &row_moments_of, nb::arg("part"),
            nb::sig("def row_moments(self, part: int) -> tuple[numpy.typing.NDArray[numpy.float64], "
                    "numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]"),
-           "The same of every row on its own.");
+           "Count, mean and population variance of a part of the observation in each row.");
   module.def("merged_moments", &merged_moments, nb::arg("counts"), nb::arg("means"), nb::arg("variances"),
              nb::arg("num_rows"), nb::arg("size"),
              nb::sig("def merged_moments(counts: numpy.typing.NDArray[numpy.float64], "
                      "means: numpy.typing.NDArray[numpy.float64], variances: numpy.typing.NDArray[numpy.float64], "
                      "num_rows: int, size: int) -> tuple[float, numpy.typing.NDArray[numpy.float64], "
                      "numpy.typing.NDArray[numpy.float64]]"),
-             "The moments of all rows together, merged in the order of rows as a rollout does.");
+             "The moments of all rows together, merged in the order of rows, as in a rollout.");
   nb::class_<Engine>(module, "Engine", "Steps environments on all cores.")
       .def(
           "__init__",
@@ -497,8 +497,8 @@ void bind_engine(nanobind::module_& module) {
       .def("replay", &replay, nb::arg("actions"), nb::arg("ended"))
       .def("scene", &scene, nb::arg("env"),
            nb::sig("def scene(self, env: int) -> tuple[bytes, float, numpy.typing.NDArray[numpy.float64]]"),
-           "For pictures: MuJoCo's model as a file, the seconds of a step, and the pose; empty for other envs.")
+           "For rendering: MuJoCo's model as a file, the seconds per step, and the pose; empty for other envs.")
       .def("save", &save, nb::sig("def save(self) -> numpy.typing.NDArray[numpy.float64]"))
-      .def("load", &load, nb::arg("state"), "Continue from saved states; if one of them is refused, nothing changes.")
+      .def("load", &load, nb::arg("state"), "Continue from saved states; if one of them is rejected, nothing changes.")
       .def("check", &check, nb::arg("state"), "Raise what `load` would raise.");
 }

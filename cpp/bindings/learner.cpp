@@ -1,4 +1,4 @@
-// The learner from Python: samples, order and settings of an update as dicts of arrays and numbers.
+// The learner from Python: samples, order and settings of an update, as dicts of arrays and numbers.
 #include "surefoot/learner.hpp"
 
 #include <nanobind/stl/map.h>
@@ -30,7 +30,7 @@ Value setting(const nb::dict& dict, const char* name) {
 
 bool has(const nb::dict& dict, const char* name) { return dict.contains(name) && !dict[name].is_none(); }
 
-/// Whole numbers from 0 to below `limit`, as many as there are.
+/// Reads whole numbers from 0 to below `limit`, in any count.
 std::vector<std::size_t> indices(const nb::dict& dict, const char* name, std::size_t limit) {
   nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> array;
   if (!dict.contains(name) || !nb::try_cast(dict[name], array, false)) {
@@ -84,7 +84,7 @@ SequenceSamples sequences_of(const Policy& policy, const nb::dict& dict, std::si
   return found;
 }
 
-/// Columns of samples by name, of any of three types.
+/// Reads extra fields of samples by name, of any of three types.
 std::vector<ExtraSamples> extras_of(const nb::dict& dict, std::size_t samples) {
   std::vector<ExtraSamples> extras;
   for (const auto& [key, value] : dict) {
@@ -128,7 +128,7 @@ LearnerSamples samples_of(const Policy& policy, const nb::dict& dict) {
   }
   if (has(dict, "mask")) samples.mask = entry<const bool>(dict, "mask", {samples.count, policy.mask_size()});
   samples.log_prob = entry<const float>(dict, "log_prob", column);
-  // A critic that predicts nothing but its value has no other old prediction.
+  // For a critic that predicts only its value, the old prediction is the value.
   const bool has_own = has(dict, "prediction");
   samples.prediction_size = policy.prediction_size();
   if (!has_own && samples.prediction_size > 1) throw nb::value_error("prediction is missing");
@@ -186,7 +186,7 @@ FlatMemory memory_of(const nb::dict& dict, const std::vector<NamedTensor>& tenso
   return memory;
 }
 
-/// Transforms by their plans, each with its own part of the memory.
+/// Reads transforms by their plans, each with its own state.
 std::vector<ActiveTransform> transforms_of(const std::vector<nb::dict>& plans, const std::vector<nb::dict>& memories,
                                            std::size_t size, const Kernels& kernels) {
   if (plans.size() != memories.size()) throw nb::value_error("transforms must have as many memories as plans");
@@ -264,7 +264,7 @@ nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settin
     update.on_gradient = [&](std::span<double> sums) {
       const nb::gil_scoped_acquire acquired;
       const nb::ndarray<nb::numpy, double> view(sums.data(), {sums.size()}, nb::handle());
-      on_gradient(nb::cast(view, nb::rv_policy::reference));  // not a copy: it may change them
+      on_gradient(nb::cast(view, nb::rv_policy::reference));  // a view, because it may be changed
     };
   }
   SharedMinibatches shared;
@@ -367,8 +367,9 @@ void bind_learner(nanobind::module_& module) {
             new (learner) Learner(policy_plan(plan), plans, named_tensors(tensors), kernels_of(instructions));
           },
           "plan"_a, "terms"_a, "tensors"_a, "instructions"_a = "",
-          "Build from the plans of a policy and of the terms; `instructions` selects other kernels than the best ones.")
-      .def_prop_ro("measures", &Learner::measures, "Names of the columns of what `learn` measures.")
+          "Build from the plans of a policy and its terms; `instructions` selects an instruction set instead of the "
+          "best.")
+      .def_prop_ro("measures", &Learner::measures, "Names of the columns of the measures of `learn`.")
       .def("learn", &learn, "samples"_a, "settings"_a, "tensors"_a, "memory"_a, "threads"_a,
            "on_gradient"_a = nb::none(),
            "Run all epochs of an update; weights, gradient, moments and what transforms remember change in place. "

@@ -22,7 +22,7 @@ void bind_threads(nb::module_& module);
 
 namespace {
 
-/// An env that fails is the error that Python code expects of envs.
+/// Raises the failure of an env as the Python exception for failing envs.
 void translate_failure(const std::exception_ptr& thrown, void*) {
   const auto raise = [](const char* message) {
     PyErr_SetString(nb::module_::import_("surefoot.errors").attr("EnvError").ptr(), message);
@@ -56,7 +56,7 @@ NB_MODULE(_core, module) {
   module.def("library_envs", &surefoot::library_envs, nb::arg("library"),
              "Ids and time limits of the environments in a library.");
   module.def("footprint", &footprint, nb::arg("env_id"), nb::arg("options"), nb::arg("library") = "",
-             "Bytes that each environment fills, and addresses that it asks for.");
+             "Memory of each environment: bytes in use, and bytes of reserved address space.");
   module.def(
       "mujoco_versions", [] { return std::pair(mjVERSION_HEADER, mj_version()); },
       "The MuJoCo version the core was built with, and the one that is loaded.");

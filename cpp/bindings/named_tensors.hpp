@@ -23,7 +23,7 @@ inline std::vector<NamedTensor> named_tensors(const nb::dict& tensors) {
   return named;
 }
 
-/// The kernels of that name; the best ones if it is empty.
+/// The kernels of that name; the best ones if the name is empty.
 inline const Kernels& kernels_of(const std::string& name) {
   if (name.empty()) return kernels();
   if (const Kernels* found = find_kernels(name)) return *found;

@@ -1,4 +1,4 @@
-// A network of environments, for their twins in Python.
+// Networks inside environments, for their Python twins.
 #include "surefoot/network.hpp"
 
 #include <nanobind/nanobind.h>

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kMostNumbers = std::size_t{1} << 30;
 
-/// Numbers that a numpy array will own, not initialized: everything is written by the core.
+/// An uninitialized buffer that a numpy array will own; the core writes every element.
 template <class Number>
 struct Fresh {
   explicit Fresh(Shape sizes) : shape(std::move(sizes)) {
@@ -52,7 +52,7 @@ struct Leaves {
   std::vector<const float*> data;
 };
 
-/// One [rows, size] array a key, all of the same number of rows.
+/// Reads one [rows, size] array per key, all with the same number of rows.
 Leaves leaves_of(const Policy& policy, const std::vector<nb::object>& obs) {
   const std::vector<ObsPlan>& plan = policy.plan().obs;
   if (obs.size() != plan.size()) {
@@ -69,14 +69,14 @@ Leaves leaves_of(const Policy& policy, const std::vector<nb::object>& obs) {
   return leaves;
 }
 
-/// The recurrent state of rows, as it was passed in.
+/// The recurrent state of rows, as passed in.
 template <class Number>
 struct States {
   std::vector<Number*> parts;
   const bool* episode_start = nullptr;
 };
 
-/// One [rows, size] array a part, and a flag a row if there are any parts.
+/// Reads one [rows, size] array per part and, if there are parts, one flag per row.
 template <class Number>
 States<Number> states_of(const Policy& policy, std::size_t rows, const std::vector<nb::object>& state,
                          nb::handle episode_start) {
@@ -203,7 +203,7 @@ void bind_policy(nanobind::module_& module) {
             new (policy) Policy(policy_plan(plan), kernels_of(instructions));
           },
           "plan"_a, "instructions"_a = "",
-          "Build from a plan; `instructions` selects other kernels than the best ones.")
+          "Build from a plan; `instructions` selects an instruction set instead of the best one.")
       .def(
           "sync", [](Policy& policy, const nb::dict& tensors) { policy.sync(named_tensors(tensors)); }, "tensors"_a,
           "Load new weights by name; if some do not fit, the error lists them and nothing changes.")
@@ -240,7 +240,7 @@ void bind_policy(nanobind::module_& module) {
       "The kinds of encoders, distributions, memories, critics, terms and gradient transforms that the core supports.");
   module.def(
       "instructions", [] { return kernels().name; },
-      "The instruction set of this process; SUREFOOT_INSTRUCTIONS selects another one than the best.");
+      "The instruction set of this process: SUREFOOT_INSTRUCTIONS, or the best that this machine supports.");
   module.def("instruction_sets", &instruction_sets, "Instruction sets that this machine supports, the best last.");
   module.def(
       "uniforms",

@@ -14,7 +14,7 @@ namespace {
 
 namespace nb = nanobind;
 
-/// Entries of a dict with the path to it, for messages.
+/// Entries of a dict, with their path for error messages.
 class Entries {
  public:
   Entries(nb::dict plain, std::string path) : plain_(std::move(plain)), path_(std::move(path)) {}
@@ -30,7 +30,7 @@ class Entries {
 
   Entries inner(const char* name) const { return {read<nb::dict>(name), path_ + name + "."}; }
 
-  /// A part's description: its kind, and whatever else it says.
+  /// The plan of a part: its kind and settings.
   PartPlan part(const char* name) const { return part_plan(read<nb::dict>(name), path_ + name); }
 
   std::vector<Entries> list(const char* name) const {
@@ -42,7 +42,7 @@ class Entries {
     return entries;
   }
 
-  /// The value that goes with the word under `name`.
+  /// The value for the word under `name`.
   template <class Value, std::size_t Count>
   Value choice(const char* name, const std::pair<const char*, Value> (&known)[Count]) const {
     const auto word = read<std::string>(name);

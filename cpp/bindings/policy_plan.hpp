@@ -7,9 +7,9 @@
 
 namespace surefoot {
 
-/// Throws ValueError or TypeError that names the entry.
+/// Reads the plan of a policy. Throws ValueError or TypeError that names the entry.
 PolicyPlan policy_plan(const nanobind::dict& plain);
-/// The same for one part; `path` finds it in messages.
+/// Reads the plan of one part; `path` prefixes the names in messages.
 PartPlan part_plan(const nanobind::dict& plain, const std::string& path);
 
 }  // namespace surefoot

@@ -1,4 +1,4 @@
-// The learner's GRU and LSTM layers from Python: arrays by name, results written into arrays that come along.
+// The GRU and LSTM layers of the learner from Python: named arrays; results are written to arrays that are passed in.
 #include "surefoot/recurrence.hpp"
 
 #include <vector>
@@ -9,20 +9,20 @@
 namespace surefoot {
 namespace {
 
-/// A pass's arrays by their names, once its sizes are known: B samples, S sequences, H hidden.
+/// The named arrays of a pass, checked against its sizes: B samples, S sequences, H hidden.
 class Arrays {
  public:
   Arrays(const nb::dict& arrays, std::size_t gates)
       : arrays_(arrays), steps_(step_sizes()), gates_(gates), hidden_(hidden_size()) {}
 
-  /// For a forward pass with its bias, for a backward pass without.
+  /// The layer: with its bias for a forward pass, without for a backward pass.
   PooledRecurrence layer(Threads& threads, bool has_bias) const {
     const float* const weight = in("weight", {gates_ * hidden_, hidden_});
     const float* const bias = has_bias ? in("bias", {gates_ * hidden_}) : nullptr;
     return {steps_, gates_, hidden_, weight, bias, threads.pool()};
   }
 
-  /// The state after the last step of each sequence, of what a pass wrote.
+  /// Copies the state after the last step of each sequence from the output of a pass.
   void copy_last(const float* states, float* last) const { surefoot::copy_last(steps_, hidden_, states, last); }
 
   std::size_t hidden() const { return hidden_; }

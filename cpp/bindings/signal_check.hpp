@@ -1,4 +1,4 @@
-// Signals while the core works without the GIL.
+// Handles signals while the core works without the GIL.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,7 +7,7 @@
 
 namespace surefoot {
 
-/// Lets Python's signal handlers run now and then; false once one of them raised.
+/// Runs Python's signal handlers regularly; false after one of them raised.
 class SignalCheck {
  public:
   bool operator()() {

@@ -4,7 +4,7 @@
 
 namespace nb = nanobind;
 
-/// Longer than what lies between two passes of a learner in PyTorch; then threads sleep.
+/// Longer than the time between two passes of a learner in PyTorch; then threads sleep.
 constexpr std::chrono::microseconds kPatience{100};
 constexpr std::size_t kMost = 65536;
 
@@ -16,7 +16,7 @@ Threads::Threads(std::size_t count) : process_(getpid()) {
 }
 
 Threads::~Threads() {
-  // A fork has none of the threads, and would wait for them forever.
+  // A forked process does not have the threads and would wait for them forever.
   if (getpid() != process_) (void)pool_.release();
 }
 

@@ -1,4 +1,4 @@
-// The learner's threads as Python holds them.
+// The thread pool of the learner, as a Python object.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// Options of an environment that have to lie in a range, or to be one of some names.
+// Options of an environment that must be in a range or one of several names.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ inline double share(const Options& options, const std::string& name, double othe
   return bounded_number(options, name, otherwise, 0.0, 1.0);
 }
 
-/// One of the names; the first one where it is not given.
+/// One of the names; by default, the first.
 inline std::string one_of(const Options& options, const std::string& name, const std::vector<std::string>& names) {
   const std::string value = options.text(name, names.front());
   if (std::find(names.begin(), names.end(), value) != names.end()) return value;

@@ -12,7 +12,7 @@ namespace {
 constexpr double kGravity = 9.8, kCartMass = 1.0, kPoleMass = 0.1, kTotalMass = kPoleMass + kCartMass;
 constexpr double kLength = 0.5, kPoleMassLength = kPoleMass * kLength, kForce = 10.0, kTau = 0.02;
 constexpr double kMaxX = 2.4, kMaxTheta = 12 * 2 * std::numbers::pi / 360;
-constexpr double kFar = 1e6;  // no cart gets there, nor as fast
+constexpr double kFar = 1e6;  // no episode reaches this position or speed
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 class CartPole final : public Cloned<CartPole> {

@@ -34,7 +34,7 @@ class Humanoid final : public Cloned<Humanoid, MujocoEnv> {
     const double velocity = (mass_center_x() - before) / dt();
     const double height = qpos()[2];
     const bool healthy = healthy_z_.first < height && height < healthy_z_.second;
-    // Unlike Ant's, the cost is made of the controls as the simulation has them: in double precision.
+    // Unlike Ant's, the cost uses the controls of the simulation, which are in double precision.
     const double control = control_weight_ * sum_of_squares(data().ctrl, static_cast<std::size_t>(model().nu));
     const double contact = numpy_clip(contact_weight_ * sum_of_squares(data().cfrc_ext, 6 * bodies()), contact_range_);
     const double cost = control + contact;

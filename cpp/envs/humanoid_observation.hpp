@@ -1,4 +1,5 @@
-// What Humanoid and HumanoidStandup observe: the joints, and of every body but the world its inertia, speed and forces.
+// The observation of Humanoid and HumanoidStandup: joints, and inertia, velocity and forces of every body except the
+// world.
 #pragma once
 
 #include <mujoco/mujoco.h>

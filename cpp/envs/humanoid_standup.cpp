@@ -20,7 +20,7 @@ class HumanoidStandup final : public Cloned<HumanoidStandup, MujocoEnv> {
         impact_range_(options.range("impact_cost_range", {-std::numeric_limits<double>::infinity(), 10.0})),
         noise_(options, 1e-2),
         observation_(options, model()) {
-    options.number("uph_cost_weight", 1.0);  // Gymnasium takes it too, and makes no use of it
+    options.number("uph_cost_weight", 1.0);  // Gymnasium also accepts it without using it
   }
 
   std::vector<ObsPart> obs_parts() const override { return {{"", {observation_.size()}}}; }

@@ -1,5 +1,4 @@
-// Market-v0: hold a position in an asset with random or recorded returns; what it asks is said in
-// surefoot/envs/tasks/market.py.
+// Market-v0: hold a position in an asset with random or recorded returns; see surefoot/envs/tasks/market.py.
 #include <algorithm>
 #include <cmath>
 #include <memory>

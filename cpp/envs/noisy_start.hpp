@@ -1,4 +1,4 @@
-// How the walking tasks begin: as their model says, with noise on it.
+// The initial state of the walking tasks: that of the model, with noise.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace surefoot {
 
-/// Option `reset_noise_scale`; positions are to be drawn before velocities, as Gymnasium does.
+/// Option `reset_noise_scale`; draw positions before velocities, as Gymnasium does.
 class NoisyStart {
  public:
   NoisyStart(const Options& options, double scale) : scale_(reset_noise_scale(options, scale)) {}

@@ -6,7 +6,7 @@
 
 namespace surefoot {
 
-/// Unlike std::clamp, also for bounds in the wrong order: the upper one wins. What is not a number stays so.
+/// Unlike std::clamp, it also accepts bounds in the wrong order: the upper one wins. NaN stays NaN.
 inline double numpy_clip(double value, std::pair<double, double> bounds) {
   return std::min(std::max(value, bounds.first), bounds.second);
 }

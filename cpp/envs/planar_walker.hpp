@@ -1,4 +1,4 @@
-// What Hopper and Walker2d share: go forward in a plane, upright, and pay for what the joints are asked to do.
+// Base class of Hopper and Walker2d: move forward in a plane, upright, with a cost on the controls.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class PlanarWalker : public MujocoEnv {
  public:
   using Range = std::pair<double, double>;
 
-  /// What the tasks differ in by default.
+  /// Defaults in which the tasks differ.
   struct Defaults {
     std::string xml_file;
     Range healthy_z, healthy_angle;
@@ -56,7 +56,7 @@ class PlanarWalker : public MujocoEnv {
  protected:
   static bool within(double value, Range range) { return range.first < value && value < range.second; }
 
-  /// What else a task asks of a healthy walker.
+  /// Further conditions of a task for a healthy walker.
   virtual bool has_healthy_state() const { return true; }
 
   void reset_model(Generator& random) override {

@@ -1,4 +1,4 @@
-// Probe-v0: leads every kind of policy through the engine; what it is for is said in surefoot/envs/tasks/probe.py.
+// Probe-v0: exercises the engine with every kind of policy; see surefoot/envs/tasks/probe.py.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -63,10 +63,10 @@ class Probe : public Env {
 
  protected:
   virtual double pay(const Action& action) const = 0;
-  /// Where a choice has to be made, see to it that it can be.
+  /// Makes sure that every element leaves a choice, where one must be made.
   virtual void open_elements(bool* /*allowed*/) const {}
 
-  /// The cue of a choice; what is forbidden costs.
+  /// The reward of a choice: its cue, or -1 if it is masked.
   double earned(std::int64_t choice) const {
     bool allowed[kCues];
     mask(allowed);
@@ -76,7 +76,7 @@ class Probe : public Env {
 
   double openness(std::size_t choice) const { return wheel_[0] + wheel_[1] * kSlopes[choice]; }
 
-  /// Of an element whose choices are [begin, end), the one nearest to open, so that never all are forbidden.
+  /// Allows the choice of [begin, end) that is nearest to open, so that an element never has all choices masked.
   void open_one(std::size_t begin, std::size_t end, bool* allowed) const {
     std::size_t most = begin;
     for (std::size_t choice = begin; choice < end; ++choice) {

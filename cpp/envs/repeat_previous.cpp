@@ -1,5 +1,4 @@
-// RepeatPrevious-v0: name the symbol that was shown some steps ago; more is said in
-// surefoot/envs/tasks/repeat_previous.py.
+// RepeatPrevious-v0: name the symbol that was shown some steps ago; see surefoot/envs/tasks/repeat_previous.py.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Random returns of one asset; more is said in surefoot/envs/tasks/return_process.py.
+// Random returns of one asset; see surefoot/envs/tasks/return_process.py.
 #pragma once
 
 #include <cmath>
@@ -9,10 +9,10 @@
 
 namespace surefoot {
 
-/// Options are asked for only where they have an effect; elsewhere they are refused as unknown.
+/// Options are read only where they have an effect; elsewhere they are rejected as unknown.
 class ReturnProcess {
  public:
-  static constexpr double kMost = 1e3;  // of drifts and volatilities: nothing computed from them overflows
+  static constexpr double kMost = 1e3;  // limit of drifts and volatilities, so that nothing overflows
 
   explicit ReturnProcess(const Options& options) {
     const std::string kind = one_of(options, "process", {"normal", "student_t", "jump"});

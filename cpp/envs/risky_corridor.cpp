@@ -1,5 +1,4 @@
-// RiskyCorridor-v0: a short way with a rare large loss, or a long safe one; more is said in
-// surefoot/envs/tasks/risky_corridor.py.
+// RiskyCorridor-v0: a short way with a rare large loss, or a long safe one; see surefoot/envs/tasks/risky_corridor.py.
 #include <algorithm>
 #include <limits>
 

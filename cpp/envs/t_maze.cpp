@@ -1,4 +1,4 @@
-// TMaze-v0: remember which arm a cue named until the end of a corridor; what it asks is said in
+// TMaze-v0: remember a cue until the end of a corridor, where it names the arm to take; see
 // surefoot/envs/tasks/t_maze.py.
 #include "bounded_options.hpp"
 #include "surefoot/env.hpp"

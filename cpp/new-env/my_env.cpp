@@ -11,11 +11,11 @@ namespace {
 using namespace surefoot;
 
 constexpr double kStep = 0.1, kDrag = 0.05, kFarthest = 2.0;
-constexpr std::size_t kTimeLimit = 100;  // steps of an episode
+constexpr std::size_t kTimeLimit = 100;  // steps per episode
 
 class MyEnv final : public Cloned<MyEnv> {
  public:
-  // Arguments of the constructor come from `env.kwargs`, each with its default; unknown ones are refused.
+  // Constructor arguments come from `env.kwargs`, each with its default; unknown ones are rejected.
   explicit MyEnv(const Options& options) : force_(options.number("force", 1.0)) {}
 
   // The observation and action spaces. Numbers are computed in double and stored as float32.
@@ -28,7 +28,7 @@ class MyEnv final : public Cloned<MyEnv> {
     velocity_ = 0.0;
   }
 
-  // One step: its reward, and whether the episode ended by itself. Time limits are counted outside.
+  // One step: its reward, and whether the episode terminated. The engine applies the time limit.
   Outcome step(const Action& action) override {
     const double push = std::clamp(static_cast<double>(action.values[0]), -1.0, 1.0);
     velocity_ = velocity_ + kStep * (force_ * push + wind_ - kDrag * velocity_);
@@ -42,7 +42,7 @@ class MyEnv final : public Cloned<MyEnv> {
     obs[1] = velocity_;
   }
 
-  // Numbers that are reported beside the reward: env/distance in the metrics is the mean over an episode.
+  // Metrics, reported besides the reward: env/distance in the metrics is the mean over an episode.
   std::vector<MetricSpec> metrics() const override { return {{"distance", Summary::kMean}}; }
   void measure(double* values) const override { values[0] = std::abs(position_); }
 
@@ -53,8 +53,8 @@ class MyEnv final : public Cloned<MyEnv> {
     wind_ = value[0];
   }
 
-  // The whole state in numbers, for exact resume: all that changes in a step or a reset, but for parameters. The reader
-  // refuses what cannot have been saved: a checkpoint may be damaged.
+  // The complete state as numbers, for exact resume: everything that a step or a reset changes, except parameters. The
+  // reader rejects values that cannot have been saved, because a checkpoint may be damaged.
   std::size_t state_size() const override { return 2; }
   void save(double* state) const override { observe(state); }
   void load(StateReader& state) override {

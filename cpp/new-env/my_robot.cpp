@@ -11,12 +11,12 @@ namespace {
 using namespace surefoot;
 
 constexpr double kNoise = 0.05, kFarthestTilt = 0.5, kDrift = 0.1;
-constexpr int kSubsteps = 4;             // of the simulation in a step
-constexpr std::size_t kTimeLimit = 200;  // steps of an episode
+constexpr int kSubsteps = 4;             // simulation substeps per step
+constexpr std::size_t kTimeLimit = 200;  // steps per episode
 
 class MyRobot final : public Cloned<MyRobot, MujocoEnv> {
  public:
-  // The model lies beside the library; `env.kwargs: {xml_file: ..., frame_skip: ...}` choose others.
+  // The model file is next to the library; `env.kwargs: {xml_file: ..., frame_skip: ...}` selects others.
   explicit MyRobot(const Options& options) : Cloned(options, "my_robot.xml", kSubsteps) {
     if (model().nq < 2 || model().nu < 1) throw std::invalid_argument("the model needs two joints and a motor");
   }
@@ -27,7 +27,7 @@ class MyRobot final : public Cloned<MyRobot, MujocoEnv> {
     std::copy(qvel().begin(), qvel().end(), std::copy(qpos().begin(), qpos().end(), obs));
   }
 
-  // One step: its reward, and whether the episode ended by itself. Time limits are counted outside.
+  // One step: its reward, and whether the episode terminated. The engine applies the time limit.
   Outcome step(const Action& action) override {
     simulate(action.values, false);  // true also computes contact forces
     const bool has_fallen = !(tilt() < kFarthestTilt);
@@ -38,8 +38,8 @@ class MyRobot final : public Cloned<MyRobot, MujocoEnv> {
   std::vector<MetricSpec> metrics() const override { return {{"tilt", Summary::kMean}}; }
   void measure(double* values) const override { values[0] = tilt(); }
 
-  // Domain randomization: a hook sets another strength of the motor in every env. Call refresh_model() after a change
-  // of masses or geometry.
+  // Domain randomization: a hook sets the motor strength of each env. Call refresh_model() after changing masses or
+  // geometry.
   std::vector<ParameterSpec> parameters() const override { return {ParameterSpec::number("gear", 10.0)}; }
   void set_parameter(std::size_t, std::span<const double> value) override {
     if (!std::isfinite(value[0])) throw std::invalid_argument("the gear must be finite");
@@ -47,7 +47,7 @@ class MyRobot final : public Cloned<MyRobot, MujocoEnv> {
   }
 
  protected:
-  // A new episode, near the start that the model says. All luck comes from `random`.
+  // A new episode, near the initial state of the model. Draw all random numbers from `random`.
   void reset_model(Generator& random) override {
     std::vector<double> start(init_qpos().begin(), init_qpos().end()), speed(init_qvel().begin(), init_qvel().end());
     for (double& value : start) value += random.uniform(-kNoise, kNoise);
@@ -55,7 +55,7 @@ class MyRobot final : public Cloned<MyRobot, MujocoEnv> {
     set_state(start, speed);
   }
 
-  // Called before every substep, where a real joint's controller would act.
+  // Called before every substep, at the rate of a real joint's controller.
   void control(std::span<const float> action, mjData& data) override {
     std::copy(action.begin(), action.end(), data.ctrl);
   }

@@ -84,7 +84,7 @@ void ActingGroups::regroup() {
   }
 }
 
-/// The learner's memory of a row in which it does not act any more.
+/// Clears the learner's recurrent state of a row in which it no longer acts.
 void ActingGroups::forget(std::size_t row) {
   const Group& learner = groups_.front();
   for (std::size_t part = 0; part < learner.state.size(); ++part) {
@@ -144,7 +144,7 @@ void ActingGroups::give(const Group& group, std::size_t step, const StagedAction
     policy.head().to_env(count, action_.data(), action_.data());
     scatter(group.rows, size, action_.data(), staged.values);
   }
-  if (group.number != 0) {  // nothing to learn from
+  if (group.number != 0) {  // rows of other policies are not learned from
     for (auto* numbers : {&log_prob_, &value_, &prediction_}) std::fill(numbers->begin(), numbers->end(), 0.0f);
   }
   scatter(group.rows, 1, log_prob_.data(), arrays_.log_prob + place);

@@ -10,10 +10,10 @@ namespace {
 
 enum Slot : std::size_t { kPlanes, kTransposed };
 
-/// Pixels that are transposed together, so that what is being written stays in the first-level cache.
+/// Number of pixels that are transposed together, chosen so that the output stays in the first-level cache.
 constexpr std::size_t kTransposedPixels = 16;
 
-/// Every n-th of the floats at `from`, one after the other.
+/// Copies every n-th of the floats at `from`.
 template <std::size_t Step>
 void take(const float* from, std::size_t count, float* to) {
   for (std::size_t i = 0; i < count; ++i) to[i] = from[i * Step];
@@ -59,7 +59,7 @@ Convolution::Convolution(const Kernels& kernels, ImageSize in, std::size_t outpu
       }
     }
   }
-  // An output's gradient has zeros before and behind it, as far as the kernel reaches.
+  // The gradient of an output has as many zeros before and after it as the kernel reaches.
   grad_origin_ = shift(kernel - 1, kernel - 1);
   grad_plane_ = rounded_up(plane, kernels.panel) + grad_origin_;
   for (std::size_t row = 0; row < phases_; ++row) {
@@ -78,7 +78,7 @@ Convolution::Convolution(const Kernels& kernels, ImageSize in, std::size_t outpu
   }
 }
 
-/// Call `function(offset, count, plane)` for each part of a row that is in one plane.
+/// Calls `function(offset, count, plane)` for each part of a row that is in one plane.
 template <class Function>
 void Convolution::each_row(Function function) const {
   const std::size_t plane = plane_height_ * plane_width_;

@@ -6,12 +6,12 @@ namespace surefoot {
 
 namespace {
 
-/// Some twenty microseconds.
+/// How often a thread looks before it sleeps; about twenty microseconds.
 constexpr int kLooks = 600;
-/// In place of a number of tasks: there will be no more.
+/// Sentinel instead of a number of tasks: no more tasks follow.
 constexpr std::uint32_t kDismissed = UINT32_MAX;
 
-/// Wait until a condition on the number holds.
+/// Waits until a condition on the number holds.
 template <class Condition>
 void look_out(const std::atomic<std::uint32_t>& number, const Condition& holds) {
   std::uint32_t seen = number.load(std::memory_order_acquire);

@@ -14,14 +14,14 @@ namespace surefoot {
 namespace {
 
 constexpr std::size_t kFewRows = 16, kManyRows = 64;
-/// Stretches that a block's steps are cut into, so that no thread waits long for another at the end.
+/// Number of stretches that the work of a thread is divided into, so that no thread waits long for another at the end.
 constexpr std::size_t kStretches = 16;
-/// Steps of a stretch at most, so that whoever asks for a rollout to be given up is heard soon.
+/// Maximum number of steps of a stretch, so that a request to cancel the rollout is noticed soon.
 constexpr std::size_t kLongestStretch = 256;
-/// Rows from which waking another thread for a single step pays.
+/// Number of rows from which waking another thread for a single step pays off.
 constexpr std::size_t kRowsWorthWaking = 16;
 
-/// Blocks that still have steps to make; whoever takes one brings it back or is done with it.
+/// A queue of unfinished blocks; a thread takes one and returns it unless it is finished.
 class BlockQueue {
  public:
   explicit BlockQueue(std::vector<RolloutBlock>& blocks) {
@@ -46,7 +46,8 @@ class BlockQueue {
   std::deque<RolloutBlock*> waiting_;
 };
 
-/// Envs trust their actions: what is not in the space is refused before any env steps. Boxes only have to be finite.
+/// Envs do not check their actions, so actions outside of the space are rejected before any env steps. Box actions only
+/// have to be finite.
 void check_actions(const ActionSpace& space, const RowActions& actions, std::size_t rows) {
   const std::size_t size = space.size();
   const auto refuse = [size](std::size_t i, const std::string& what) {
@@ -76,7 +77,7 @@ Engine::Engine(std::unique_ptr<Rows> rows, std::size_t threads)
     : rows_(std::move(rows)), pool_(std::make_unique<ThreadPool>(threads)), workspaces_(threads), process_(getpid()) {}
 
 Engine::~Engine() {
-  // A forked child has no such threads: waiting for them would never end.
+  // A forked child does not have these threads: waiting for them would never end.
   if (getpid() != process_) (void)pool_.release();
 }
 
@@ -168,7 +169,8 @@ void Engine::step(const RowActions& actions, const StepSlot& slot) {
 }
 
 std::size_t Engine::rows_per_block(std::size_t policies) const {
-  // Enough blocks for all threads; then as large as pays for the policies, whose weights are read once per block.
+  // At least one block per thread; beyond that, blocks as large as pays off for the policies, whose weights are read
+  // once per block.
   const std::size_t share = (rows_->size() + pool_->size() - 1) / pool_->size(), agents = rows_->num_agents();
   const std::size_t rows = std::clamp(share / kStretches, std::min(share, policies * kFewRows), policies * kManyRows);
   return (rows + agents - 1) / agents * agents;  // no env is in two blocks

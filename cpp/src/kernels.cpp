@@ -1,4 +1,4 @@
-// Which kernels this machine can run.
+// Selection of the kernels that this machine supports.
 #include "surefoot/kernels.hpp"
 
 #include <cstdlib>

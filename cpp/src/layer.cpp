@@ -6,7 +6,7 @@ namespace surefoot {
 
 void Layer::pack(const Kernels& kernels, std::size_t in, std::size_t out, const float* weight, const float* bias) {
   if (in != in_ || out != out_) {
-    // The padding of the old sizes may lie where the new ones have none.
+    // Clear first: padding of the old sizes may overlap weights of the new ones.
     weight_.resize(0);
     bias_.resize(0);
   }

@@ -8,7 +8,7 @@
 namespace surefoot {
 namespace {
 
-/// Libraries stay loaded: envs, and what they share, live as long as whoever holds them.
+/// Libraries are never unloaded, because envs and the data that they share may outlive any caller.
 const Library& opened(const std::string& path) {
   const std::string remedy = "; run 'surefoot native build' on its source again";
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

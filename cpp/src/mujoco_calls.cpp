@@ -4,9 +4,9 @@
 #include <csetjmp>
 #include <cstdio>
 
-// MuJoCo's own Python package and its compiler use this one, which its headers leave out. The public handlers are of
-// the whole process, where other threads may have their own. The core runs with no other version than it was built
-// with.
+// A function that MuJoCo's own Python package and compiler use but its headers do not declare. The public handlers
+// belong to the whole process, where other threads may have set theirs. The core only runs with the MuJoCo version it
+// was built with.
 extern "C" mjfLogHandler _mjPRIVATE_setTlsLogHandler(mjfLogHandler handler);
 
 namespace surefoot {
@@ -17,7 +17,7 @@ thread_local char last_error[sizeof(mjLogMessage::subject)];
 
 void ignore_warnings(const mjLogMessage* message) {
   if (message->level != mjLOG_ERROR) return;
-  // Nobody waits for it: MuJoCo ends the process, as it does without us.
+  // No handler is active: MuJoCo ends the process, as by default.
   _mjPRIVATE_setTlsLogHandler(nullptr);
   mju_message(message);
 }
@@ -25,7 +25,7 @@ void ignore_warnings(const mjLogMessage* message) {
 void jump_on_errors(const mjLogMessage* message) {
   if (message->level != mjLOG_ERROR) return;
   std::snprintf(last_error, sizeof(last_error), "%s", message->subject);
-  // MuJoCo is C: an exception would not get through it, and an error handler must not return.
+  // MuJoCo is C: an exception cannot pass through it, and an error handler must not return.
   std::longjmp(way_out, 1);
 }
 
@@ -49,7 +49,7 @@ std::string error_of(void (*call)(const void*), const void* context) {
   _mjPRIVATE_setTlsLogHandler(previous);
   if (!gave_up) return {};
   std::string error = last_error;
-  std::replace(error.begin(), error.end(), '\n', ' ');  // errors are told in one line
+  std::replace(error.begin(), error.end(), '\n', ' ');  // errors are one line
   return error;
 }
 

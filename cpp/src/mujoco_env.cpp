@@ -13,9 +13,9 @@ namespace surefoot {
 namespace {
 
 constexpr int kState = mjSTATE_INTEGRATION;
-/// After any of these, MuJoCo resets the simulation in the middle of a step, or ignores the controls.
+/// After any of these warnings, MuJoCo has reset the simulation in the middle of a step, or ignored the controls.
 constexpr mjtWarning kDiverged[] = {mjWARN_BADQPOS, mjWARN_BADQVEL, mjWARN_BADQACC, mjWARN_BADCTRL};
-/// The arena is filled from both ends: a page begun at each.
+/// The arena is filled from both ends, so one page at each end is partly used.
 constexpr std::size_t kArenaEnds = 2 * 4096;
 
 std::shared_ptr<const mjModel> shared(mjModel* model) {
@@ -50,15 +50,15 @@ std::shared_ptr<const mjModel> parse_model(const std::string& xml) {
 }
 
 std::string model_path(const Options& options, const std::string& xml_file) {
-  // Asked for in this order, so that both are known whichever is used.
+  // Read in this order, so that both options are known whichever is used.
   const std::filesystem::path assets = options.text(kAssets, "");
   const std::filesystem::path file = options.text("xml_file", xml_file);
-  // As Gymnasium has it: what begins with a dot is the caller's own file.
+  // As in Gymnasium: a path that begins with a dot is the caller's own file.
   const bool own = file.is_absolute() || file.string().starts_with('.');
   return own || assets.empty() ? file.string() : (assets / file).string();
 }
 
-/// MuJoCo asks for all of it at once, and its only error here is that there is no more.
+/// MuJoCo allocates everything at once; the only error here is lack of memory.
 mjData* make_data(const mjModel* model) {
   mjData* data = nullptr;
   if (!error_of([&] { data = mj_makeData(model); }).empty() || data == nullptr) throw std::bad_alloc();
@@ -70,7 +70,7 @@ constexpr const char* kStateParts[] = {"time",      "qpos",       "qvel",       
                                        "warmstart", "ctrl",       "qfrc_applied", "xfrc_applied", "eq_active",
                                        "mocap_pos", "mocap_quat", "userdata",     "plugin",       "plastic"};
 
-/// MuJoCo writes samples where the cursor of a history buffer says: its second number.
+/// MuJoCo writes samples at the cursor of a history buffer, which is its second number.
 void check_cursors(const double* history, int count, const int* samples, const int* addresses) {
   for (int i = 0; i < count; ++i) {
     if (addresses[i] < 0) continue;
@@ -78,7 +78,7 @@ void check_cursors(const double* history, int count, const int* samples, const i
   }
 }
 
-/// The integration state, part by part; MuJoCo itself checks nothing of it but positions and velocities.
+/// Checks the integration state part by part; MuJoCo itself checks only positions and velocities.
 std::vector<double> read_simulation(const mjModel& model, StateReader& state) {
   std::vector<double> simulation(static_cast<std::size_t>(mj_stateSize(&model, kState)));
   std::span<double> rest = simulation;
@@ -132,7 +132,7 @@ ActionSpace MujocoEnv::action_space() const {
   const double infinity = std::numeric_limits<double>::infinity();
   for (int actuator = 0; actuator < model_->nu; ++actuator) {
     const double low = model_->actuator_ctrlrange[2 * actuator], high = model_->actuator_ctrlrange[2 * actuator + 1];
-    const bool has_range = low != 0 || high != 0;  // else the model says none
+    const bool has_range = low != 0 || high != 0;  // (0, 0) means no range in the model
     bounds.low.push_back(has_range ? low : -infinity);
     bounds.high.push_back(has_range ? high : infinity);
   }
@@ -232,9 +232,9 @@ std::vector<std::span<mjtNum>> MujocoEnv::derived() const {
 }
 
 Footprint MujocoEnv::footprint() const {
-  // Of the arena, only the pages that were used take memory; how many that are shows when a simulation runs.
+  // Only the used pages of the arena take memory; how many, only a simulation shows.
   const std::unique_ptr<mjData, FreeData> tried(make_data(model_.get()));
-  (void)error_of([&] { mj_step(model_.get(), tried.get()); });  // one that gives up shows it, too
+  (void)error_of([&] { mj_step(model_.get(), tried.get()); });  // a step that fails shows it, too
   const auto fixed = sizeof(mjData) + static_cast<std::size_t>(tried->nbuffer);
   const auto arena = static_cast<std::size_t>(tried->narena), used = static_cast<std::size_t>(tried->maxuse_arena);
   const auto own = has_own_model_ ? static_cast<std::size_t>(mj_sizeModel(model_.get())) : 0;
@@ -272,12 +272,13 @@ void MujocoEnv::load(StateReader& state) {
     apply();
   }
   const std::vector<double> simulation = read_simulation(*model_, state);
-  // Nothing of what the simulation did before may show: contacts of the old state would seed the next one.
+  // Clear all history of the simulation: contacts of the old state would seed the next one.
   shielded([&] {
     mj_resetData(model_.get(), data_.get());
     mj_setState(model_.get(), data_.get(), simulation.data(), kState);
   });
-  // A simulation that diverged may have saved NaN here and still recover: only observations and rewards read these.
+  // A simulation that diverged may have saved NaN here and still recover: only observations and rewards read these
+  // arrays.
   for (const auto& array : derived()) {
     for (double& number : array) number = std::bit_cast<double>(state.word());
   }

@@ -7,8 +7,8 @@ namespace surefoot {
 
 namespace {
 
-constexpr double kMostWhole = 0x1p53;  // beyond it doubles skip whole numbers
-constexpr double kMostCount = 0x1p20;  // no layer is as wide: more would only ask for too much memory
+constexpr double kMostWhole = 0x1p53;  // doubles cannot represent all larger whole numbers
+constexpr double kMostCount = 0x1p20;  // wider layers would only exhaust the memory
 
 bool is_whole(double value) { return value == std::floor(value) && std::abs(value) <= kMostWhole; }
 
@@ -54,7 +54,7 @@ std::vector<std::int64_t> PartPlan::integers(const std::string& name) const {
 std::vector<std::string> PartPlan::texts(const std::string& name) const {
   const auto given = settings_.find(name);
   const auto* numbers = given == settings_.end() ? nullptr : std::get_if<std::vector<double>>(&given->second);
-  if (numbers != nullptr && numbers->empty()) {  // an empty list could be one of either
+  if (numbers != nullptr && numbers->empty()) {  // an empty list may have come as either type
     read_.insert(name);
     return {};
   }

@@ -10,7 +10,7 @@ namespace surefoot {
 
 namespace {
 
-/// Rows that go through all layers together: their activations stay in the nearest caches.
+/// Number of rows that go through all layers together, so that their activations stay in the nearest caches.
 constexpr std::size_t kChunkRows = 48;
 
 void require(bool holds, const char* problem) {
@@ -57,7 +57,7 @@ Policy::Policy(PolicyPlan plan, const Kernels& kernels)
     const bool critic_remembers = add_parts(plan_.critic, weights_->critic);
     const bool takes_actors = plan_.critic.takes_actor_memory;
     require(!takes_actors || actor_remembers, "the actor has no memory");
-    require(!takes_actors || !critic_remembers, "a critic that takes the actor's memory has none of its own");
+    require(!takes_actors || !critic_remembers, "a critic that uses the actor's memory must not define its own");
   }
   weights_->head = make_part<Head>(plan_.head, kernels);
   for (const ValuePlan& value : plan_.values) {
@@ -85,7 +85,7 @@ static void require_weights(bool is_synced) {
   if (!is_synced) throw std::logic_error("the policy has no weights yet; sync it first");
 }
 
-/// Call `function(first, count)` for chunks of nearly equal size.
+/// Calls `function(first, count)` for chunks of nearly equal size.
 template <typename Function>
 static void for_chunks(std::size_t rows, Function function) {
   const std::size_t chunks = (rows + kChunkRows - 1) / kChunkRows;

@@ -1,12 +1,12 @@
-// One chunk of rows on its way through a policy.
+// The forward pass of one chunk of rows through a policy.
 #pragma once
 
 #include "policy_weights.hpp"
 
 namespace surefoot {
 
-/// Slots of the workspace; from kEncoder on those of encoders, from kState on one for each part of the state, and after
-/// those the other parts' own.
+/// Slots of the workspace. Encoders use those from kEncoder on; from kState on there is one per part of the state, then
+/// those of the other parts.
 enum Slot : std::size_t {
   kNormalized,
   kFeatures,
@@ -24,34 +24,34 @@ enum Slot : std::size_t {
 };
 
 struct Policy::Pass {
-  /// Normalizes the observations that want it.
+  /// Normalizes the observations that have statistics.
   Pass(const Policy& policy, ObsLeaves obs, const CarriedState& state, std::size_t first, std::size_t rows,
        Workspace& workspace);
 
-  /// Encoders and memory of the actor. With a memory the result stands as long as `next`, or to the end of the pass
-  /// if the next state is not wanted; else until the next features or trunk.
+  /// Runs encoders and memory of the actor. With a memory, the result is valid as long as `next`, or until the end of
+  /// the pass if `next` is empty; without one, until the next call of features or trunk.
   MatrixView actor_features(std::span<float* const> next) const;
-  /// The same of the critic, which may take the actor's.
+  /// Runs encoders and memory of the critic, which may take the actor's features.
   MatrixView critic_features(MatrixView actor_features, std::span<float* const> next) const;
-  /// The result stands until the next features or trunk.
+  /// Runs the trunk; the result is valid until the next call of features or trunk.
   MatrixView trunk(const Body& body, MatrixView features) const { return network(body.trunk, features); }
-  /// The smallest value of all critics, and what they predicted, one after the other, unless `prediction` is null.
+  /// Writes the smallest value of all critics and, unless `prediction` is null, the concatenated predictions.
   void value(MatrixView latent, float* value, float* prediction) const;
 
-  /// Features as parts take them.
+  /// Wraps features as the input of a part.
   PartRows rows_of(MatrixView in) const { return {rows_, in, {workspace_, kState + policy_.state_sizes_.size()}}; }
 
  private:
   MatrixView prepared(std::size_t obs) const;
-  /// The encoders' features, after those of `before` if the body takes them.
+  /// Runs the encoders; their features come after `before` if the body takes it.
   MatrixView features(const BodyPlan& plan, const Body& body, MatrixView before) const;
-  /// Features through the body's memory.
+  /// Runs the memory of the body.
   MatrixView remember(const Body& body, MatrixView in, std::span<float* const> next) const;
-  /// A part of the state as rows begin the step with it.
+  /// A part of the state before the step; zero for rows that start an episode.
   float* carried(std::size_t part) const;
-  /// An observation through an encoder. The result stands until the next one runs.
+  /// Runs an encoder. The result is valid until the next encoder runs.
   MatrixView encoded(const EncoderPart& part) const;
-  /// In `slot` and the one after it, by turns.
+  /// Runs linear layers; their outputs alternate between `slot` and `slot + 1`.
   MatrixView network(const Network& network, MatrixView in, std::size_t slot = kEven) const;
 
   const Policy& policy_;

@@ -12,13 +12,13 @@ std::size_t check_network(TensorReader& tensors, const MlpPlan& plan, std::size_
   return size;
 }
 
-/// Gives the size of an encoder's output.
+/// Checks an encoder and returns its output size.
 std::size_t check_encoder(TensorReader& tensors, const EncoderPart& part) {
   for (const EncoderTensor& tensor : part.encoder->tensors()) tensors.check_shape(tensor.name, tensor.shape);
   return check_network(tensors, {part.encoder->layers()}, part.own_size.value_or(part.obs_size));
 }
 
-/// Sizes of what a body gives, as far as the tensors say.
+/// Output sizes of a body, as far as the tensors determine them.
 struct BodySizes {
   std::size_t remembered, latent;
 };
@@ -39,7 +39,7 @@ void copy(const NamedTensor& tensor, std::size_t size, AlignedFloats& to) {
   std::copy_n(tensor.data, size, to.data());
 }
 
-/// Gives the size of the network's output for an input of `size`.
+/// Checks a network and returns its output size for inputs of `size`.
 std::size_t pack_network(const TensorReader& tensors, const Kernels& kernels, const MlpPlan& plan, std::size_t size,
                          Network& network) {
   network.layers.resize(plan.layers.size());

@@ -1,4 +1,4 @@
-// What a policy consists of: its parts, its layers as packed by the last sync, and its statistics.
+// The contents of a policy: its parts, its layers as packed by the last sync, and its statistics.
 #pragma once
 
 #include <memory>
@@ -27,10 +27,10 @@ struct EncoderPart {
 
   std::size_t obs, obs_size;
   std::unique_ptr<Encoder> encoder;
-  std::optional<std::size_t> own_size;  // of what the encoder computes before its layers, if it does
+  std::optional<std::size_t> own_size;  // output size of the encoder's own computation, if any
   std::size_t kept_size;
-  std::vector<AlignedFloats> tensors{};  // that it computes from
-  std::vector<const float*> values{};    // of these
+  std::vector<AlignedFloats> tensors{};  // copies of its tensors
+  std::vector<const float*> values{};    // pointers to these
   Network layers{};
   std::size_t output_size = 0;
 };
@@ -38,10 +38,10 @@ struct EncoderPart {
 struct Body {
   std::vector<EncoderPart> encoders;
   std::unique_ptr<Memory> memory;
-  std::size_t first_part, num_parts;  // of the memory's state in the policy's
+  std::size_t first_part, num_parts;  // position of the memory's state among the parts of the policy's state
   Network trunk;
-  std::size_t feature_size;     // of the actor's memory, where it is taken, and all encoders
-  std::size_t remembered_size;  // of what the memory gives
+  std::size_t feature_size;     // size of all encoders' features and, where it is taken, of the actor's memory
+  std::size_t remembered_size;  // output size of the memory
 };
 
 struct ValuePart {
@@ -49,7 +49,7 @@ struct ValuePart {
   std::unique_ptr<Critic> critic;
 };
 
-/// Statistics of one observation; empty if it is taken as it is.
+/// Statistics of one observation; empty if it is not normalized.
 struct ObsStatistics {
   AlignedFloats shift;
   AlignedFloats scale;

@@ -21,7 +21,7 @@ double next_uniform(void* generator) { return static_cast<Generator*>(generator)
 }  // namespace
 
 Generator::Generator(const Words& words) : state_(join(words[0], words[1])), increment_(join(words[2], words[3])) {
-  // With an even one the generator can repeat one number forever, and a loop that waits for another never ends.
+  // With an even increment, the generator can repeat one number forever, and a rejection loop would not end.
   if (words[3] % 2 == 0) throw std::invalid_argument("the increment of the random generator must be odd");
 }
 

@@ -9,14 +9,14 @@ namespace surefoot {
 
 namespace {
 
-/// Floats a sample that a layer keeps for each cell.
+/// Floats per sample that a layer keeps for each cell.
 constexpr std::size_t kKept = 4;
 
-/// One thread's share of a step: neighboring sequences that still run.
+/// The share of one thread in a step: a range of sequences that reach it.
 struct Part {
   std::size_t step;
-  std::size_t sequence;  // the first of them
-  std::size_t sample;    // that sequence's sample of this step
+  std::size_t sequence;  // first sequence of the range
+  std::size_t sample;    // sample of that sequence at this step
   std::size_t rows;
 };
 
@@ -25,7 +25,7 @@ Part part_of(const PackedSteps& steps, std::size_t step, Sequences some) {
   return {step, begin, steps.first(step) + begin, std::clamp(steps.size(step), begin, some.end) - begin};
 }
 
-/// The rows of a part at the step before, in states [B, H] that begin with those of `initial` [S, H].
+/// The rows of a range at the previous step, in states [B, H] that follow those of `initial` [S, H].
 const float* before(const Recurrence& layer, const Part& part, const float* initial, const float* states) {
   if (part.step == 0) return initial + part.sequence * layer.hidden;
   return states + (layer.steps.first(part.step - 1) + part.sequence) * layer.hidden;
@@ -50,10 +50,10 @@ struct StateGradient {
   const float* grad_h_last;
   MatrixView grad_gates_h;  // as written step by step
   float* h_before;
-  float* grad_h0;  // the part through the gates is added
+  float* grad_h0;  // the contribution of the gates is added
 };
 
-/// `gradient(part, later_h, stride)` writes the gradient of one step's gates, from dL/dh of the step after it.
+/// `gradient(part, later_h, stride)` writes the gradient of the gates of one step, given dL/dh from the next step.
 template <class Gradient>
 void backward(const Recurrence& layer, Sequences some, const StateGradient& state, const Gradient& gradient) {
   const std::size_t hidden = layer.hidden, stride = layer.transposed.stride();
@@ -80,7 +80,7 @@ void backward(const Recurrence& layer, Sequences some, const StateGradient& stat
   }
 }
 
-/// The states of some sequences [S, H], from others or zero.
+/// Copies the states of some sequences [S, H] from others, or sets them to zero.
 void begin_with(const float* from, std::size_t hidden, Sequences some, float* to) {
   const std::size_t first = some.begin * hidden, count = (some.end - some.begin) * hidden;
   if (from == nullptr) {

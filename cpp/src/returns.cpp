@@ -15,7 +15,7 @@ void gae(const GaeRollout& rollout, double gamma, double lambda, float* advantag
       float bootstrap = rollout.truncated[at] ? rollout.final_value[at] : following[row];
       if (rollout.terminated[at]) bootstrap = 0;
       const float value = rollout.value[at], delta = rollout.reward[at] + discount * bootstrap - value;
-      // A product even where the trace is cut, so that a NaN shows.
+      // Multiply even where the trace is cut, so that a NaN shows.
       const float carried = (is_cut ? 0.0f : trace) * (is_last ? 0.0f : later[row]);
       advantage[at] = (rollout.valid[at] ? delta : 0.0f) + carried;
       returns[at] = advantage[at] + value;

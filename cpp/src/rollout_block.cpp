@@ -132,14 +132,14 @@ void RolloutBlock::record(std::size_t row, const RowStep& step) {
   if (!measured_.empty()) measure(row, step);
   if (!step.valid || !is_own) return;
   ++num_steps_;
-  // The tracker of episodes adds up the rewards that were stored.
+  // The episode tracker adds up the stored rewards.
   arrays_.running_reward[row] += static_cast<double>(arrays_.reward[place]);
   ++arrays_.running_length[row];
   if (!step.ended()) return;
   episodes_.push_back({step_, row, arrays_.running_reward[row], arrays_.running_length[row]});
   arrays_.running_reward[row] = 0;
   arrays_.running_length[row] = 0;
-  // Bootstrap from the pre-reset observation: what is observed next belongs to another episode.
+  // Bootstrap from the pre-reset observation: the next one belongs to another episode.
   if (step.truncated && !step.terminated) keep_final_obs(row);
 }
 // tour: end
@@ -195,7 +195,7 @@ void RolloutBlock::value_final_obs(Workspace& workspace) {
   for (std::size_t part = 0; part < leaves_.size(); ++part) leaves_[part] = final_obs_[part].data();
   std::vector<const float*> state;
   for (const auto& part : final_state_) state.push_back(part.data());
-  // These observations belong to the old episodes: none of them is a start.
+  // These observations belong to the old episodes: none of them starts one.
   policy_.value(open_ends_.size(), leaves_, {state, nullptr}, workspace, values.data());
   for (std::size_t i = 0; i < values.size(); ++i) {
     arrays_.final_value[open_ends_[i].first * arrays_.num_rows + open_ends_[i].second] = values[i];
@@ -206,7 +206,7 @@ bool RolloutBlock::is_valid(std::size_t step, std::size_t row) const {
   return arrays_.valid == nullptr || arrays_.valid[step * arrays_.num_rows + begin_ + row];
 }
 
-/// Calls `work(begin, end)` with the stretches of a step's numbers, `size` of each row, that are valid.
+/// Calls `work(begin, end)` for the ranges of a step's numbers, `size` per row, that are valid.
 template <class Work>
 void RolloutBlock::each_valid(std::size_t step, std::size_t size, const Work& work) const {
   if (arrays_.valid == nullptr) return work(0, count() * size);
@@ -272,7 +272,7 @@ void RolloutBlock::add_to(RolloutResult& result) const {
   result.episodes.insert(result.episodes.end(), episodes_.begin(), episodes_.end());
   result.num_steps += num_steps_;
   result.out_of_bounds += out_of_bounds_;
-  // The earliest of all blocks, whichever way rows were cut into blocks.
+  // Report the earliest of all blocks, however the rows are divided into blocks.
   const auto when = [](const NonFinite& problem) { return std::pair(problem.step, problem.row); };
   if (problem_ && (!result.problem || when(*problem_) < when(*result.problem))) result.problem = problem_;
   for (std::size_t part = 0; part < leaves_.size(); ++part) {

@@ -8,10 +8,10 @@
 namespace surefoot {
 namespace {
 
-constexpr std::size_t kMostSteps = std::size_t{1} << 53;  // beyond it doubles skip whole numbers
+constexpr std::size_t kMostSteps = std::size_t{1} << 53;  // doubles cannot represent all larger whole numbers
 
-/// Whatever the code of an env throws is a failure; what it refuses, such as a value or a saved state, is a
-/// std::invalid_argument.
+/// Converts exceptions of an env's code to EnvFailure, except std::invalid_argument, with which it rejects values and
+/// saved states.
 template <class Work>
 auto in_call(const char* call, const Work& work) {
   try {
@@ -29,7 +29,7 @@ auto in_call(const char* call, const Work& work) {
   }
 }
 
-/// Names the env of what fails in it.
+/// Adds the number of the env to the message of a failure.
 template <class Work>
 auto in_env(std::size_t env, const char* call, const Work& work) {
   const auto named = [env](const std::exception& error) { return "env " + std::to_string(env) + ": " + error.what(); };
@@ -42,7 +42,7 @@ auto in_env(std::size_t env, const char* call, const Work& work) {
   }
 }
 
-/// One bound for all elements or one each, and choices that are there.
+/// Checks that there is one bound for all elements or one per element, and that every element has choices.
 void check_spaces(const Env& env) {
   const auto check = [](const Bounds& bounds, std::size_t size, const std::string& what) {
     for (const auto* each : {&bounds.low, &bounds.high}) {
@@ -224,7 +224,7 @@ void Rows::load(std::size_t env, const double* state) {
     if (parameters_[index].is_of_agent) continue;
     std::vector<double> value(parameter(env, index).size());
     for (double& number : value)
-      number = std::bit_cast<double>(reader.word());  // infinite ones are the env's to refuse
+      number = std::bit_cast<double>(reader.word());  // the env itself may reject infinite values
     if (!std::equal(value.begin(), value.end(), parameter(env, index).data())) set_parameter(env, index, value);
   }
   envs_[env]->load(reader);

@@ -29,7 +29,7 @@ double StateReader::next() {
 
 double StateReader::number(const std::string& name, double low, double high) {
   const double value = next();
-  if (value >= low && value <= high) return value;  // never true of NaN
+  if (value >= low && value <= high) return value;  // false for NaN
   refuse(name, value, range(low, high));
 }
 

@@ -9,7 +9,7 @@ namespace surefoot {
 
 namespace {
 
-/// Between two looks at the clock.
+/// Number of spins between two looks at the clock.
 constexpr int kPauses = 16;
 
 }  // namespace
@@ -17,7 +17,7 @@ constexpr int kPauses = 16;
 ThreadPool::ThreadPool(std::size_t threads, std::chrono::microseconds patience) : patience_(patience) {
   try {
     for (std::size_t thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { serve(thread); });
-  } catch (...) {  // the system has no more threads: those that run must end before their memory does
+  } catch (...) {  // no more threads are available: stop those that run before their memory is freed
     stop();
     throw;
   }
@@ -34,7 +34,7 @@ void ThreadPool::stop() {
   for (auto& worker : workers_) worker.join();
 }
 
-/// Come back when the condition holds or patience ends.
+/// Returns when the condition holds or patience has run out.
 template <class Condition>
 void ThreadPool::look_out(const Condition& condition) const {
   if (patience_.count() == 0) return;

@@ -1,6 +1,7 @@
 """Surefoot trains reinforcement-learning agents with PPO: correct, fast and without surprises.
 
-The public API is exported here; docs/extend has one page per base class.
+The public API is exported here; docs/extend has one page per base class. Docstrings cite the rules of the computation
+by number, such as (S2); docs/semantics.md explains them.
 """
 
 from importlib import import_module

@@ -98,6 +98,14 @@ def test_the_reference_has_every_exported_name(site: Path, pages: dict[Path, Add
     assert "description=" not in config
 
 
+def test_rules_in_the_reference_are_links(site: Path, pages: dict[Path, Addresses]) -> None:
+    policies = (site / "api" / "policies.html").read_text(encoding="utf-8")
+    assert '(<a href="../semantics.html#s11-normalized-returns">S11</a>, docs/semantics.md)' in policies
+    assert "s11-normalized-returns" in pages[site / "semantics.html"].ids
+    for page in (site / "api").glob("*.html"):
+        assert not re.search(r"\(S\d+[,)]", page.read_text(encoding="utf-8")), page
+
+
 def test_search_knows_settings_and_classes(site: Path) -> None:
     index = (site / "search" / "search_index.json").read_text(encoding="utf-8")
     for text in ("gae_lambda", "explained variance", "api/policies.html#surefoot.Critic", "torchrun"):

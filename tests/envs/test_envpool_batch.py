@@ -244,7 +244,7 @@ def test_it_cannot_say_what_state_it_is_in():
             {"gravity_of_the_moon": 1},
             "'envpool:CartPole-v1' does not accept env.kwargs {'gravity_of_the_moon': 1}: ",
         ),
-        ("CartPole-v1", {"batch_size": 1}, "env.kwargs: Surefoot sets batch_size of EnvPool itself; remove it"),
+        ("CartPole-v1", {"batch_size": 1}, "env.kwargs: Surefoot itself sets EnvPool's batch_size; remove it"),
         ("Go9x9-v1", {}, "EnvPool's 'Go9x9-v1' has 2 players; choose a single-player task"),
         ("VizdoomCustom-v1", {}, "'envpool:VizdoomCustom-v1' could not be created: "),
     ],

@@ -119,13 +119,13 @@ def test_a_state_of_another_mode_is_refused():
     next_step, same_step = ours("CartPole-v1", "NextStep"), ours("CartPole-v1", "SameStep")
     for envs in (next_step, same_step):
         envs.reset(seed=0)
-    with pytest.raises(NativeError, match="cannot continue from the state"):
+    with pytest.raises(NativeError, match="load_state: pass what save_state returned for these envs"):
         next_step.load_state(same_step.save_state())
     with pytest.raises(NativeError, match="cannot continue from the state"):
         same_step.load_state(next_step.save_state())
     broken = next_step.save_state()
     broken[0, same_step.save_state().shape[1]] = 0.5
-    with pytest.raises(NativeError, match="flags are 0 or 1"):
+    with pytest.raises(NativeError, match="flags must be 0 or 1"):
         next_step.load_state(broken)
 
 

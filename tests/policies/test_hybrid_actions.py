@@ -185,8 +185,8 @@ def test_masks_are_flat_or_of_the_form_of_the_action() -> None:
 @pytest.mark.parametrize(
     ("space", "message"),
     [
-        (spaces.Tuple((spaces.Tuple((spaces.Discrete(2),)), spaces.Discrete(2))), "has one level"),
-        (spaces.Tuple(()), "has one level"),
+        (spaces.Tuple((spaces.Tuple((spaces.Discrete(2),)), spaces.Discrete(2))), "must not be empty or nested"),
+        (spaces.Tuple(()), "must not be empty or nested"),
         (spaces.Tuple((spaces.Text(3),)), "use Box, Discrete, MultiDiscrete or MultiBinary, or a Tuple or Dict"),
         (spaces.Dict({"a": spaces.Discrete(2**25)}), "the part 'a' of action space .* has more than 16777216 choices"),
     ],

@@ -1,4 +1,4 @@
-// Floats that vectors can be read from without crossing cache lines.
+// Arrays of floats aligned to cache lines, so that no vector load crosses one.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,10 @@ inline float* allocate_floats(std::size_t count) {
   return static_cast<float*>(::operator new[](count * sizeof(float), kCacheLine));
 }
 
-/// An array of floats that keeps its storage while its size stays.
+/// An array of floats that is reallocated only when its size changes.
 class AlignedFloats {
  public:
-  /// Zeros if the size changes; else what was there.
+  /// Fills the array with zeros if the size changes; keeps its contents if not.
   void resize(std::size_t count) {
     if (count == size_) return;
     floats_.reset(allocate_floats(count));

@@ -1,4 +1,4 @@
-// How far one body is from another, rounded as numpy does it.
+// The offset between two bodies, rounded as numpy rounds it.
 #pragma once
 
 #include <mujoco/mujoco.h>
@@ -10,13 +10,13 @@ namespace surefoot {
 
 using Offset = std::array<double, 3>;
 
-/// From the frame of body `origin` to that of body `body`; as of the last substep's start, as `xpos` always is.
+/// The vector from the frame of body `origin` to that of body `body`; like `xpos`, as of the start of the last substep.
 inline Offset body_offset(const mjData& data, int body, int origin) {
   const mjtNum *one = data.xpos + 3 * body, *other = data.xpos + 3 * origin;
   return {one[0] - other[0], one[1] - other[1], one[2] - other[2]};
 }
 
-/// np.linalg.norm of so few numbers that its dot product is a plain loop.
+/// np.linalg.norm of three numbers, few enough that numpy computes the dot product in a plain loop.
 inline double length(const Offset& offset) {
   return std::sqrt(offset[0] * offset[0] + offset[1] * offset[1] + offset[2] * offset[2]);
 }

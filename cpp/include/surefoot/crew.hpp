@@ -1,4 +1,4 @@
-// Threads that help with one piece of work after the other.
+// A leader thread that hands out many short tasks to helper threads.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace surefoot {
 
-/// Tell the processor that this thread only waits.
+/// Tells the processor that this thread is only spinning.
 inline void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -17,9 +17,9 @@ inline void pause() {
 #endif
 }
 
-/// One thread leads, the others run tasks that it hands out. A waiting thread spins for a while, then sleeps: waking up
-/// takes fifty times as long as a short task. The leader waits for tasks, not for threads, so a helper that loses its
-/// core between two tasks does not delay it.
+/// One thread leads and hands out tasks, the others run them. A waiting thread spins for a while, then sleeps: waking
+/// up takes fifty times as long as a short task. The leader waits for tasks, not for threads, so a helper that loses
+/// its core between two tasks does not delay it.
 class Crew {
  public:
   explicit Crew(std::size_t threads) : threads_(threads) {}
@@ -28,8 +28,8 @@ class Crew {
 
   std::size_t size() const { return threads_; }
 
-  /// Call `work(task, thread)` once for each task; back when all are done, with what one of them threw. The leader is
-  /// thread 0; only it may call this.
+  /// Calls `work(task, thread)` once per task, returns when all are done, and rethrows the first exception. Only the
+  /// leader, which is thread 0, may call this.
   template <class Work>
   void each(std::size_t tasks, const Work& work) {
     if (threads_ == 1 || tasks <= 1) {
@@ -43,9 +43,9 @@ class Crew {
     give_out(static_cast<std::uint32_t>(tasks));
   }
 
-  /// Help until the leader is done, as one of the threads from 1 on.
+  /// Runs tasks until the leader calls `dismiss`; `thread` is the number of the helper, from 1 on.
   void help(std::size_t thread);
-  /// Let the helpers go.
+  /// Lets all helpers return from `help`.
   void dismiss();
 
  private:
@@ -57,8 +57,8 @@ class Crew {
   void (*call_)(const void* work, std::size_t task, std::size_t thread) = nullptr;
   std::exception_ptr error_;
   std::atomic_flag has_failed_;
-  alignas(64) std::atomic<std::uint32_t> left_ = 0;    // tasks that no thread has taken
-  alignas(64) std::atomic<std::uint32_t> undone_ = 0;  // tasks that are not done
+  alignas(64) std::atomic<std::uint32_t> left_ = 0;    // tasks that no thread has taken yet
+  alignas(64) std::atomic<std::uint32_t> undone_ = 0;  // tasks that are not finished
 };
 
 }  // namespace surefoot

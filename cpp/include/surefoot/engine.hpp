@@ -1,4 +1,4 @@
-// Steps the rows of a run on all cores, one step at a time or a whole rollout with the policy inside.
+// Steps the rows of a run on several threads: single steps, or whole rollouts including the policy.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace surefoot {
 
-/// Where one step of all rows goes; `final_obs` is written where an episode ended.
+/// Destination arrays of one step of all rows; `final_obs` is written only where an episode ended.
 struct StepSlot {
   std::vector<double*> obs, final_obs;  // one per part, [N, size]
   double* reward;
@@ -24,22 +24,23 @@ struct StepSlot {
   bool* mask;                     // [N, mask_size] or null
   bool* valid = nullptr;          // [N] or null
   float* metrics = nullptr;       // [N, M] or null
-  double* poses = nullptr;        // [E, pose_size] or null: for pictures, before an env that ended is reset
-  const bool* resting = nullptr;  // [N] or null: an env whose first row is marked is left alone, and so are its rows
+  double* poses = nullptr;        // [E, pose_size] or null: for rendering, taken before an ended env is reset
+  const bool* resting = nullptr;  // [N] or null: if the first row of an env is true, the env and its rows are skipped
 
   bool rests(std::size_t row) const { return resting != nullptr && resting[row]; }
 };
 
-/// Actions of all rows, [N, action_size]; only the env's own kind is read.
+/// Actions of all rows, [N, action_size]; only the pointer that matches the action space is read.
 struct RowActions {
   const float* values = nullptr;
   const std::int64_t* choices = nullptr;
 
-  /// Of the env whose first row this is; `size` elements, of all its agents.
+  /// The actions of all agents of the env whose first row is `row`; each action has `action_size` elements.
   Action of(std::size_t row, std::size_t action_size, std::size_t agents) const;
 };
 
-/// Not safe to call from two threads at once, nor in a process that forked after it was made (`check_process`).
+/// Not safe to call from two threads at once, nor in a process that was forked after its construction
+/// (`check_process`).
 class Engine {
  public:
   Engine(std::unique_ptr<Rows> rows, std::size_t threads);
@@ -48,10 +49,11 @@ class Engine {
   Rows& rows() { return *rows_; }
   std::size_t threads() const { return pool_->size(); }
 
-  /// Throws std::runtime_error in a forked child: the threads stayed behind.
+  /// Throws std::runtime_error in a forked child, where the threads of the parent do not exist.
   void check_process() const;
 
-  /// Exclusive use of the engine while it lives; throws std::runtime_error if another thread uses the engine.
+  /// A guard that gives exclusive use of the engine during its lifetime; throws std::runtime_error if another thread
+  /// uses the engine.
   class Use {
    public:
     explicit Use(Engine& engine);
@@ -63,17 +65,17 @@ class Engine {
     Engine& engine_;
   };
 
-  /// Start an episode in every env: from a seed each, or without any, from where its generator is.
+  /// Starts an episode in every env: from one seed per env or, without seeds, from the current state of each generator.
   void reset(std::span<const Generator::Words> seeds, const StepSlot& slot);
   void step(const RowActions& actions, const StepSlot& slot);
 
   /// T steps of every row without a barrier between them. Threads take blocks of rows, a stretch of steps at a time;
-  /// the result does not depend on which thread ran which block.
-  /// The calling thread calls `keep_going` from time to time; if it returns false, the rollout is aborted.
+  /// the result does not depend on which thread ran which block. The calling thread calls `keep_going` regularly; if it
+  /// returns false, the rollout is aborted.
   RolloutResult collect(const Policy& policy, const RolloutArrays& arrays, const RolloutKey& key,
                         const std::function<bool()>& keep_going);
 
-  /// The recorded actions [T, N, ...] and resets once more, with bare dynamics: how fast a rollout could be at best.
+  /// Repeats the recorded actions [T, N, ...] and resets with the bare dynamics: the upper bound of a rollout's speed.
   void replay(std::size_t num_steps, const RowActions& actions, const bool* ended);
 
  private:

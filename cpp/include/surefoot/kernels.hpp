@@ -1,4 +1,4 @@
-// The vectorized loops that policies are made of, compiled once for each instruction set and chosen at run time.
+// The vectorized loops of policies and learner, compiled once for each instruction set and selected at run time.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace surefoot {
 
-/// A linear layer as the kernels read it: panels of `panel` columns, each [in][panel], padded with zeros.
-/// Layers of few outputs hold their rows instead, each padded with zeros: [out][in rounded up to `kNarrowLanes`].
+/// A linear layer in the format of the kernels: panels of `panel` columns, each [in][panel], padded with zeros. Layers
+/// with few outputs store their rows instead, each padded with zeros: [out][in rounded up to `kNarrowLanes`].
 struct PackedLayer {
   std::size_t in;
   std::size_t out;
@@ -22,19 +22,19 @@ struct PackedLayer {
   const float* bias;  // padded like the columns
 };
 
-/// What a Gaussian head samples from and where to; `std` has stride 0 if it is the same for all rows.
+/// Arguments of sampling from a Gaussian head; `std` has stride 0 if it is the same for all rows.
 struct GaussianBlock {
   std::size_t rows;
   std::size_t size;
   MatrixView mean;
   MatrixView std;
   MatrixView noise;
-  bool squash;  // log-prob of tanh of the sample
+  bool squash;  // compute the log-prob of tanh(sample)
   float* action;
   float* log_prob;
 };
 
-/// What heads of choices sample from and where to. `sizes` counts the choices of each of `count` elements.
+/// Arguments of sampling from a discrete head. `sizes` is the number of choices of each of `count` elements.
 struct ChoiceBlock {
   std::size_t rows;
   std::size_t count;
@@ -42,19 +42,19 @@ struct ChoiceBlock {
   MatrixView logits;
   const bool* mask;  // [rows, sum of sizes] or null
   MatrixView noise;
-  float* scratch;  // `lanes` floats for each of the most choices an element has
+  float* scratch;  // `lanes` floats per choice of the element with the most choices
   std::int64_t* choice;
   float* log_prob;
 };
 
-/// Rows of one recurrent layer, what its two products gave, and where its next state goes; gates side by side, each
-/// `hidden` wide, in torch's order. The next state may be written where the old one is read.
+/// One step of a recurrent layer: the results of its two matrix products, the state before, and the destination of the
+/// next state, which may overwrite it. Gates are side by side in torch's order, each `hidden` wide.
 struct CellBlock {
   std::size_t rows;
   std::size_t hidden;
   MatrixView from_input;  // GRU: r, z, n; LSTM: i, f, g, o
   MatrixView from_state;
-  MatrixView state;    // before: h of a GRU, c of an LSTM
+  MatrixView state;    // state before the step: h of a GRU, c of an LSTM
   float* output;       // h
   float* cell;         // c of an LSTM
   std::size_t stride;  // of `output` and `cell`
@@ -73,59 +73,61 @@ struct UniformBlock {
   std::uint32_t stream;
   std::size_t rows;
   std::size_t count;
-  const std::uint64_t* numbers = nullptr;  // of the rows, [rows]; null: neighbors from first_row on
+  const std::uint64_t* numbers = nullptr;  // [rows] numbers of the rows; null: consecutive from first_row
 };
 
-/// The clipped surrogate of rows: losses and measures of each, and the gradient of its log-probability, which is added.
+/// The clipped surrogate: loss and measures of each row; the gradient by its log-probability is added to `gradient`.
 struct SurrogateBlock {
   std::size_t rows;
   const float* log_ratio;
   const float* advantage;
   float clip, low, high;  // low and high: 1 - clip and 1 + clip
-  float weight;           // of a row's gradient
+  float weight;           // factor of each row's gradient
   float* loss;
   float* kl;
   float* is_outside;
   float* gradient;
 };
 
-/// One step of Adam: mean and mean square of the gradient follow it, and the weight moves against their quotient.
+/// Coefficients of one Adam step: it updates the running mean and mean square of the gradient, then the weight.
 struct AdamStep {
-  float scale;        // of the gradient, which clips its norm
-  float added_decay;  // weight decay of Adam: a part of the weight in its gradient
-  float kept;         // weight decay of AdamW: the part of a weight that stays
+  float scale;        // factor of the gradient, clips its norm
+  float added_decay;  // weight decay of Adam: multiple of the weight that is added to its gradient
+  float kept;         // weight decay of AdamW: factor of the weight
   float new_mean, old_square, new_square;
-  float rate;        // with the mean's bias corrected
-  float root_scale;  // corrects the bias of the mean square's root
+  float rate;        // learning rate, corrected for the bias of the mean
+  float root_scale;  // bias correction for the root of the mean square
   float epsilon;
 };
 
-/// One step of scaling by variance: running mean and variance of every element of the gradient follow it.
+/// Coefficients of one step of scaling by variance, which updates the running mean and variance of every gradient
+/// element.
 struct VarianceStep {
-  float share = 0, kept = 0;  // of the new gradient in its mean; of the old variance: 1 - share
-  float strength = 0;         // 0: nothing is scaled
+  float share = 0, kept = 0;  // weight of the new gradient in the running mean; factor of the old variance, 1 - share
+  float strength = 0;         // 0: no scaling
   float floor, epsilon;
 };
 
-/// Of a stretch: the sum of the scales, and how many are at the floor.
+/// Sum of the scales over a range of elements, and the number of elements at the floor.
 struct ScaledSums {
   double scale, at_floor;
 };
 
-/// Sums of weighted stretches of one array: out[r][i] = start[r] + sum over j of weight[r][j] * in[at[j] + i]. A
-/// convolution is one, and so is the gradient of its input.
+/// Weighted sums of shifted ranges of one array: out[r][i] = start[r] + sum over j of weight[r][j] * in[at[j] + i]. A
+/// convolution and the gradient of its input both have this form.
 struct ShiftedSums {
   std::size_t rows, terms;
-  std::size_t count;  // of i; whole panels are read and written
+  std::size_t count;  // range of i; whole panels are read and written
   const float* weight;
-  std::size_t weight_stride;       // from row to row
-  const std::uint32_t* weight_at;  // [terms] of a row's weights
+  std::size_t weight_stride;       // row stride
+  const std::uint32_t* weight_at;  // [terms] offsets in a row of `weight`
   const float* in;
   const std::uint32_t* at;  // [terms]
   const float* start;       // [rows]
 };
 
-/// Products of stretches of one array with the columns of a matrix: out[j][c] = sum over i of in[at[j] + i] * by[i][c].
+/// Products of shifted ranges of one array with the columns of a matrix: out[j][c] = sum over i of in[at[j] + i] *
+/// by[i][c].
 struct ShiftedProducts {
   std::size_t terms, count;
   std::size_t columns;  // whole vectors are read and written
@@ -134,36 +136,36 @@ struct ShiftedProducts {
   MatrixView by;
 };
 
-/// One instruction set's functions. What they give for a row depends on nothing but that row. AVX2 and AVX-512 give the
-/// same bits; the generic functions do not fuse multiplications with additions and round differently.
-/// Quantiles of one sample, and Huber's loss of each over kappa, weighted by tau or 1 - tau.
+/// Quantile Huber loss of one sample: Huber's loss of each quantile divided by kappa, weighted by tau or 1 - tau.
 struct QuantileRow {
   std::size_t count;
   const float* tau;
   const float* quantiles;
   float target, kappa;
-  float share;   // of each quantile in the slope
+  float share;   // factor of each quantile in the slope
   float* loss;   // [count]
-  float* slope;  // [count], by the quantile
+  float* slope;  // [count] derivative by each quantile
 };
 
+/// The functions of one instruction set. Their results for a row depend only on that row. AVX2 and AVX-512 give the
+/// same bits; the generic functions round differently, because they do not fuse multiplications with additions.
 struct Kernels {
   const char* name;
   std::size_t lanes;  // floats in a vector
-  std::size_t panel;  // columns that a packed layer's panels have
+  std::size_t panel;  // columns per panel of a packed layer
 
   /// Out = in * weight + bias; writes whole vectors, so `out_stride` is at least the columns rounded up to `panel`.
-  /// Without a bias the product is added to what is in `out`.
+  /// Without a bias, the product is added to `out`.
   void (*linear)(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out, std::size_t out_stride);
-  /// The same of the transpose of `in`, whose column r is row r of the result.
+  /// Like `linear`, with the transpose of `in`: column r of `in` gives row r of the result.
   void (*linear_transposed)(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out,
                             std::size_t out_stride);
-  /// The same for layers of few outputs, packed by rows; writes nothing but the outputs.
+  /// Like `linear`, for layers with few outputs, packed by rows; writes only the outputs.
   void (*linear_narrow)(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out, std::size_t out_stride);
   void (*shifted_sums)(const ShiftedSums& sums, float* out, std::size_t out_stride);
   void (*shifted_products)(const ShiftedProducts& products, float* out, std::size_t out_stride);
   void (*activate)(Activation activation, float* values, std::size_t count);
-  /// dL/dx of y = activation(x) from dL/dy; `shown` is y where `slope_shows`, and x for the others.
+  /// dL/dx of y = activation(x) from dL/dy; `shown` is y if `slope_shows(activation)`, else x.
   void (*differentiate)(Activation activation, const float* shown, const float* gradient, float* out,
                         std::size_t count);
   void (*normalize)(const Normalization& by, std::size_t rows, std::size_t size, const float* in, float* out);
@@ -191,9 +193,10 @@ struct Kernels {
   /// Sums over rows, in float64.
   void (*column_sums)(std::size_t rows, std::size_t columns, MatrixView in, double* sums);
   double (*sum_squares)(std::size_t rows, std::size_t columns, MatrixView in);
-  /// Some columns of rows as a panel: [rows][panel], padded with zeros.
+  /// Copies some columns of rows into a panel: [rows][panel], padded with zeros.
   void (*copy_panel)(std::size_t rows, std::size_t columns, MatrixView in, float* out);
-  /// Some rows of weights as a panel: [columns][panel]; what lies beyond the rows stays as it is.
+  /// Transposes some rows of weights into a panel: [columns][panel]; columns of the panel beyond the rows keep their
+  /// values.
   void (*transpose_panel)(std::size_t rows, std::size_t columns, MatrixView in, float* out);
   void (*surrogate)(const SurrogateBlock& block);
   double (*quantile_huber)(const QuantileRow& row);
@@ -208,20 +211,20 @@ struct Kernels {
   void (*softplus)(const float* in, float* out, std::size_t count);
 };
 
-/// Outputs up to this many are computed as dot products along the inputs.
+/// Layers with at most this many outputs are computed as dot products along the inputs.
 inline constexpr std::size_t kNarrowOutputs = 4;
 
-/// Chains of such a dot product: input i belongs to chain i % kNarrowLanes.
+/// Number of partial sums of such a dot product: input i is added to sum i % kNarrowLanes.
 inline constexpr std::size_t kNarrowLanes = 16;
 
-/// Those that SUREFOOT_INSTRUCTIONS names, or the best that this machine can run. The variable is read once; a name
-/// that this machine does not have is a std::invalid_argument.
+/// The kernels that SUREFOOT_INSTRUCTIONS names, or the best that this machine supports. The variable is read once;
+/// throws std::invalid_argument if the machine does not support the named set.
 const Kernels& kernels();
 
-/// All that this machine can run, the plainest first.
+/// All kernels that this machine supports, from generic to best.
 const std::vector<const Kernels*>& available_kernels();
 
-/// The kernels of that name, or null if there are none or this machine cannot run them.
+/// The kernels of that name; null if the name is unknown or this machine does not support them.
 const Kernels* find_kernels(std::string_view name);
 
 }  // namespace surefoot

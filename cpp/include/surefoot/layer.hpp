@@ -15,15 +15,15 @@ inline std::size_t rounded_up(std::size_t count, std::size_t unit) { return (cou
 
 class Layer {
  public:
-  /// Take weights [out, in] and bias [out] as the learner has them.
+  /// Packs weights [out, in] and bias [out], in the layout of PyTorch.
   void pack(const Kernels& kernels, std::size_t in, std::size_t out, const float* weight, const float* bias);
-  /// The same of tensors that were checked, by their names or by the prefix of `.weight` and `.bias`.
+  /// Packs tensors that were checked, given their two names or the prefix of `.weight` and `.bias`.
   void pack(const Kernels& kernels, const TensorReader& tensors, const std::string& weight, const std::string& bias);
   void pack(const Kernels& kernels, const TensorReader& tensors, const std::string& prefix) {
     pack(kernels, tensors, prefix + ".weight", prefix + ".bias");
   }
 
-  /// Take only the outputs of one of `panels` again, after their weights changed.
+  /// Repacks only the outputs of one of the `panels`, after their weights changed.
   void pack_panel(std::size_t panel, const float* weight, const float* bias);
   std::size_t panels() const { return is_narrow_ ? 1 : stride_ / panel_; }
   std::size_t first_of(std::size_t panel) const { return panel * panel_; }
@@ -32,14 +32,14 @@ class Layer {
   }
 
   std::size_t out() const { return out_; }
-  std::size_t stride() const { return stride_; }  // from row to row of the result, at least `out`
+  std::size_t stride() const { return stride_; }  // row stride of the result, at least `out`
 
-  /// `out` is [rows, stride], or of rows that are further apart.
+  /// `out` is [rows, stride] or has a larger row stride.
   void run(const Kernels& kernels, std::size_t rows, MatrixView in, float* out, std::size_t out_stride) const;
   void run(const Kernels& kernels, std::size_t rows, MatrixView in, float* out) const {
     run(kernels, rows, in, out, stride_);
   }
-  /// The same into a slot, where the result stands until the slot is used again.
+  /// Writes the result to a slot of the scratch; it is valid until the slot is used again.
   MatrixView run(const Kernels& kernels, std::size_t rows, MatrixView in, Scratch scratch, std::size_t slot) const {
     float* const out = scratch.floats(slot, rows * stride_);
     run(kernels, rows, in, out);
@@ -50,15 +50,15 @@ class Layer {
   std::size_t in_ = 0;
   std::size_t out_ = 0;
   std::size_t stride_ = 0;
-  std::size_t panel_ = 1;       // outputs in a panel
-  std::size_t narrow_row_ = 0;  // floats of a narrow layer's output
+  std::size_t panel_ = 1;       // outputs per panel
+  std::size_t narrow_row_ = 0;  // padded floats per output of a narrow layer
   bool is_narrow_ = false;
   void (*transpose_panel_)(std::size_t rows, std::size_t columns, MatrixView in, float* out) = nullptr;
   AlignedFloats weight_;
   AlignedFloats bias_;
 };
 
-/// Products with the transpose of a layer's weights: gradients of its inputs from those of its outputs.
+/// Products with the transpose of a layer's weights: gradients of the inputs from those of the outputs.
 class TransposedLayer {
  public:
   TransposedLayer() = default;
@@ -67,12 +67,12 @@ class TransposedLayer {
   }
 
   void pack(const Kernels& kernels, std::size_t in, std::size_t out, const float* weight);
-  /// Take only some outputs again, after their weights changed.
+  /// Repacks only some outputs, after their weights changed.
   void pack_outputs(std::size_t first, std::size_t count, const float* weight);
 
-  std::size_t stride() const { return stride_; }  // from row to row of the result, at least `in`
+  std::size_t stride() const { return stride_; }  // row stride of the result, at least `in`
 
-  /// `grad_in` is [rows, stride], or of rows that are further apart; the product is added to what is there if `adds`.
+  /// `grad_in` is [rows, stride] or has a larger row stride; if `adds`, the product is added to it.
   void run(const Kernels& kernels, std::size_t rows, MatrixView grad_out, float* grad_in, std::size_t grad_in_stride,
            bool adds = false) const;
   void run(const Kernels& kernels, std::size_t rows, MatrixView grad_out, float* grad_in) const {

@@ -1,7 +1,7 @@
-// The learner: all epochs and minibatches of an update, from a rollout's samples to new weights.
+// The learner: all epochs and minibatches of an update, from the samples of a rollout to new weights.
 //
-// It computes what learning/learner.py does, in the same order. Weights stay in the memory of PyTorch's module; results
-// are the same for any number of threads.
+// It computes what learning/learner.py computes, in the same order. The weights stay in the memory of PyTorch's module.
+// The results are the same for any number of threads.
 #pragma once
 
 #include <algorithm>
@@ -19,13 +19,13 @@
 
 namespace surefoot {
 
-/// Neighboring floats of the optimizer's memory that belong to one part of the network.
+/// A range of the optimizer's memory that belongs to one part of the network.
 struct PartSlice {
   std::size_t begin, end;
   std::size_t part;
 };
 
-/// The optimizer's memory: all tensors that learn, one after the other; frozen ones may lie between them.
+/// The optimizer's memory: all learned tensors, concatenated; frozen ones may lie between them.
 struct FlatMemory {
   float* value;
   float* gradient;
@@ -33,12 +33,12 @@ struct FlatMemory {
   float* square;
   std::size_t size;
   std::unordered_map<std::string, std::size_t> offsets;  // by name
-  std::unordered_map<std::string, std::size_t> missed;   // steps that a tensor was frozen for, by name
-  std::vector<PartSlice> parts;                          // of what learns, in order
-  std::vector<std::size_t> clips;                        // the norm that each part counts to when it is clipped
+  std::unordered_map<std::string, std::size_t> missed;   // by name: number of steps for which a tensor was frozen
+  std::vector<PartSlice> parts;                          // of the learned tensors, in order
+  std::vector<std::size_t> clips;                        // by part: index of the norm by which it is clipped
 
   std::size_t num_parts() const { return clips.size(); }
-  /// The part that has the float at an offset; all tensors that learn have one.
+  /// The part that contains an offset; every learned tensor belongs to one.
   std::size_t part_at(std::size_t offset) const {
     return std::upper_bound(parts.begin(), parts.end(), offset,
                             [](std::size_t at, const PartSlice& one) { return at < one.end; })
@@ -59,15 +59,15 @@ struct Run {
   std::size_t first, length;
 };
 
-/// Sequences to learn from, for policies with memory.
+/// The sequences of an update, for recurrent policies.
 struct SequenceSamples {
   std::vector<Run> runs;
-  std::vector<std::size_t> places;   // the state that each run begins with
-  std::vector<const float*> stored;  // states [places, size] of each part, as the rollout stored them
+  std::vector<std::size_t> places;   // index of the initial state of each run
+  std::vector<const float*> stored;  // one array per part: states [places, size] stored by the rollout
   const bool* episode_start;         // [samples]
 
-  /// States that are recomputed at the start of an epoch: after `runs`, the longest first, from the state at `from` to
-  /// the one at `to`.
+  /// States to recompute at the start of an epoch: run over `runs` (the longest first) from the state at `from`, and
+  /// store the result at `to`.
   struct Carry {
     std::vector<Run> runs;
     std::vector<std::size_t> from, to;
@@ -76,7 +76,7 @@ struct SequenceSamples {
   std::size_t num_places;
 };
 
-/// A field that only some terms read: `size` numbers of its type a sample.
+/// An extra field that only some terms read: `size` elements of its type per sample.
 struct ExtraSamples {
   std::string name;
   ExtraType type;  // not kAction
@@ -84,32 +84,34 @@ struct ExtraSamples {
   const std::byte* data;
 };
 
-/// The samples to learn from, one entry per sample.
+/// The samples of an update, one entry per sample.
 struct LearnerSamples {
   std::size_t count;
-  std::vector<const float*> obs;  // [count, size] of each key
-  const float* action;            // of `action` and `choice` the policy's own kind: [count, action_size]
+  std::vector<const float*> obs;  // one array [count, size] per key
+  const float* action;  // [count, action_size]; only one of `action` and `choice` is set, by the kind of the policy
   const std::int64_t* choice;
   const bool* mask;  // [count, mask_size] or null
   const float* log_prob;
-  const float* prediction;  // [count, prediction_size] that the critics made in the rollout, raw units
+  const float* prediction;  // [count, prediction_size] predictions of the critics in the rollout, raw units
   std::size_t prediction_size;
   const float* advantage;
   const float* returns;
   const SequenceSamples* sequences = nullptr;
-  /// Observations as bytes, which are divided by 255; null: `obs` has them. Empty: it has all.
+  /// Observations as bytes, to be divided by 255; null for keys that are in `obs`, empty if all are.
   std::vector<const std::uint8_t*> images{};
   std::vector<ExtraSamples> extras{};
-  /// Of each sample in all terms that do not learn from other policies' rows, which weigh 0; null: all weigh 1.
+  /// Weight of each sample in the terms without `learns_from_all_rows`: 0 for samples of other policies; null: all
+  /// weigh 1.
   const float* weight = nullptr;
 };
 
-/// Minibatches of which other processes have a part: own units of all epochs, and what holds for whole minibatches.
+/// Minibatches that are shared with other processes: the units of this process in all epochs, and statistics of the
+/// whole minibatches.
 struct SharedMinibatches {
   struct One {
-    std::size_t first, units;  // own ones, in `units`
-    std::size_t count;         // samples of all processes
-    float mean, scale;         // of all their advantages
+    std::size_t first, units;  // range in `units` that belongs to this process
+    std::size_t count;         // samples in all processes
+    float mean, scale;         // of the advantages in all processes
   };
   std::vector<std::int64_t> units;
   std::vector<std::vector<One>> epochs;
@@ -117,38 +119,38 @@ struct SharedMinibatches {
 
 struct Update {
   LearnerSamples samples;
-  std::uint64_t seed, index;  // of the shuffles: the run's, and how many updates there were before
-  std::size_t num_valid;      // samples of an epoch, of which a minibatch has its share
-  std::size_t epochs, units;  // units: samples or runs, which are shuffled
+  std::uint64_t seed, index;  // keys of the shuffles: seed of the run, number of updates before
+  std::size_t num_valid;      // valid samples per epoch; a minibatch weighs by its share of them
+  std::size_t epochs, units;  // units that are shuffled: samples, or runs of recurrent policies
   std::size_t batch_size;
   std::size_t micro_batch_size;  // 0: whole minibatches
-  bool normalizes_advantages;    // in each minibatch
+  bool normalizes_advantages;    // per minibatch
   double target_kl;              // infinity: no limit
   OptimizerSettings optimizer;
-  std::vector<double> weights;  // of the terms
+  std::vector<double> weights;  // one per term
   Knobs knobs;
-  std::size_t steps_before;  // that the optimizer has done
+  std::size_t steps_before;  // optimizer steps before this update
   std::vector<ActiveTransform> transforms{};
-  /// Called between the sum of a gradient and the step, to change the gradient in Python; then there are no transforms.
-  /// It may also change the sums of the measures.
+  /// Called after each gradient is summed up and before the step, to change the gradient in Python; excludes
+  /// `transforms`. It may also change the sums of the measures.
   std::function<void(std::span<double>)> on_gradient{};
   const SharedMinibatches* shared = nullptr;  // null: the units are shuffled here
-  /// Asked before every step, on the calling thread; after a no, the update ends where it is.
+  /// Called before every optimizer step on the calling thread; false ends the update.
   std::function<bool()> may_go_on{};
 };
 
-/// Measures of an update, minibatch by minibatch.
+/// Measures of an update, by minibatch.
 struct UpdateRecord {
-  std::size_t steps = 0;                   // that the optimizer has done now
-  std::vector<std::size_t> minibatches{};  // of each epoch
-  std::vector<double> shares{};            // of the samples, one a minibatch
+  std::size_t steps = 0;                   // optimizer steps including this update
+  std::vector<std::size_t> minibatches{};  // number per epoch
+  std::vector<double> shares{};            // share of the samples in each minibatch
   std::vector<double> measures{};          // [minibatches, names]
   std::vector<double> transformed{};       // [minibatches, measures of all transforms]
 };
 
 class Learner {
  public:
-  /// Throws std::invalid_argument if the plans contradict themselves or the tensors do not fit.
+  /// Throws std::invalid_argument if a plan is inconsistent or the tensors do not fit.
   Learner(const PolicyPlan& plan, const std::vector<PartPlan>& terms, std::span<const NamedTensor> tensors,
           const Kernels& kernels = surefoot::kernels());
   ~Learner();
@@ -156,8 +158,8 @@ class Learner {
   Learner& operator=(const Learner&) = delete;
 
   const Policy& policy() const;
-  /// `<term>.<measure>` of all terms by their index, then the norm of the gradient and whether the step was skipped;
-  /// in what `learn` measures, norms of the parts of the gradient follow.
+  /// `<term>.<measure>` of all terms by their index, then the norm of the gradient and whether the step was skipped.
+  /// The measures of `learn` have the norms of the gradient's parts after these.
   std::vector<std::string> measures() const;
   std::size_t num_terms() const;
 

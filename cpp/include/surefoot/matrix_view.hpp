@@ -1,4 +1,4 @@
-// Rows of floats that belong to someone else.
+// A non-owning view of rows of floats.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Checks of a MuJoCo task before it starts: ranges that numpy would reject, and models with a wrong shape.
+// Checks when a MuJoCo task is created: ranges that numpy would reject, and models of the wrong shape.
 #pragma once
 
 #include <mujoco/mujoco.h>
@@ -11,14 +11,14 @@
 
 namespace surefoot {
 
-/// Option `reset_noise_scale`: numpy draws nothing from a range below zero, nor from one that overflows.
+/// Option `reset_noise_scale`: numpy rejects negative ranges and ranges that overflow.
 inline double reset_noise_scale(const Options& options, double otherwise) {
   const double scale = options.number("reset_noise_scale", otherwise);
   if (scale >= 0 && std::isfinite(2 * scale)) return scale;
   throw std::invalid_argument("option 'reset_noise_scale' must be a number of at least 0");
 }
 
-/// For tasks whose observation has as many coordinates as the original model, whatever `xml_file` says.
+/// For tasks whose observation has exactly the coordinates of the original model, even with another `xml_file`.
 inline void expect_coordinates(const mjModel& model, int positions, int velocities) {
   if (model.nq == positions && model.nv == velocities) return;
   throw std::invalid_argument("the model must have " + std::to_string(positions) + " positions and " +
@@ -26,7 +26,7 @@ inline void expect_coordinates(const mjModel& model, int positions, int velociti
                               std::to_string(model.nv));
 }
 
-/// For tasks that read the first or last coordinates of any model that is large enough.
+/// For tasks that read only the first or last coordinates and so accept larger models.
 inline void expect_at_least(const mjModel& model, int positions, int velocities) {
   if (model.nq >= positions && model.nv >= velocities) return;
   throw std::invalid_argument("the model must have at least " + std::to_string(positions) + " positions and " +

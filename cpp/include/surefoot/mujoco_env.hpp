@@ -1,4 +1,4 @@
-// What MuJoCo tasks share: a model from XML, a simulation, and its whole state.
+// Base class of MuJoCo tasks: a model from XML, a simulation, and its complete state.
 #pragma once
 
 #include <mujoco/mujoco.h>
@@ -12,24 +12,24 @@
 
 namespace surefoot {
 
-/// The text of a model, for tasks that write it themselves.
+/// The XML text of a model, for tasks that generate it.
 struct Xml {
   std::string text;
 };
 
-/// A number of the model that differs from episode to episode, such as a mass or a friction.
+/// A number of the model that is drawn for each episode, such as a mass or a friction.
 struct ModelRange {
   std::string name;
   double low, high;
 };
 
-/// A task derives from `Cloned<Task, MujocoEnv>` and gives observations, reward and endings. Copies share the model,
-/// unless a task asks for its own (`own_model`), and each has its own simulation.
+/// A task derives from `Cloned<Task, MujocoEnv>` and defines observations, reward and termination. Copies have their
+/// own simulation and share the model, unless a task asks for its own (`own_model`).
 class MujocoEnv : public Env {
  public:
-  /// Options `xml_file` (a path, or a file of the folder in option `assets`) and `frame_skip`.
+  /// Reads the options `xml_file` (a path, or a file in the folder that option `assets` names) and `frame_skip`.
   MujocoEnv(const Options& options, const std::string& xml_file, int frame_skip);
-  /// Option `frame_skip`.
+  /// Reads the option `frame_skip`.
   MujocoEnv(const Options& options, const Xml& xml, int frame_skip);
   MujocoEnv(const MujocoEnv& other);
   MujocoEnv& operator=(const MujocoEnv&) = delete;
@@ -40,37 +40,39 @@ class MujocoEnv : public Env {
   void reset(Generator& random) override;
   void advance(const Action& action) override { simulate(action.values, false); }
 
-  /// The model as it is now.
+  /// The current model.
   Scene scene() const override;
   std::size_t pose_size() const override;
   void pose(double* state) const override;
 
-  /// The integration state, and the derived arrays that tasks read: they lag the state by a substep, so that computing
-  /// them from it would not give the same numbers; before them the numbers of the model that were drawn. A task that
-  /// remembers more adds its own numbers.
+  /// The numbers drawn for the model, the integration state, and the derived arrays that tasks read: they lag the state
+  /// by a substep, so recomputing them from it would give different numbers. A task that remembers more adds its own
+  /// numbers.
   std::size_t state_size() const override;
   void save(double* state) const override;
   void load(StateReader& state) override;
 
  protected:
-  /// Draw a start and `set_state` to it; by default, the start that the model says.
+  /// Draws an initial state and calls `set_state` with it; by default, the initial state of the model.
   virtual void reset_model(Generator& random);
 
-  /// Called before every substep of the simulation: set `data.ctrl` from the action, by default to the action itself.
-  /// What MuJoCo derives from positions and velocities (moment arms, the mass matrix) is then one substep old.
+  /// Called before every substep of the simulation: sets `data.ctrl` from the action, by default to the action itself.
+  /// Quantities that MuJoCo derives from positions and velocities (moment arms, the mass matrix) are then one substep
+  /// old.
   virtual void control(std::span<const float> action, mjData& data);
-  /// For the constructor of a task: `control` is called inside every substep, between `mj_step1` and `mj_step2`, where
-  /// all that derives from positions and velocities is current. Throws std::invalid_argument for integrator RK4.
+  /// Call this in the constructor of a task to have `control` called inside every substep, between `mj_step1` and
+  /// `mj_step2`, where everything derived from positions and velocities is current. Throws std::invalid_argument for
+  /// the integrator RK4.
   void control_inside_substeps();
 
-  /// Numbers of the model that are drawn at every reset, uniformly and in this order, before `reset_model`.
+  /// Ranges of the model numbers that are drawn at every reset, uniformly and in this order, before `reset_model`.
   virtual std::vector<ModelRange> model_ranges() const { return {}; }
-  /// Change the model by the numbers that were drawn; `original` is the model as it was made.
+  /// Applies the drawn numbers to the model; `original` is the unmodified model.
   virtual void apply_drawn(std::span<const double> /*drawn*/, const mjModel& /*original*/, mjModel& /*model*/) {}
   std::span<const double> drawn() const { return drawn_; }
 
-  /// Whether the last `simulate` diverged: MuJoCo then starts the simulation over in the middle of the step, and what
-  /// it shows is no result of the action. A task should end the episode.
+  /// Whether the last `simulate` diverged. MuJoCo then resets the simulation in the middle of the step, so its state
+  /// does not follow from the action; a task should end the episode.
   bool is_unstable() const { return is_unstable_; }
 
   const mjModel& model() const { return *model_; }
@@ -78,19 +80,20 @@ class MujocoEnv : public Env {
   double dt() const { return model_->opt.timestep * frame_skip_; }
   std::span<const double> qpos() const { return {data_->qpos, static_cast<std::size_t>(model_->nq)}; }
   std::span<const double> qvel() const { return {data_->qvel, static_cast<std::size_t>(model_->nv)}; }
-  /// Of the model as it was made.
+  /// Initial positions and velocities of the unmodified model.
   std::span<const double> init_qpos() const { return init_qpos_; }
   std::span<const double> init_qvel() const { return init_qvel_; }
 
-  /// `frame_skip` substeps, controlled by the action, then the forces that only sensors would ask for.
+  /// Runs `frame_skip` substeps controlled by the action, then computes the forces that MuJoCo otherwise computes only
+  /// for sensors.
   void simulate(std::span<const float> action, bool with_forces = true);
   void set_state(std::span<const double> qpos, std::span<const double> qvel);
   /// Index of a body (mjOBJ_BODY), joint, geom or site; throws std::invalid_argument if the model lacks it.
   int id_of(mjtObj kind, const std::string& name) const;
 
-  /// This env's own model, for tasks that change masses, friction or gains; copied when it is first asked for.
+  /// The model of this env alone, for tasks that change masses, friction or gains; it is copied at the first call.
   mjModel& own_model();
-  /// To be called after a change of masses, inertias or geometry: computes what the model derives from them.
+  /// Call this after a change of masses, inertias or geometry: recomputes what the model derives from them.
   void refresh_model();
 
  private:

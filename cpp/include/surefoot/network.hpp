@@ -1,5 +1,5 @@
-// A network inside an environment: a learned model of muscles, a low-level controller, a reward. It runs on the kernels
-// that policies run on; `surefoot.envs.network` gives the same bits in Python.
+// A network inside an environment: a learned model of muscles, a low-level controller, a reward model. It runs on the
+// same kernels as policies; `surefoot.envs.network` gives the same bits in Python.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 namespace surefoot {
 
-/// Linear layers with an activation between them. Envs share one through a std::shared_ptr: their copies do too.
+/// Linear layers with activations between them. Envs and their copies share a network through a std::shared_ptr.
 class Network {
  public:
-  /// `sizes`: inputs, hidden layers and outputs. All weights are 0 until they are set.
+  /// `sizes`: inputs, hidden layers and outputs. All weights are 0 before the first `set`.
   explicit Network(std::vector<std::size_t> sizes, Activation hidden = Activation::kTanh,
                    Activation output = Activation::kIdentity);
   ~Network();
@@ -23,14 +23,14 @@ class Network {
 
   std::size_t num_inputs() const { return sizes_.front(); }
   std::size_t num_outputs() const { return sizes_.back(); }
-  /// Of all weights [out, in] and biases [out], layer by layer, as torch's `parameters_to_vector` puts them in a row.
+  /// Number of all weights [out, in] and biases [out], layer by layer, in the order of torch's `parameters_to_vector`.
   std::size_t num_values() const;
 
-  /// Numbers are rounded to float32. Throws std::invalid_argument of another count and of numbers that are not finite;
-  /// then nothing is set. Not while another thread runs the network.
+  /// Sets all weights and biases, rounded to float32. Throws std::invalid_argument and changes nothing if the count is
+  /// wrong or a number is not finite. Do not call it while another thread runs the network.
   void set(std::span<const double> values);
 
-  /// From `in` [rows, num_inputs] to `out` [rows, num_outputs]; a row of the result depends only on its row of `in`.
+  /// Computes `out` [rows, num_outputs] from `in` [rows, num_inputs]; each output row depends only on its input row.
   void run(std::size_t rows, const float* in, float* out) const;
 
  private:

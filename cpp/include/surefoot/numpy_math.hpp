@@ -1,14 +1,14 @@
-// Functions of numpy that round otherwise than their obvious counterparts in C++.
+// Functions that round as numpy does, unlike their obvious counterparts in C++.
 #pragma once
 
 #include <cmath>
 
 namespace surefoot {
 
-/// `x ** 2` of a numpy scalar: the C library's pow, which is now and then one bit off from x * x.
+/// `x ** 2` of a numpy scalar: the C library's pow, which sometimes differs from x * x in the last bit.
 template <class Real>
 Real numpy_square(Real x) {
-  volatile Real two = 2;  // compilers know pow(x, 2) and would multiply
+  volatile Real two = 2;  // volatile: compilers would replace pow(x, 2) by x * x
   return std::pow(x, two);
 }
 
@@ -19,8 +19,8 @@ inline double numpy_remainder(double x, double y) {
   return (y < 0.0) != (rest < 0.0) ? rest + y : rest;
 }
 
-/// `np.cos` and `np.sin` of a float32 below pi/4: minimax polynomials with fused steps, as numpy evaluates them
-/// wherever the processor can fuse.
+/// `np.cos` and `np.sin` of a float32 below pi/4: minimax polynomials with fused multiply-adds, as numpy evaluates them
+/// where the processor has such instructions.
 inline float numpy_cos(float x) {
   const float square = x * x;
   float sum = std::fma(0x1.98e616p-16f, square, -0x1.6c06dcp-10f);

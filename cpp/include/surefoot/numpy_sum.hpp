@@ -1,11 +1,12 @@
-// Sums that round as numpy's do: what Gymnasium's rewards are made of.
+// Sums that round as numpy's do; the rewards of Gymnasium's envs depend on them.
 #pragma once
 
 #include <cstddef>
 
 namespace surefoot {
 
-/// numpy's pairwise summation over contiguous numbers: plain below 8, eight running sums up to 128, halves above.
+/// numpy's pairwise summation of contiguous numbers: a plain loop below 8, eight running sums up to 128, two halves
+/// above.
 template <class Number, class At>
 Number numpy_sum(std::size_t begin, std::size_t count, const At& at) {
   if (count < 8) {

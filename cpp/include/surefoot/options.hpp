@@ -1,4 +1,4 @@
-// Arguments of an environment's constructor, by the names Gymnasium gives them.
+// Constructor arguments of an environment, under the names that Gymnasium uses.
 #pragma once
 
 #include <map>
@@ -11,12 +11,12 @@
 
 namespace surefoot {
 
-/// The folder of models, which whoever makes an env gives it: an option that an env need not know.
+/// Name of the option with the folder of model files. The engine passes it to every env; an env may ignore it.
 constexpr const char* kAssets = "assets";
 
 using Option = std::variant<bool, double, std::string, std::vector<double>>;
 
-/// An environment reads the options it knows, each with its default; options that are never read are unknown.
+/// The options of an environment, which reads each by name with its default. Options that are never read are unknown.
 class Options {
  public:
   Options() = default;
@@ -29,7 +29,7 @@ class Options {
   std::optional<std::vector<double>> numbers(const std::string& name) const;
   std::pair<double, double> range(const std::string& name, std::pair<double, double> otherwise) const;
 
-  /// Throws std::invalid_argument that names the options that were never read.
+  /// Throws std::invalid_argument that names an option that was never read.
   void refuse_unknown(const std::string& who) const;
 
  private:

@@ -1,5 +1,4 @@
-// Sequences of several lengths, side by side: samples lie as in torch's PackedSequence, step by step, the longest
-// sequence first.
+// Sequences of different lengths in the layout of torch's PackedSequence: samples by step, the longest sequence first.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +7,7 @@
 
 namespace surefoot {
 
-/// `sizes` says how many sequences still run at each step; it never grows.
+/// `sizes` is the number of sequences that reach each step; it never increases.
 class PackedSteps {
  public:
   explicit PackedSteps(std::vector<std::int64_t> sizes);
@@ -17,9 +16,10 @@ class PackedSteps {
   std::size_t sequences() const { return size(0); }
   std::size_t samples() const { return first_.back(); }
   std::size_t size(std::size_t step) const { return static_cast<std::size_t>(sizes_[step]); }
-  std::size_t first(std::size_t step) const { return first_[step]; }  // of the step's samples
+  std::size_t first(std::size_t step) const { return first_[step]; }  // index of the step's first sample
 
-  /// Sequences in up to `parts` runs of neighbors with about as many samples each: where each run begins, and the end.
+  /// Splits the sequences into up to `parts` contiguous ranges of about equal numbers of samples; returns where each
+  /// range begins, and the end.
   std::vector<std::size_t> shares(std::size_t parts) const;
 
  private:

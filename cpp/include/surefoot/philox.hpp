@@ -1,4 +1,4 @@
-// Counter-based randomness, the same numbers as surefoot.philox (S13).
+// Counter-based random numbers, equal to those of surefoot.philox (S13).
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 
 namespace surefoot {
 
-/// What a number is for; the same values as surefoot.philox.Stream.
+/// Purpose of a random number; the same values as surefoot.philox.Stream.
 enum class Stream : std::uint32_t { kAction = 0, kShuffle = 2 };
 
 /// Ten rounds of Philox4x32 over one counter.

@@ -1,4 +1,4 @@
-// A policy as the core runs it: networks and parts (parts/head.hpp and its neighbors), with weights synced by name.
+// A policy in the core: networks and parts (parts/head.hpp and its neighbors), with weights synced by name.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@
 
 namespace surefoot {
 
-/// One observation as networks take it: `size` numbers a row, normalized first if `normalizer` names statistics.
+/// One observation: `size` numbers per row, normalized first if `normalizer` names statistics.
 struct ObsPlan {
   std::string key;
   std::size_t size;
-  std::string normalizer;  // prefix of `.shift` and `.scale`; empty: taken as it is
+  std::string normalizer;  // prefix of `.shift` and `.scale`; empty: not normalized
   float clip;              // infinity: none
 };
 
@@ -41,10 +41,10 @@ struct BodyPlan {
   std::vector<EncoderPlan> encoders;
   MlpPlan trunk;
   PartPlan memory{"none"};
-  bool takes_actor_memory = false;  // critic: what the actor's memory gives comes first, before the encoders
+  bool takes_actor_memory = false;  // only for critics: the output of the actor's memory precedes the encoders
 };
 
-/// A critic, after a trunk of its own if it has one.
+/// A critic, after its own trunk if it has one.
 struct ValuePlan {
   PartPlan critic;
   MlpPlan trunk{};
@@ -57,59 +57,62 @@ struct PolicyPlan {
   BodyPlan critic;  // ignored if shared
   bool shares_trunk = false;
   PartPlan head{""};
-  std::vector<ValuePlan> values;  // at least one critic; the smallest value counts
+  std::vector<ValuePlan> values;  // at least one critic; V is the smallest value
 };
 
-/// Rows of observations, one pointer a key: leaf k is [rows, size of key k], float32.
+/// Rows of observations, one pointer per key: leaf k is [rows, size of key k], float32.
 using ObsLeaves = std::span<const float* const>;
 
-/// The recurrent state of rows, one pointer per part: part k is [rows, size of part k]. No parts without memory.
+/// The recurrent state of rows, one pointer per part: part k is [rows, size of part k]. Empty for policies without
+/// memory.
 struct CarriedState {
   std::span<const float* const> parts{};
-  const bool* episode_start = nullptr;  // [rows] that remember nothing, whatever `parts` says; null: none of them
+  const bool* episode_start = nullptr;  // [rows] whose state is reset, whatever `parts` contains; null: none
 };
 
-/// Where the outcome of acting goes, one entry a row; of `action` and `choice` only the policy's own kind is written.
+/// Destination of the results of `act`, one entry per row; of `action` and `choice`, only the one that matches the
+/// policy is written.
 struct Acted {
   float* action;                    // [rows, action_size] Box: raw, as sampled
   std::int64_t* choice;             // [rows, action_size] discrete kinds: raw, from 0
   float* log_prob;                  // [rows]
-  float* value;                     // [rows] raw units; null: not wanted, and the critic's own memory stays as it is
-  std::span<float* const> state{};  // what rows remember now; may be the arrays they came from
-  float* prediction = nullptr;      // [rows, prediction_size] of all critics, raw units; null: not wanted
+  float* value;                     // [rows] raw units; null: not computed, and the critic's own memory is unchanged
+  std::span<float* const> state{};  // the next state; may be the arrays that it was read from
+  float* prediction = nullptr;      // [rows, prediction_size] of all critics, raw units; null: not computed
 };
 
-/// Thread-safe once synced: all const functions may run side by side with a workspace each.
-/// The output for a row does not depend on the rows that it is batched with, bit for bit.
+/// Thread-safe after `sync`: all const functions may run concurrently, each with its own workspace. The output for a
+/// row does not depend on the rows that it is batched with, bit for bit.
 class Policy {
  public:
-  /// Throws std::invalid_argument if the plan contradicts itself.
+  /// Throws std::invalid_argument if the plan is inconsistent.
   explicit Policy(PolicyPlan plan, const Kernels& kernels = surefoot::kernels());
   ~Policy();
   Policy(const Policy&) = delete;
   Policy& operator=(const Policy&) = delete;
 
-  /// Take new weights. Throws std::invalid_argument that names all unknown, missing or misshapen tensors at once,
-  /// and changes nothing then.
+  /// Copies new weights. If tensors are unknown, missing or of the wrong shape, throws std::invalid_argument that names
+  /// all of them, and changes nothing.
   void sync(std::span<const NamedTensor> tensors);
 
   const PolicyPlan& plan() const;
   const Kernels& kernels() const;
-  bool is_synced() const;  // else there are no weights to act with
+  bool is_synced() const;  // whether there are weights to act with
   const Head& head() const;
   bool is_discrete() const { return head().is_discrete(); }
   std::size_t action_size() const { return head().action_size(); }
   std::size_t mask_size() const { return head().mask_size(); }
   std::size_t prediction_size() const;  // of all critics together
 
-  /// Numbers a row of each part of the state: the actor's h (and c), then the critic's if it remembers for itself.
+  /// Numbers per row of each part of the state: the h (and c) of the actor, then of the critic if it has its own
+  /// memory.
   const std::vector<std::size_t>& state_sizes() const { return state_sizes_; }
 
-  /// Sample actions for rows; `mask` is [rows, mask_size] or null.
+  /// Samples actions for rows; `mask` is [rows, mask_size] or null.
   void act(std::size_t rows, ObsLeaves obs, const CarriedState& state, const bool* mask, const NoiseKey& noise,
            Workspace& workspace, const Acted& acted) const;
 
-  /// V of rows of observations; what rows remember stays as it is.
+  /// Computes V for rows of observations; the recurrent state is unchanged.
   void value(std::size_t rows, ObsLeaves obs, const CarriedState& state, Workspace& workspace, float* value) const;
 
  private:

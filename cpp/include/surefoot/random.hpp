@@ -10,7 +10,7 @@ namespace surefoot {
 /// do.
 class Generator {
  public:
-  /// state high, state low, increment high, increment low; as `PCG64.state` has them.
+  /// The words of `PCG64.state`: state high, state low, increment high, increment low.
   using Words = std::array<std::uint64_t, 4>;
 
   Generator() = default;

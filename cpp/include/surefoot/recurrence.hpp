@@ -1,6 +1,6 @@
 // GRU and LSTM layers over many sequences, forward and backward, for the learner.
 //
-// Results of a sequence depend on nothing but that sequence, so they are the same for any number of threads.
+// The results of a sequence depend only on that sequence, so they are the same for any number of threads.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,12 @@ struct Recurrence {
   float* scratch;  // [S, stride of the weight's result], forward or backward
 };
 
-/// Neighboring sequences: what one thread does.
+/// A range of sequences: the work of one thread.
 struct Sequences {
   std::size_t begin, end;
 };
 
-// B samples, S sequences, H hidden. `gates` is what backward needs: [B, 4 * H].
+// B samples, S sequences, H hidden. `gates` holds what the backward pass needs: [B, 4 * H].
 
 struct LstmForward {
   MatrixView gates_x;  // [B, 4 * H]
@@ -46,11 +46,11 @@ struct LstmBackward {
   const float* h;
   const float* c;
   MatrixView grad_h;         // [B, H]
-  const float* grad_h_last;  // [S, H], or null: none
+  const float* grad_h_last;  // [S, H], or null: zero
   const float* grad_c_last;
-  float* grad_gates;        // [B, 4 * H]: of gates_x, and of the same made of the weights here
+  float* grad_gates;        // [B, 4 * H]: gradient of gates_x and of the recurrent product, which are equal
   std::size_t grad_stride;  // of grad_gates
-  float* h_before;          // [B, H]: the states that the weights were multiplied with
+  float* h_before;          // [B, H]: the states that were multiplied with the weights
   float* grad_h0;           // [S, H]
   float* grad_c0;
 };
@@ -70,7 +70,7 @@ struct GruBackward {
   const float* grad_h_last;
   float* grad_gates_x;      // [B, 3 * H]
   float* grad_gates_h;      // [B, 3 * H]: of weight * h_before + bias
-  std::size_t grad_stride;  // of both
+  std::size_t grad_stride;  // row stride of both
   float* h_before;
   float* grad_h0;
 };
@@ -80,16 +80,16 @@ void lstm_backward(const Recurrence& layer, const LstmBackward& pass, Sequences 
 void gru_forward(const Recurrence& layer, const GruForward& pass, Sequences part);
 void gru_backward(const Recurrence& layer, const GruBackward& pass, Sequences part);
 
-/// States [B, H] of sequences after their own last steps, to [S, H].
+/// Copies the state after the last step of each sequence from [B, H] to [S, H].
 void copy_last(const PackedSteps& steps, std::size_t hidden, const float* states, float* last);
 
-/// A layer of its own: packs the weights and divides the sequences among the threads of a pool.
+/// A stand-alone layer: packs the weights and divides the sequences among the threads of a pool.
 class PooledRecurrence {
  public:
   PooledRecurrence(const PackedSteps& steps, std::size_t gates, std::size_t hidden, const float* weight,
                    const float* bias, ThreadPool& pool, const Kernels& kernels = surefoot::kernels());
 
-  /// One of the functions above, for all sequences.
+  /// Runs one of the functions above on all sequences.
   template <class Pass>
   void run(void (*function)(const Recurrence&, const Pass&, Sequences), const Pass& pass) {
     over_sequences([&](Sequences part) { function(layer_, pass, part); });

@@ -1,5 +1,5 @@
-// One step of a GRU or LSTM layer when it learns: what its kernels read and write. Rows are contiguous where there is
-// no stride.
+// Arguments of the kernels that run and differentiate one step of a GRU or LSTM layer. Rows are contiguous unless there
+// is a stride.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@ namespace surefoot {
 struct LstmStep {
   std::size_t rows;
   std::size_t hidden;
-  const float* gates_x;        // [rows, 4 * hidden]: i, f, g, o, row to row:
+  const float* gates_x;        // [rows, 4 * hidden]: i, f, g, o, row stride:
   std::size_t gates_x_stride;  // at least 4 * hidden
-  const float* gates_h;        // the same of the state before, row to row:
+  const float* gates_h;        // the same for the previous state, row stride:
   std::size_t gates_h_stride;  // at least 4 * hidden
   const float* c_before;       // [rows, hidden]
   float* gates;                // [rows, 4 * hidden], activated
@@ -20,19 +20,19 @@ struct LstmStep {
   float* h;
 };
 
-/// The gradient of one step, by what it left behind.
+/// The gradient of one step, from the intermediate results that LstmStep stored.
 struct LstmGradient {
   std::size_t rows;
   std::size_t hidden;
   const float* gates;
   const float* c_before;
   const float* c;
-  const float* grad_h;         // dL/dh of those who use this step's h, row to row:
+  const float* grad_h;         // dL/dh from the uses of this step's output, row stride:
   std::size_t grad_h_stride;   // at least `hidden`
-  const float* later_h;        // dL/dh of the step after, row to row:
+  const float* later_h;        // dL/dh from the next step, row stride:
   std::size_t later_h_stride;  // at least `hidden`
-  float* grad_c;               // [rows, hidden], dL/dc of the step after; becomes that of the step before
-  float* grad_gates;           // [rows, 4 * hidden], before activation, row to row:
+  float* grad_c;               // [rows, hidden], dL/dc from the next step; overwritten with that for the previous step
+  float* grad_gates;           // [rows, 4 * hidden], before activation, row stride:
   std::size_t grad_stride;     // at least 4 * hidden
 };
 
@@ -40,12 +40,12 @@ struct LstmGradient {
 struct GruStep {
   std::size_t rows;
   std::size_t hidden;
-  const float* gates_x;        // [rows, 3 * hidden]: r, z, n, row to row:
+  const float* gates_x;        // [rows, 3 * hidden]: r, z, n, row stride:
   std::size_t gates_x_stride;  // at least 3 * hidden
-  const float* gates_h;        // the same of the state before, row to row:
+  const float* gates_h;        // the same for the previous state, row stride:
   std::size_t gates_h_stride;  // at least 3 * hidden
   const float* h_before;       // [rows, hidden]
-  float* gates;                // [rows, 4 * hidden]: r, z, n activated, and h_n, which r was multiplied with
+  float* gates;                // [rows, 4 * hidden]: activated r, z, n, and h_n, the factor of r
   float* h;
 };
 
@@ -54,14 +54,14 @@ struct GruGradient {
   std::size_t hidden;
   const float* gates;
   const float* h_before;
-  const float* grad_h;         // dL/dh of those who use this step's h, row to row:
+  const float* grad_h;         // dL/dh from the uses of this step's output, row stride:
   std::size_t grad_h_stride;   // at least `hidden`
-  const float* later_h;        // dL/dh through the gates of the step after, row to row:
+  const float* later_h;        // dL/dh through the gates of the next step, row stride:
   std::size_t later_h_stride;  // at least `hidden`
-  float* kept_h;               // [rows, hidden], dL/dh through z * h_before of the step after; becomes this step's
-  float* grad_gates_x;         // [rows, 3 * hidden], before activation
-  float* grad_gates_h;         // the same but for n, whose part of the state is behind r; both row to row:
-  std::size_t grad_stride;     // at least 3 * hidden
+  float* kept_h;  // [rows, hidden], dL/dh through z * h_before of the next step; overwritten with that of this step
+  float* grad_gates_x;      // [rows, 3 * hidden], before activation
+  float* grad_gates_h;      // the same, but for n the gradient of h_n; row stride of both:
+  std::size_t grad_stride;  // at least 3 * hidden
 };
 
 }  // namespace surefoot

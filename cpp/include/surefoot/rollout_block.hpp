@@ -1,4 +1,4 @@
-// A block of rows on its way through a rollout.
+// A block of rows during a rollout.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct FinishedEpisode {
 
 enum class Where { kObservation, kReward, kFinalObservation, kMask };
 
-/// NaN or infinity, or a mask that forbids everything, where it was first seen.
+/// The first place with NaN or infinity, or with a mask that forbids every choice.
 struct NonFinite {
   std::size_t step, row;
   Where where;
@@ -34,35 +34,35 @@ struct PartMoments {
   double count = 0;
   std::vector<double> mean, variance;
 
-  /// Chan, Golub and LeVeque (1979).
+  /// Merges other moments (Chan, Golub and LeVeque 1979).
   void merge(double other_count, const double* other_mean, const double* other_variance);
 };
 
-/// The same of every row on its own: parts of a run on other machines are merged in the order of rows.
+/// Moments of each row: parts of a run on other machines are merged in the order of rows.
 struct RowMoments {
   std::vector<double> counts, mean, variance;  // [N], [N, size], [N, size]
 };
 
 struct RolloutResult {
   std::vector<FinishedEpisode> episodes;         // by step, then row
-  std::vector<PartMoments> moments;              // one a part; empty where not wanted
+  std::vector<PartMoments> moments;              // one per part; empty for parts without `with_moments`
   std::vector<RowMoments> row_moments;           // likewise
-  std::size_t num_steps = 0, out_of_bounds = 0;  // in valid steps
+  std::size_t num_steps = 0, out_of_bounds = 0;  // counted over valid steps
   std::optional<NonFinite> problem;
 };
 
-/// Rows `begin` to `end`, of whole envs: normalize, infer, sample, step, store, reset in the same step, keep final
-/// observations.
+/// Rows `begin` to `end`, which are whole envs. Each step normalizes, infers, samples, steps, stores, keeps final
+/// observations and resets ended envs.
 class RolloutBlock {
  public:
   RolloutBlock(Rows& rows, const Policy& policy, const RolloutArrays& arrays, const RolloutKey& key, std::size_t begin,
                std::size_t end);
 
   bool is_done() const { return step_ == arrays_.num_steps || problem_.has_value(); }
-  /// Some more steps; with the last one, the values of what the steps left open.
+  /// Runs more steps; after the last one, also computes the values of truncated episodes' final observations.
   void advance(std::size_t num_steps, Workspace& workspace);
 
-  /// Adds what this block found; to be called in the order of rows.
+  /// Adds the results of this block; call it in the order of rows.
   void add_to(RolloutResult& result) const;
 
  private:
@@ -92,17 +92,17 @@ class RolloutBlock {
   const RolloutKey& key_;
   std::size_t begin_, end_, step_ = 0;
   std::vector<double> observed_, measured_;
-  std::vector<RowStep> steps_;  // of an env's agents
+  std::vector<RowStep> steps_;  // one per agent of an env
   std::vector<float> env_action_;
   std::vector<std::int64_t> env_choice_;
   std::vector<const float*> leaves_;
-  std::vector<float*> state_;           // one a part, of this block's rows
-  std::optional<ActingGroups> groups_;  // only if other policies act in some rows
-  std::size_t next_stored_ = 0;         // of `state_steps`
+  std::vector<float*> state_;           // one pointer per part of the state, at the first row of this block
+  std::optional<ActingGroups> groups_;  // set if other policies act in some rows
+  std::size_t next_stored_ = 0;         // index into `state_steps`
   std::vector<FinishedEpisode> episodes_;
   std::vector<std::pair<std::size_t, std::size_t>> open_ends_;  // (step, row) of truncated episodes
-  std::vector<std::vector<float>> final_obs_, final_state_;     // one a part, [open ends, size]
-  std::vector<std::vector<double>> mean_, variance_;            // one a part, [rows, size]
+  std::vector<std::vector<float>> final_obs_, final_state_;     // one array per part, [open ends, size]
+  std::vector<std::vector<double>> mean_, variance_;            // one array per part, [rows, size]
   std::vector<double> counts_;                                  // [rows] valid steps
   std::size_t num_steps_ = 0, out_of_bounds_ = 0;
   std::optional<NonFinite> problem_;

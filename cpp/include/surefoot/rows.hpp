@@ -1,5 +1,5 @@
-// The environments of a run with what is counted around each: its generator, its time limit and its parameters. A row
-// is one agent of one environment; those of an environment are neighbors.
+// The environments of a run, each with its generator, time limit and parameters. A row is one agent of one environment;
+// rows of the same environment are neighbors.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@
 
 namespace surefoot {
 
-/// How episodes end besides by themselves.
+/// Rules that end episodes, besides the envs themselves.
 struct Endings {
   std::size_t max_episode_steps = 0;  // 0: no limit
   bool truncation_as_termination = false;
 };
 
-/// The flags and the reward of one row's step; not valid where its agent was out of the game.
+/// Flags and reward of one step of a row; not valid if its agent was out of the game.
 struct RowStep {
   double reward;
   bool terminated, truncated, valid;
@@ -28,7 +28,7 @@ struct RowStep {
 
 class Rows {
  public:
-  /// Clones of an env.
+  /// Creates clones of an env.
   Rows(std::unique_ptr<Env> first, std::size_t num_envs, const Endings& endings);
   Rows(const std::string& id, const Options& options, std::size_t num_envs, const Endings& endings)
       : Rows(make_env(id, options), num_envs, endings) {}
@@ -45,49 +45,51 @@ class Rows {
   const std::vector<MetricSpec>& metrics() const { return metrics_; }
   const std::vector<ParameterSpec>& parameters() const { return parameters_; }
 
-  /// Of each env.
+  /// Memory of each env.
   Footprint footprint() const;
 
-  /// Give an env its generator, and start an episode. Where an env fails, the EnvFailure says which.
+  /// Sets the generator of an env, or starts an episode. If the env fails, the EnvFailure names it.
   void reseed(std::size_t env, const Generator::Words& words);
   void reset(std::size_t env);
-  /// Step an env with the actions of all its agents; fills a RowStep for each. Whether its episode is over: then it
-  /// waits to be reset, so that last observations can be read before.
+  /// Steps an env with the actions of all its agents and fills one RowStep per agent. Returns whether the episode is
+  /// over; the env is not reset yet, so that its last observations can be read.
   bool step(std::size_t env, const Action& actions, RowStep* steps);
-  /// Only the dynamics.
+  /// Steps an env with only its dynamics.
   void advance(std::size_t env, const Action& actions);
 
-  /// What a row acts on next, all parts one after the other; zeros, and every choice, where its agent is out of the
-  /// game.
+  /// Writes the observation that a row acts on next, all parts concatenated. For an agent that is out of the game,
+  /// writes zeros and allows every choice.
   void observe(std::size_t row, double* obs) const;
   void mask(std::size_t row, bool* allowed) const;
-  /// The last observation of a row whose episode has just ended.
+  /// Writes the last observation of a row whose episode has just ended.
   void observe_end(std::size_t row, double* obs) const;
-  /// The metrics of a row's last step.
+  /// Writes the metrics of a row's last step.
   void measure(std::size_t row, double* values) const;
 
-  /// For pictures of an env.
+  /// For rendering an env.
   Scene scene(std::size_t env) const { return envs_[env]->scene(); }
   std::size_t pose_size() const { return envs_.front()->pose_size(); }
   void pose(std::size_t env, double* state) const { envs_[env]->pose(state); }
 
-  /// Set a parameter of an env, and what it is set to now. Throws what the env throws of a value that makes no sense.
+  /// Sets or returns a parameter of an env. Throws what the env throws for an invalid value.
   void set_parameter(std::size_t env, std::size_t index, std::span<const double> value);
-  /// One of the agent is that of all envs, whichever is asked for, and set through the first.
+  /// A parameter that belongs to the agent is shared by all envs: any env returns it, and setting it on the first sets
+  /// it.
   std::span<const double> parameter(std::size_t env, std::size_t index) const;
 
-  /// An env's whole state in numbers; a generator's words travel in the bits of doubles.
+  /// The complete state of an env as numbers; the generator's words are stored as the bits of doubles.
   std::size_t state_size() const;
   void save(std::size_t env, double* state) const;
-  /// Throws std::invalid_argument of a state that cannot have been saved; the env must then be reset.
+  /// Throws std::invalid_argument for a state that the env cannot have saved; the env must then be reset.
   void load(std::size_t env, const double* state);
-  /// Of all envs; if one state is refused, all envs keep what they have.
+  /// Loads the states of all envs; if one is rejected, no env changes.
   void load_all(const double* states);
-  /// Throws what `load_all` would throw.
+  /// Throws what `load_all` would throw, without loading.
   void check_all(const double* states) const;
 
  private:
-  static constexpr std::size_t kCounted = 5;  // the generator's words, and the steps of the running episode
+  static constexpr std::size_t kCounted =
+      5;  // generator words and the elapsed steps, stored before the env's own state
 
   bool is_at_limit(std::size_t env) const;
   RowStep counted(const Outcome& outcome, bool is_at_limit) const;
@@ -103,10 +105,10 @@ class Rows {
   std::size_t obs_size_ = 0, action_size_, mask_size_;
   std::vector<MetricSpec> metrics_;
   std::vector<ParameterSpec> parameters_;
-  std::vector<std::size_t> parameter_places_;  // where each begins among an env's values, and where the last one ends
-  std::vector<double> parameter_values_;       // of all envs
-  std::vector<std::vector<double>> of_agent_;  // values of each parameter that belongs to the agent
-  // Only of envs with several agents, of all rows: whether each takes part, and what its last step gave.
+  std::vector<std::size_t> parameter_places_;  // offset of each parameter in an env's values, and the end of the last
+  std::vector<double> parameter_values_;       // values of all envs
+  std::vector<std::vector<double>> of_agent_;  // values of each agent parameter
+  // Only for envs with several agents, one per row: whether the agent takes part, and its last outcome.
   std::vector<unsigned char> takes_part_;
   std::vector<Outcome> outcomes_;
 };

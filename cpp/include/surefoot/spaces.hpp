@@ -1,4 +1,4 @@
-// What an environment's observations, actions, metrics and parameters look like.
+// Descriptions of an environment's observations, actions, metrics and parameters.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@ inline std::size_t size_of(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
 }
 
-/// One number for all elements or one number each (flattened); rounded to float32, as the bounds of Gymnasium are.
+/// Bounds of a space: one number for all elements, or one per element (flattened); rounded to float32, like the bounds
+/// of Gymnasium.
 struct Bounds {
   std::vector<double> low{-std::numeric_limits<double>::infinity()}, high{std::numeric_limits<double>::infinity()};
 
@@ -40,15 +41,14 @@ struct ObsPart {
   std::size_t size() const { return size_of(shape); }
 };
 
-/// The space of actions. Box actions are numbers, all other kinds are choices.
+/// The action space. Box actions are numbers, all other kinds are choices.
 struct ActionSpace {
   enum class Kind { kBox, kDiscrete, kMultiDiscrete, kMultiBinary };
 
   Kind kind;
   Shape shape;
   Bounds bounds{};
-  std::vector<std::int64_t> sizes{},
-      start{};  // of each element that is chosen: how many choices, and the first of them
+  std::vector<std::int64_t> sizes{}, start{};  // per element: number of choices, and the first choice
 
   static ActionSpace box(Shape shape, Bounds bounds = {}) { return {Kind::kBox, std::move(shape), std::move(bounds)}; }
   static ActionSpace discrete(std::int64_t size, std::int64_t start = 0) {
@@ -67,14 +67,14 @@ struct ActionSpace {
     if (kind == Kind::kMultiBinary) return {0, 1};
     return {start[element], start[element] + sizes[element] - 1};
   }
-  /// Entries of an action mask.
+  /// Number of entries of an action mask.
   std::size_t num_choices() const {
     if (kind == Kind::kMultiBinary) return size();
     return static_cast<std::size_t>(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}));
   }
 };
 
-/// How the values of a metric in an episode's steps become one number: the last one, their mean or their sum.
+/// How a metric is summarized over an episode: last value, mean or sum.
 enum class Summary { kLast, kMean, kSum };
 
 /// A number that an environment reports at every step, besides the reward.
@@ -83,14 +83,14 @@ struct MetricSpec {
   Summary summary;
 };
 
-/// Something about an environment that can be set between rollouts. A single number has the shape {}.
+/// A parameter of an environment that can be set between rollouts. A single number has the shape {}.
 struct ParameterSpec {
   std::string name;
   Shape shape;
-  std::vector<double> values;  // by default
-  /// Belongs to the agent, as the weights of a network do: float32 numbers that are saved with its policy, set wherever
-  /// envs are made for it, and set once for all envs of an engine, in the one that the others are copies of. What
-  /// becomes of them must be shared by copies (std::shared_ptr).
+  std::vector<double> values;  // defaults
+  /// Whether it belongs to the agent, as the weights of a network do. Such parameters are float32, saved with the
+  /// policy and set wherever envs are created for it. An engine sets them once, in the env of which the others are
+  /// copies, so copies must share what depends on them (std::shared_ptr).
   bool is_of_agent = false;
 
   static ParameterSpec of_agent(std::string name, Shape shape, std::vector<double> values) {

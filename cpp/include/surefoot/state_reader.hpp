@@ -1,4 +1,4 @@
-// Reads the saved state of an env, one number after the other; each is checked before it is used.
+// Reads the saved state of an env number by number, and checks each before it is used.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,15 @@
 
 namespace surefoot {
 
-/// A saved state comes from a file that anybody may have changed. What an env cannot have saved is refused with a
-/// std::invalid_argument that names the number and says what it must be.
+/// Saved states come from files that may have been changed. A value that an env cannot have saved is rejected with a
+/// std::invalid_argument that names it and its valid range.
 class StateReader {
  public:
   explicit StateReader(std::span<const double> state) : rest_(state) {}
 
   /// The next number: finite, and from `low` to `high`.
   double number(const std::string& name, double low = kLowest, double high = kHighest);
-  /// As many as `to` has room for.
+  /// Fills `to` with the next numbers, each checked like `number`.
   void numbers(const std::string& name, std::span<double> to, double low = kLowest, double high = kHighest);
   /// A whole number from 0 to `most`.
   std::size_t count(const std::string& name, std::size_t most);
@@ -27,7 +27,7 @@ class StateReader {
 
   bool is_done() const { return rest_.empty(); }
 
-  /// For what a range cannot say: "cue is 0.5; it must be -1 or 1".
+  /// Rejects a value with a message such as "cue is 0.5; it must be -1 or 1".
   [[noreturn]] static void refuse(const std::string& name, double value, const std::string& must_be);
 
  private:

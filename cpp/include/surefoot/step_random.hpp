@@ -1,4 +1,4 @@
-// Random numbers inside a step, the same as surefoot.envs.step_random (S13).
+// Random numbers inside a step, equal to those of surefoot.envs.step_random (S13).
 #pragma once
 
 #include <cmath>
@@ -11,20 +11,20 @@
 
 namespace surefoot {
 
-/// Counter-based: a number is a function of a key that `reset` draws, of the step, and of how many were drawn in the
-/// step before it. So the state is the key and the step, and a step that draws more does not change later ones.
+/// Counter-based: each number is a function of a key drawn by `reset`, the step, and its index within the step. The
+/// state is therefore only key and step, and a step that draws more numbers does not change later steps.
 class StepRandom {
  public:
   static constexpr std::size_t kStateSize = 3;
 
   StepRandom() = default;
-  /// For `reset`: draws the key of an episode.
+  /// Draws the key of an episode; call it in `reset`.
   explicit StepRandom(Generator& random) {
     const std::uint64_t key = random.next();
     key_ = {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
   }
 
-  /// To be called once per step, before its first number.
+  /// Call this once per step, before the first number.
   void next_step() {
     ++step_;
     drawn_ = 0;

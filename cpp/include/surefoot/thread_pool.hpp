@@ -1,4 +1,4 @@
-// Threads that wait until there is work; the caller works along.
+// A thread pool in which the caller works, too.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@ namespace surefoot {
 
 class ThreadPool {
  public:
-  /// `threads` in all, the caller among them. Who waits looks out for `patience` before it falls asleep: waking up
-  /// takes longer than much of what a learner asks for.
+  /// `threads` is the total, including the caller. A waiting thread spins for `patience` before it sleeps: waking up
+  /// takes longer than many of the learner's tasks.
   explicit ThreadPool(std::size_t threads, std::chrono::microseconds patience = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -24,8 +24,8 @@ class ThreadPool {
 
   std::size_t size() const { return workers_.size() + 1; }
 
-  /// Call `work(thread)` once on each of up to `wanted` threads and wait for all; rethrows what one of them threw.
-  /// Callers take turns.
+  /// Calls `work(thread)` once on each of up to `wanted` threads, waits for all, and rethrows the first exception.
+  /// Concurrent callers take turns.
   void run(std::size_t wanted, const std::function<void(std::size_t)>& work);
 
  private:

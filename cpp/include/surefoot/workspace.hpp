@@ -7,10 +7,10 @@
 
 namespace surefoot {
 
-/// Buffers by slot; each grows to the largest size it was asked for.
+/// Buffers by slot; each grows to the largest size requested.
 class Workspace {
  public:
-  /// At least `count` floats, aligned for vectors; the same buffer at every call with the same slot.
+  /// Returns at least `count` floats, aligned for vectors; the buffer of a slot moves only when it grows.
   float* floats(std::size_t slot, std::size_t count);
 
  private:

@@ -1,4 +1,4 @@
-// Critics with one linear layer: what it gives is in raw units, or in units of the return's standard deviation.
+// Critics with one linear layer, whose output is in raw units or in units of the return's standard deviation.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,7 @@ class LinearCritic : public Critic {
   float shift() const { return shift_; }
   float scale() const { return scale_; }
 
-  /// The statistics of returns while it learns.
+  /// Current statistics of the returns.
   struct Units {
     float shift, scale;
     float encoded(float raw) const { return (raw - shift) / scale; }
@@ -59,7 +59,7 @@ class LinearCritic : public Critic {
     return {*rows.vectors[0], *rows.vectors[1]};
   }
 
-  /// The statistics are not learned.
+  /// Sets the gradient of the statistics to 0, because they are not learned.
   static void leave_statistics(std::size_t rows, const GivenGradient& out) {
     for (float* const by_statistic : out.vectors) {
       if (by_statistic) std::fill_n(by_statistic, rows, 0.0f);

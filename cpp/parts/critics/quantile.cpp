@@ -1,4 +1,4 @@
-// Quantiles of the return, raw or in units of its standard deviation, by quantile regression.
+// A critic that predicts quantiles of the return by quantile regression, raw or in units of its standard deviation.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -57,7 +57,7 @@ class QuantileCritic final : public LinearCritic {
   }
 
  private:
-  /// One sample, in the units of the prediction; `loss` and `slope` are what is wanted of each quantile.
+  /// One sample, in the units of the prediction; `loss` and `slope` have one element per quantile.
   struct Row {
     float *old, *clipped, *loss, *clipped_loss, *clipped_slope;
     const float* quantiles = nullptr;
@@ -80,18 +80,18 @@ class QuantileCritic final : public LinearCritic {
     return std::sqrt(sum / static_cast<double>(size_) + kEpsilon);
   }
 
-  /// The mean loss; `loss` and `slope` are those of each quantile, the slope of their mean.
+  /// Returns the mean loss; `loss` is per quantile, and `slope` is the derivative of the mean by each quantile.
   double regress(const float* quantiles, float target, float* loss, float* slope) const {
     const float share = 1.0f / static_cast<float>(size_);
     const double sum = kernels_.quantile_huber({size_, tau_.data(), quantiles, target, kappa_, share, loss, slope});
     return sum / static_cast<double>(size_);
   }
 
-  /// The larger of two losses, and its slope; half of both where they are equal, as torch has it.
+  /// The larger of two losses and its derivative; the mean of both where they are equal, as in torch.
   static void take_larger(float other_loss, float other_slope, float& loss, float& slope) {
     if (loss > other_loss) return;
     slope = loss < other_loss ? other_slope : 0.5f * slope + 0.5f * other_slope;
-    loss = loss < other_loss ? other_loss : loss + (other_loss - other_loss);  // a NaN of the other one shows
+    loss = loss < other_loss ? other_loss : loss + (other_loss - other_loss);  // a NaN in other_loss shows
   }
 
   double clip_quantiles(const Row& row, float clip) const {
@@ -108,7 +108,8 @@ class QuantileCritic final : public LinearCritic {
     return mean_of(row.loss);
   }
 
-  /// The distribution moved as a whole: its mean by at most `clip`, and with `mean_and_spread` its deviation, too.
+  /// Clips the distribution as a whole: its mean moves by at most `clip` and, with `mean_and_spread`, its standard
+  /// deviation, too.
   double clip_whole(const Row& row, float clip) const {
     const double limit = clip, count = static_cast<double>(size_);
     const double mean = mean_of(row.quantiles), old_mean = mean_of(row.old);

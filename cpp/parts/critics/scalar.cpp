@@ -1,4 +1,4 @@
-// One number a state, raw or in units of the return's standard deviation.
+// A critic that predicts one number per state, raw or in units of the return's standard deviation.
 #include <algorithm>
 #include <limits>
 
@@ -34,8 +34,8 @@ class ScalarCritic final : public LinearCritic {
     float value, slope;
   };
 
-  /// max((v - R)^2, (v_clipped - R)^2), v_clipped within `clip` of the old value; slopes where it bends are torch's. No
-  /// comparison is true of a NaN, so that it reaches both results.
+  /// max((v - R)^2, (v_clipped - R)^2), with v_clipped within `clip` of the old value; at kinks, the gradient is that
+  /// of torch. Comparisons with NaN are false, so a NaN reaches both results.
   static Loss clipped_loss(float prediction, float old, float target, float clip) {
     const float error = prediction - target, square = error * error;
     if (clip == std::numeric_limits<float>::infinity()) return {square, 2 * error};

@@ -8,10 +8,10 @@
 namespace surefoot {
 namespace {
 
-/// Slots of the gradients of two layers' outputs, of a gradient that nobody wants, and those of the convolutions.
+/// Slots: the gradients of two layers' outputs, a gradient that is discarded, and those of the convolutions.
 enum Slot : std::size_t { kGradient, kGradientBelow, kUnwanted, kOwn };
 
-/// Where the weights are in a gradient that has one column an output.
+/// Positions of the weights in a gradient with one column per output.
 std::vector<std::uint32_t> places_of(const Convolution& shape) {
   const std::size_t outputs = shape.out().channels, terms = shape.num_weights() / outputs;
   std::vector<std::uint32_t> places;
@@ -117,7 +117,7 @@ class ConvEncoder final : public Encoder {
 
   std::size_t sample_floats() const override {
     std::size_t floats = 0;
-    for (const Layer& layer : convolutions_) {  // without the padding, which depends on the instruction set
+    for (const Layer& layer : convolutions_) {  // without padding, which depends on the instruction set
       floats += layer.shape.in().floats() + layer.shape.out().floats() + layer.shape.num_weights();
     }
     return floats;
@@ -134,7 +134,7 @@ class ConvEncoder final : public Encoder {
     std::string name;
     Convolution shape;
     std::size_t kernel;
-    std::size_t kept_at;  // planes, then what the layer gave
+    std::size_t kept_at;  // offset of the planes, which the output follows
   };
 
   static std::vector<std::size_t> counts(const PartPlan& plan, const std::string& name) {
@@ -146,7 +146,8 @@ class ConvEncoder final : public Encoder {
     return counts;
   }
 
-  /// The gradient of a layer's weights and bias for one row; if only one of them learns, the other goes nowhere.
+  /// Writes the gradient of a layer's weights and bias for one row; if only one of them is learned, the other is
+  /// discarded.
   void add_weights(std::size_t i, std::size_t row, const EncoderRows& rows, const float* planes, const float* grad,
                    std::span<float* const> to, Scratch own) const {
     const Convolution& shape = convolutions_[i].shape;

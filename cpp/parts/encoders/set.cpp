@@ -1,4 +1,4 @@
-// A set of elements: a linear layer with ReLU that all of them share, their mean, then linear layers.
+// A set of elements: a linear layer with ReLU that all elements share, the mean over the elements, then linear layers.
 #include <algorithm>
 #include <stdexcept>
 
@@ -28,7 +28,7 @@ class SetEncoder final : public Encoder {
     return {{name_ + ".weight", {features_, numbers_}}, {name_ + ".bias", {features_}}};
   }
 
-  std::size_t kept_size() const override { return elements_ * features_; }  // what the elements' layer gave
+  std::size_t kept_size() const override { return elements_ * features_; }  // output of the shared layer
 
   void forward(const EncoderRows& rows, float* out, std::size_t stride) const override {
     for (std::size_t row = 0; row < rows.count; ++row) {
@@ -40,7 +40,7 @@ class SetEncoder final : public Encoder {
           const float* const weight = rows.tensors[0] + feature * numbers_;
           float sum = rows.tensors[1][feature];
           for (std::size_t i = 0; i < numbers_; ++i) sum += weight[i] * in[i];
-          sum = sum < 0 ? 0 : sum;  // NaN stays
+          sum = sum < 0 ? 0 : sum;  // NaN stays NaN
           kept[element * features_ + feature] = sum;
           mean[feature] += sum;
         }
@@ -77,7 +77,7 @@ class SetEncoder final : public Encoder {
  private:
   std::vector<std::string> layers_;
   std::string name_;
-  std::size_t elements_, numbers_, features_;  // numbers of an element, and of what it becomes
+  std::size_t elements_, numbers_, features_;  // numbers per element, and features per element
 };
 
 const RegisteredPart<Encoder, SetEncoder> kSet{"set"};

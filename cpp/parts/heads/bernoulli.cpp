@@ -1,4 +1,4 @@
-// Independent yes/no choices, with the logits of yes; masks may forbid every yes.
+// Independent binary choices, with the logits of yes; masks may forbid every yes.
 #include "choices.hpp"
 
 namespace surefoot {

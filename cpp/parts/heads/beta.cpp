@@ -1,4 +1,4 @@
-// Independent Betas on the action's bounds, sampled by rejection from counted noise.
+// Independent Beta distributions on the action's bounds, sampled by rejection with counter-based noise.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,17 +12,17 @@
 namespace surefoot {
 namespace {
 
-/// Rejection rounds with counted noise.
+/// Number of rejection rounds.
 constexpr std::size_t kAttempts = 8;
 
-/// Uniforms for one element: two gammas, each with a normal and a uniform an attempt.
+/// Uniforms per element: two gammas, each with a normal and a uniform per attempt.
 constexpr std::size_t kNoise = 2 * 2 * kAttempts;
 
 constexpr float kEdge = 1e-6f;
 constexpr float kOtherEdge = static_cast<float>(1 - 1e-6);
 constexpr double kTiny = 1e-12;
 
-/// The noise of one row, drawn four words at a time and only as far as attempts fail.
+/// The noise of one row, drawn four words at a time and only as far as needed.
 class RowNoise {
  public:
   RowNoise(const NoiseKey& key, std::uint64_t row)
@@ -31,7 +31,7 @@ class RowNoise {
         row_(static_cast<std::uint32_t>(row)),
         stream_(key.stream) {}
 
-  /// Word j of the row as a uniform.
+  /// Four words of the row from `word` on, as uniforms.
   std::array<float, 4> four(std::size_t word) const {
     const auto words = philox({static_cast<std::uint32_t>(word / 4), step_, row_, stream_}, key_);
     std::array<float, 4> drawn;
@@ -44,7 +44,7 @@ class RowNoise {
   std::uint32_t step_, row_, stream_;
 };
 
-/// Gamma(shape >= 1) by Marsaglia and Tsang (2000); words from `word` on are 8 for normals, then 8 uniforms.
+/// Gamma(shape >= 1) by Marsaglia and Tsang (2000). From `word` on, 8 words are for normals, then 8 for uniforms.
 double sample_gamma(double shape, const RowNoise& noise, std::size_t word) {
   const double d = shape - 1.0 / 3;
   const double spread = std::sqrt(9 * d);
@@ -66,7 +66,7 @@ double sample_gamma(double shape, const RowNoise& noise, std::size_t word) {
   return proposal;
 }
 
-/// One element: log-probability of a value, entropy, and their derivatives by both concentrations.
+/// Results for one element: log-probability of a value, entropy, and their derivatives by both concentrations.
 struct BetaElement {
   double log_prob, entropy;
   double log_prob_by_alpha, log_prob_by_beta;
@@ -166,13 +166,13 @@ class BetaHead final : public Head {
     for (std::size_t i = 0; i < count; ++i) concentrations[i] += 1;
   }
 
-  /// What is kept of a row: how a number changes with what the layer gave.
+  /// The kept buffer of a row: derivatives by the outputs of the layer.
   float* slopes(const LearnedRows& rows, std::size_t slot, std::size_t row) const {
     const std::size_t size = 2 * action_size();
     return rows.scratch.floats(slot, rows.count * size) + row * size;
   }
 
-  /// Eight for normals, then eight that stay uniform, and so on.
+  /// Eight uniforms become normals, the next eight stay uniform, and so on.
   void shape_noise(std::size_t rows, float* uniforms) const override {
     for (std::size_t i = 0; i < rows * noise_size(); i += 2 * kAttempts) box_muller(uniforms + i, kAttempts);
   }

@@ -1,4 +1,4 @@
-// The bounds of Box actions, one number an element.
+// The bounds of Box actions, one number per element.
 #pragma once
 
 #include <vector>

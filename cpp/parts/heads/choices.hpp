@@ -1,11 +1,11 @@
-// What heads of choices share: logits, counted choices of each element, and masks.
+// Base class of discrete heads: logits, number of choices of each element, and masks.
 #pragma once
 
 #include "surefoot/parts/head.hpp"
 
 namespace surefoot {
 
-/// What a kind of choices runs.
+/// The kernels of a kind of discrete head.
 struct ChoiceKernels {
   void (*sample)(const ChoiceBlock& block);
   void (*evaluate)(const ChoiceEvaluation& step);
@@ -28,14 +28,14 @@ class ChoiceHead : public Head {
                 const GivenGradient& out) const override;
 
  protected:
-  /// `sizes` counts the choices of each element.
+  /// `sizes` is the number of choices of each element.
   ChoiceHead(const PartPlan& plan, const Kernels& kernels, std::vector<std::int64_t> sizes, std::size_t num_logits,
              const ChoiceKernels& choices);
 
   std::vector<std::int64_t> sizes_;
 
  private:
-  /// What the kernels are given; what they keep is where it was at the last call.
+  /// Arguments of the kernels; kept buffers have the same addresses in every call.
   ChoiceEvaluation evaluation(const LearnedRows& rows, const Done& done, float* log_prob, float* entropy) const;
 
   std::string layer_;
@@ -45,7 +45,7 @@ class ChoiceHead : public Head {
   Layer logits_;
 };
 
-/// Some choices of each element, the first of which the env calls `start`.
+/// One of several choices for each element; the env counts them from `start`.
 class CategoricalHead : public ChoiceHead {
  public:
   CategoricalHead(const PartPlan& plan, const Kernels& kernels);

@@ -9,7 +9,8 @@ struct Gammas {
   double log_gamma, digamma, trigamma;
 };
 
-/// For x > 0: shifted to where Stirling's series has more than twelve digits. One pass, because all share their terms.
+/// For x > 0: shifts x to where Stirling's series has more than twelve digits. One function computes all three, because
+/// they share their terms.
 inline Gammas gammas(double x) {
   double product = 1, shifts = 0, squared_shifts = 0;
   for (; x < 8; x += 1) {

@@ -23,7 +23,7 @@ class GaussianHead : public Head {
                 const GivenGradient& out) const override;
 
  protected:
-  /// With `squash`, log-probabilities are those of tanh of the sample, and its nodes are those of the entropy.
+  /// With `squash`, log-probabilities are those of tanh(sample), and the entropy is computed with its nodes.
   GaussianHead(const PartPlan& plan, const Kernels& kernels, const Quadrature* squash);
 
   void shape_noise(std::size_t rows, float* uniforms) const override;
@@ -31,10 +31,10 @@ class GaussianHead : public Head {
   std::vector<float> low_, high_;
 
  private:
-  /// std = floor + grown, and what else is kept for the gradient.
+  /// The kept buffers: std = floor + grown, and others for the gradient.
   struct Kept {
-    std::size_t count;   // elements of the first three: of one row if they are the same for all
-    std::size_t stride;  // then 0
+    std::size_t count;   // elements of the first three: one row if all rows are equal
+    std::size_t stride;  // row stride; 0 if all rows are equal
     float *grown, *std, *log_std;
     float *distance, *mean_slope, *std_slope;
   };
@@ -47,11 +47,11 @@ class GaussianHead : public Head {
   std::string std_layer_;  // empty: the standard deviation does not depend on the state
   std::string log_std_name_;
   float std_floor_;
-  bool rescale_;  // [-1, 1] to the bounds before clipping
+  bool rescale_;  // rescale [-1, 1] to the bounds before clipping
   const Quadrature* squash_;
   Layer mean_, std_head_;
   AlignedFloats log_std_;
-  AlignedFloats std_;  // where it does not depend on the state
+  AlignedFloats std_;  // only if it does not depend on the state
 };
 
 }  // namespace surefoot

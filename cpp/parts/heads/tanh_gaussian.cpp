@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kNodes = 48;
 
-/// The trapezoidal rule that the Python side explains, with the same nodes and weights.
+/// The trapezoidal rule that the Python head explains, with the same nodes and weights.
 struct Nodes {
   std::array<float, kNodes> nodes, weights;
 

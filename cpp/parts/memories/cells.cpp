@@ -49,10 +49,10 @@ std::vector<CellLayer> Cells::cells() const {
 MatrixView Cells::step(const PartRows& rows, const StateRows& state) const {
   const std::size_t size = layers_ * hidden_, last = num_parts_ - 1;
   MatrixView in = rows.in;
-  std::size_t place = 0;  // of the layer in a row of the state
+  std::size_t place = 0;  // offset of the layer in a row of the state
   for (const Cell& cell : cells_) {
     const MatrixView before{state.before[0] + place, size};
-    // Both products are done before the cell writes: the state may be changed in place.
+    // Compute both products before the cell writes, because the state may be updated in place.
     step_cells_({.rows = rows.count,
                  .hidden = hidden_,
                  .from_input = cell.input.run(kernels_, rows.count, in, rows.scratch, 0),

@@ -1,4 +1,4 @@
-// What GRU and LSTM share: layers of cells, each fed by the one before, under torch's names of their weights.
+// Base class of GRU and LSTM: stacked layers of cells, with torch's names of the weights.
 #pragma once
 
 #include "surefoot/parts/memory.hpp"
@@ -7,8 +7,8 @@ namespace surefoot {
 
 class Cells : public Memory {
  public:
-  /// `step_cells` is the kernel of one layer's step; a state of two parts is h and c.
-  /// `has_one_gradient`: see CellLayer.
+  /// `step_cells` is the kernel of one step of a layer; a state of two parts is h and c. `has_one_gradient`: see
+  /// CellLayer.
   Cells(const PartPlan& plan, const Kernels& kernels, std::size_t num_gates, std::size_t num_parts,
         void (*step_cells)(const CellBlock& block), bool has_one_gradient);
 
@@ -20,10 +20,10 @@ class Cells : public Memory {
   std::vector<CellLayer> cells() const override;
 
  private:
-  /// `side` is "ih" for what a layer takes from below, "hh" for what it takes from its own past.
+  /// `side` is "ih" for the input from the layer below, "hh" for the past state.
   LayerNames names(const char* side, std::size_t layer) const;
 
-  /// One layer: what it takes from below and what from its own past.
+  /// One layer: its products with the input and with the past state.
   struct Cell {
     Layer input;
     Layer recurrent;

@@ -1,4 +1,4 @@
-// Cloning: the negative log-probability of a label, an action that somebody else would have taken.
+// Behavioral cloning: the negative log-probability of a label, an action that another policy would have taken.
 #include "surefoot/parts/term.hpp"
 
 namespace surefoot {
@@ -31,7 +31,7 @@ class CloneTerm final : public Term {
   }
 
  private:
-  enum Slot : std::size_t { kEntropy = 14, kSlope = 15 };  // heads have those before
+  enum Slot : std::size_t { kEntropy = 14, kSlope = 15 };  // heads use the slots before
 
   std::string label_;
 };

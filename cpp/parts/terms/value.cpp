@@ -30,7 +30,7 @@ class ValueTerm final : public Term {
   }
 
  private:
-  static constexpr std::size_t kLossSlot = 6;  // critics have those before
+  static constexpr std::size_t kLossSlot = 6;  // critics use the slots before
 
   float clip_;
 };

@@ -1,5 +1,5 @@
-// Scales each element of the gradient down by its noise over time; learning/transforms/variance_scaling.py has the
-// formulas.
+// Scales each element of the gradient down by its variance over time; the formulas are in
+// learning/transforms/variance_scaling.py.
 #include <cmath>
 
 #include "surefoot/parts/transform.hpp"

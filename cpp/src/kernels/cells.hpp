@@ -1,4 +1,4 @@
-// Recurrent cells: from what the matrix products gave to the next state, one row after the other.
+// Recurrent cells: compute the next state from the matrix products, row by row.
 #pragma once
 
 #include "lanes.hpp"

@@ -1,7 +1,7 @@
-// Convolutions and their gradients, as sums over shifted stretches of one array.
+// Convolutions and their gradients, as sums over shifted ranges of one array.
 //
-// Like the products of linear.hpp: every output is a chain of fused multiply-adds over the terms in order (a few
-// chains, added in order, where there are many), whatever the block it is computed in.
+// As with the products of linear.hpp, every output is a chain of fused multiply-adds over the terms in order (with many
+// terms, a few chains that are added in order), whatever the block that it is computed in.
 #pragma once
 
 #include "linear.hpp"
@@ -11,7 +11,7 @@
 namespace surefoot {
 namespace {
 
-/// Terms whose products are computed side by side: each has an address of its own, and there are not many registers.
+/// Number of terms whose products are computed together: each needs its own address, and there are few registers.
 constexpr std::size_t kBlockTerms = kBlockRows < 8 ? kBlockRows : 8;
 
 template <std::size_t R, std::size_t Vectors>
@@ -47,7 +47,7 @@ SUREFOOT_INLINE void sums_tile(const ShiftedSums& sums, std::size_t row, std::si
   }
 }
 
-/// All of `count` for some rows and terms.
+/// Computes the whole range of `count` for some rows and terms.
 template <std::size_t R>
 __attribute__((noinline)) void sums_rows(const ShiftedSums& sums, std::size_t row, std::size_t first_term,
                                          std::size_t terms, float* out, std::size_t out_stride) {

@@ -1,4 +1,4 @@
-// Functions of single elements over whole arrays.
+// Elementwise functions over arrays.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 namespace surefoot {
 namespace {
 
-/// Apply a function to `count` floats; may be in place. The rest goes through a padded vector: one path for all.
+/// Applies a function to `count` floats; may be in place. The remainder goes through a padded vector, so that all
+/// elements take the same path.
 template <Vector (*Function)(Vector)>
 void map(const float* in, float* out, std::size_t count) {
   std::size_t i = 0;
@@ -45,7 +46,7 @@ void map_pairs(const float* a, const float* b, float* out, std::size_t count) {
   if (rest > 0) scatter(out + i, 1, rest, Function(gather(a + i, 1, rest, 0.0f), gather(b + i, 1, rest, 0.0f)));
 }
 
-/// `shown` is y or x, whichever tells the slope; see Kernels.
+/// `shown` is y or x; see Kernels::differentiate.
 void differentiate(Activation activation, const float* shown, const float* gradient, float* out, std::size_t count) {
   switch (activation) {
     case Activation::kTanh:

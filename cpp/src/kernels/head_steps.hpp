@@ -1,4 +1,4 @@
-// Heads when they learn: values and gradients, one row a lane.
+// Evaluation and gradients of heads, one row per lane.
 #pragma once
 
 #include "heads.hpp"
@@ -8,17 +8,17 @@
 namespace surefoot {
 namespace {
 
-/// One number of each row.
+/// One number per row.
 SUREFOOT_INLINE Vector by_row(const float* values, LaneRows rows) {
   return rows.count == kLanes ? load(values + rows.first) : gather(values + rows.first, 1, rows.count, 0.0f);
 }
 
-/// Column j of what may be the same for all rows.
+/// Column j of a matrix that may be the same for all rows.
 SUREFOOT_INLINE Vector shared(MatrixView from, LaneRows rows, std::size_t j) {
   return from.stride == 0 ? all(from.data[j]) : rows.gather(from, j, 1.0f);
 }
 
-/// What is kept of the first column of rows that have `size`.
+/// The kept buffer at the first column of rows that have `size`.
 SUREFOOT_INLINE float* kept(float* all_rows, LaneRows rows, std::size_t size) { return all_rows + rows.first * size; }
 SUREFOOT_INLINE const float* kept(const float* all_rows, LaneRows rows, std::size_t size) {
   return all_rows + rows.first * size;
@@ -87,11 +87,11 @@ void gaussian_gradient(const GaussianGradient& step) {
 }
 
 struct Element {
-  Vector log_prob;  // of what was chosen
+  Vector log_prob;  // log-probability of the choice
   Vector entropy;
 };
 
-/// One element's logits to log-probabilities in place, and to probabilities.
+/// Converts the logits of one element to log-probabilities in place, and to probabilities.
 SUREFOOT_INLINE Element evaluate_element(const ChoiceEvaluation& step, LaneRows rows, std::size_t element,
                                          std::size_t choices, Vector largest, float* log_probs, float* probs) {
   Vector sum = all(0.0f);
@@ -134,7 +134,7 @@ void evaluate_categorical(const ChoiceEvaluation& step) {
   });
 }
 
-/// Rows of a logit's gradient; none where a mask forbids it.
+/// Writes the gradient of one logit for the rows of the block; 0 where it is masked.
 SUREFOOT_INLINE void write_by_logit(const ChoiceGradient& step, LaneRows rows, std::size_t column, Vector gradient) {
   const std::size_t stride = step.of.logits.stride;
   scatter(step.by_logits + rows.first * stride + column, stride, rows.count,
@@ -163,7 +163,7 @@ void categorical_gradient(const ChoiceGradient& step) {
   });
 }
 
-/// The logits of one yes or no, and which rows chose yes.
+/// The logits of one binary choice, and the rows that chose yes.
 struct YesNo {
   Vector logit;
   IntVector yes;

@@ -1,4 +1,4 @@
-// Sampling and log-probs, one row a lane.
+// Sampling and log-probabilities, one row per lane.
 #pragma once
 
 #include "math.hpp"
@@ -10,9 +10,9 @@ namespace {
 constexpr float kHalfLogTwoPi = 0.918938533204672742f;
 constexpr float kLogTwo = 0.693147180559945309f;
 constexpr float kForbidden = -3.4028234663852886e38f;  // the lowest float
-constexpr float kNever = -1e4f;                        // logit of a forbidden yes
+constexpr float kNever = -1e4f;                        // logit of a masked yes
 
-/// Rows of a block from `first` on, at most as many as a vector has lanes.
+/// A range of rows from `first` on, at most one per lane.
 struct LaneRows {
   std::size_t first;
   std::size_t count;
@@ -42,7 +42,7 @@ void gaussian(const GaussianBlock& block) {
       const Vector std = rows.gather(block.std, j, 1.0f);
       const Vector action = fma(std, rows.gather(block.noise, j, 0.0f), mean);
       const Vector distance = (action - mean) / std;
-      squares = fma(distance, distance, squares);  // as evaluate_gaussian has it: the first ratios are 1
+      squares = fma(distance, distance, squares);  // rounded as in evaluate_gaussian, so that the first ratios are 1
       log_scale += log(std) + kHalfLogTwoPi;
       if (block.squash) log_det += log_det_tanh(action);
       scatter(block.action + rows.first * block.size + j, block.size, rows.count, action);
@@ -51,7 +51,7 @@ void gaussian(const GaussianBlock& block) {
   });
 }
 
-/// `values` of one logit, and `forbidden` in the rows whose mask forbids it; the mask is [rows, mask_size] or null.
+/// The values of one logit, and `forbidden` in rows whose mask forbids it; the mask is [rows, mask_size] or null.
 SUREFOOT_INLINE Vector masked(Vector values, float forbidden, const bool* mask, std::size_t mask_size, LaneRows rows,
                               std::size_t column) {
   if (!mask) return values;
@@ -62,7 +62,7 @@ SUREFOOT_INLINE Vector masked(Vector values, float forbidden, const bool* mask, 
   return values;
 }
 
-/// Logits of one element's choices, choice i at `to` + i * kLanes, and the largest of each row.
+/// Copies the logits of one element, choice i to `to` + i * kLanes, and finds the largest of each row.
 SUREFOOT_INLINE Vector take_logits(MatrixView logits, const bool* mask, std::size_t mask_size, LaneRows rows,
                                    std::size_t offset, std::size_t choices, float* to) {
   Vector largest = all(-kInfinity);
@@ -75,7 +75,7 @@ SUREFOOT_INLINE Vector take_logits(MatrixView logits, const bool* mask, std::siz
   return largest;
 }
 
-/// Logits to log-probabilities in place; gives the sum of the probabilities.
+/// Converts logits to log-probabilities in place and returns the sum of the probabilities.
 SUREFOOT_INLINE Vector log_softmax(float* logits, std::size_t choices, Vector largest) {
   Vector sum = all(0.0f);
   for (std::size_t i = 0; i < choices; ++i) sum += exp(load(logits + i * kLanes) - largest);
@@ -94,7 +94,8 @@ struct Choice {
   Vector log_prob;
 };
 
-/// How many cumulative probabilities are not above the threshold: the first choice above it, never one of 0.
+/// Counts the cumulative probabilities up to the threshold: the index of the first choice above it, which never has
+/// probability 0.
 SUREFOOT_INLINE Choice inverse_cdf(const float* log_probs, std::size_t choices, Vector threshold) {
   Vector cumulative = all(0.0f);
   Choice chosen{all(0.0f), load(log_probs)};

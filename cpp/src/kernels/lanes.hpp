@@ -1,4 +1,4 @@
-// Rows of elements a vector at a time, the rest of a row by itself.
+// Loops over rows of elements in whole vectors, with a remainder per row.
 #pragma once
 
 #include "vector.hpp"
@@ -13,14 +13,15 @@ struct AllLanes {
   SUREFOOT_MEMBER void write(float* to, Vector values) const { store(to, values); }
 };
 
-/// What is left of a row that does not end with a whole vector.
+/// The remainder of a row that does not end with a whole vector.
 struct FirstLanes {
   std::size_t count;
   SUREFOOT_MEMBER Vector read(const float* from) const { return gather(from, 1, count, 0.0f); }
   SUREFOOT_MEMBER void write(float* to, Vector values) const { scatter(to, 1, count, values); }
 };
 
-/// Call `work(row, column, lanes)` over all rows of `columns` elements, as many elements at a time as a vector has.
+/// Calls `work(row, column, lanes)` over all rows of `columns` elements, with as many elements per call as a vector
+/// has.
 template <class Work>
 SUREFOOT_INLINE void over_elements(std::size_t rows, std::size_t columns, const Work& work) {
   const std::size_t whole = columns / kLanes * kLanes;

@@ -1,6 +1,6 @@
-// The learner's own loops: sums over samples, the surrogate, and the optimizer.
+// Loops of the learner: sums over samples, the surrogate, and the optimizer.
 //
-// Sums run in one order on every machine: column by column over the samples, or over a fixed number of lanes.
+// Sums have the same order on every machine: column by column over the samples, or over a fixed number of lanes.
 #pragma once
 
 #include "math.hpp"
@@ -9,9 +9,10 @@
 namespace surefoot {
 namespace {
 
-/// Samples that are added in float32 before float64 takes over: a million would cost half of the digits.
+/// Number of samples that are added in float32 before float64 takes over: with a million, half of the digits would be
+/// lost.
 constexpr std::size_t kFloatSamples = 64;
-/// Vectors of columns that are summed side by side, so that no sum waits for the one before.
+/// Number of vectors of columns that are summed together, so that no sum waits for the previous one.
 constexpr std::size_t kColumnVectors = 4;
 
 typedef double Doubles __attribute__((vector_size(64)));
@@ -50,7 +51,7 @@ void column_sums(std::size_t rows, std::size_t columns, MatrixView in, double* s
   }
 }
 
-/// Each row over eight lanes, then all lanes in order.
+/// Sums each row over eight lanes, then adds all lanes in order.
 double sum_squares(std::size_t rows, std::size_t columns, MatrixView in) {
   Doubles sums{}, more{};
   double rest = 0;
@@ -82,7 +83,7 @@ void copy_panel(std::size_t rows, std::size_t columns, MatrixView in, float* out
   }
 }
 
-/// Swap the blocks of `kSize` lanes that lie beside the diagonal of each larger block; then those of half the size.
+/// Swaps the blocks of `kSize` lanes beside the diagonal of each larger block, then those of half the size.
 template <std::size_t kSize>
 SUREFOOT_INLINE void transpose(Vector (&rows)[kLanes]) {
   if constexpr (kSize > 0) {
@@ -129,7 +130,7 @@ void transpose_panel(std::size_t rows, std::size_t columns, MatrixView in, float
 
 SUREFOOT_INLINE float select(bool where, float yes, float no) { return where ? yes : no; }
 
-/// A vector, or one number: no comparison is true of a NaN, so that it reaches loss and slope.
+/// A vector or a single number. Comparisons with NaN are false, so a NaN reaches loss and slope.
 template <class Number>
 SUREFOOT_INLINE void quantile_step(const QuantileRow& row, float near_scale, Number tau, Number quantile, Number& loss,
                                    Number& slope) {
@@ -153,7 +154,7 @@ double quantile_huber(const QuantileRow& row) {
   for (; i < row.count; ++i) {
     quantile_step<float>(row, near_scale, row.tau[i], row.quantiles[i], row.loss[i], row.slope[i]);
   }
-  Doubles sums{};  // over eight lanes, whatever the width of vectors
+  Doubles sums{};  // always eight lanes, for any vector width
   double rest = 0;
   for (i = 0; i + kDoubles <= row.count; i += kDoubles) {
     sums += __builtin_convertvector(*reinterpret_cast<const Halves*>(row.loss + i), Doubles);
@@ -177,7 +178,7 @@ SUREFOOT_INLINE SurrogateRow surrogate_row(Vector log_ratio, Vector advantage, c
   const Vector ratio = exp(log_ratio), excess = expm1(log_ratio);
   const Vector inside = at_most(at_least(ratio, all(block.low)), all(block.high));
   const Vector gain = ratio * advantage, clipped_gain = inside * advantage;
-  // No gradient where the clip takes effect; a NaN passes.
+  // The gradient is 0 where the clip takes effect; a NaN passes through.
   const IntVector is_cut = clipped_gain < gain;
   return {.loss = -select(is_cut, clipped_gain, gain),
           .kl = excess - log_ratio,
@@ -250,8 +251,8 @@ struct Scaled {
   Vector gradient, mean, variance, scale;
 };
 
-/// West's (1979) running moments: a gradient that does not change is exactly its mean, so its variance stays exactly 0
-/// and its scale exactly 1. One division: 1 / (1 + c v) with v = variance / power.
+/// Running moments after West (1979): for a constant gradient, the mean is exactly the gradient, the variance exactly 0
+/// and the scale exactly 1. Only one division: 1 / (1 + c v) with v = variance / power.
 SUREFOOT_INLINE Scaled variance_step(const VarianceStep& by, Vector gradient, Vector mean, Vector variance) {
   const Vector apart = gradient - mean, moved = apart * by.share;
   mean += moved;
@@ -261,7 +262,7 @@ SUREFOOT_INLINE Scaled variance_step(const VarianceStep& by, Vector gradient, Ve
   return {gradient * scale, mean, variance, scale};
 }
 
-/// Lanes of the sums, the same number for every instruction set: element i belongs to lane i % kScaleLanes.
+/// Number of lanes of the sums, the same for every instruction set: element i is added in lane i % kScaleLanes.
 constexpr std::size_t kScaleLanes = 16, kScaleVectors = kScaleLanes / kLanes;
 
 ScaledSums scale_by_variance(const VarianceStep& by, std::size_t count, float* gradient, float* mean, float* variance) {

@@ -1,8 +1,8 @@
 // Matrix products: rows of activations times packed weights.
 //
-// Every output is a chain of fused multiply-adds over the inputs in order (a few chains, added in order, where there
-// are many inputs), whatever the block of rows it is computed in: a row's result does not depend on its neighbors.
-// Narrow layers have `kNarrowLanes` chains, added as a tree. None of it depends on the width of vectors.
+// Every output is a chain of fused multiply-adds over the inputs in order (with many inputs, a few chains that are
+// added in order), whatever the block of rows that it is computed in: the result of a row does not depend on its
+// neighbors. Narrow layers have `kNarrowLanes` chains, added as a tree. None of this depends on the width of vectors.
 #pragma once
 
 #include "surefoot/kernels.hpp"
@@ -17,21 +17,22 @@ constexpr std::size_t kBlockRows = 12;  // 24 of 32 registers accumulate
 constexpr std::size_t kBlockRows = 6;  // 12 of 16 registers accumulate
 #endif
 
-/// With few rows several panels are computed together: else too few sums run side by side to hide their latency.
+/// With few rows, several panels are computed together; otherwise too few sums would run in parallel to hide their
+/// latency.
 constexpr std::size_t kFewRows = 3;
 
-/// Inputs of one chain. A panel's part stays in the first-level cache for all rows, and short chains round less.
+/// Number of inputs per chain. A panel's part stays in the first-level cache for all rows, and short chains round less.
 constexpr std::size_t kBlockInputs = 256;
 
-/// A stretch of one layer's inputs for neighboring panels.
+/// A range of inputs of one layer for neighboring panels.
 struct Stretch {
-  const float* weight;       // of the first panel, at the first input
-  std::size_t panel_floats;  // from one panel to the next
-  const float* bias;         // null: add to what is in `out`
+  const float* weight;       // weights of the first panel, at the first input
+  std::size_t panel_floats;  // floats per panel
+  const float* bias;         // null: add to `out`
   std::size_t inputs;
 };
 
-/// How the left side of a product lies: row after row, or column after column, as its transpose does.
+/// Layout of the left factor of a product: by rows, or by columns for a transposed one.
 enum class Order { kRows, kColumns };
 
 template <Order InOrder>
@@ -39,7 +40,8 @@ SUREFOOT_INLINE float at(const float* in, std::size_t in_stride, std::size_t row
   return InOrder == Order::kRows ? in[row * in_stride + column] : in[column * in_stride + row];
 }
 
-/// `Vectors` of columns: those of one panel or of several, or the first of a panel that has no more outputs.
+/// Computes `Vectors` vectors of columns: those of one or several panels, or the first of a panel that has no more
+/// outputs.
 template <std::size_t R, std::size_t Vectors, Order InOrder>
 SUREFOOT_INLINE void tile(const Stretch& stretch, const float* in, std::size_t in_stride, float* out,
                           std::size_t out_stride) {
@@ -111,7 +113,8 @@ __attribute__((noinline)) void block(std::size_t rows, const Stretch& stretch, c
 #undef SUREFOOT_TILE
 }
 
-/// Blocks of nearly equal size: 8 rows are 4 and 4, because 6 and 2 would leave most of the second's time unused.
+/// Splits rows into blocks of nearly equal size: 8 rows become 4 and 4, because 6 and 2 would waste most of the second
+/// block.
 template <std::size_t Vectors, Order InOrder>
 SUREFOOT_INLINE void all_rows(std::size_t rows, const Stretch& stretch, MatrixView in, float* out,
                               std::size_t out_stride) {
@@ -161,7 +164,7 @@ void linear_transposed(const PackedLayer& layer, std::size_t rows, MatrixView in
   product<Order::kColumns>(layer, rows, in, out, out_stride);
 }
 
-/// The first `count` floats, then zeros; nothing behind them is read.
+/// Loads the first `count` floats, then zeros; nothing beyond them is read.
 SUREFOOT_INLINE Vector load_part(const float* from, std::size_t count) {
 #if defined(__AVX512F__)
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>(count < kLanes ? (1u << count) - 1 : 0xFFFFu), from);
@@ -176,16 +179,17 @@ SUREFOOT_INLINE Vector load_part(const float* from, std::size_t count) {
 #endif
 }
 
-/// Vectors that hold the chains of one narrow output: as many chains for every instruction set.
+/// Number of vectors that hold the chains of one narrow output: the number of chains is the same for every instruction
+/// set.
 constexpr std::size_t kNarrowVectors = kNarrowLanes / kLanes;
 static_assert(kNarrowVectors == 1 || kNarrowVectors == 2 || kNarrowVectors == 4);
 
 typedef float Quad __attribute__((vector_size(16)));
 
-/// The sums of lanes i, i + 4, ...: halves are added until four lanes are left.
+/// Sums of lanes i, i + 4, ...: halves are added until four lanes are left.
 SUREFOOT_INLINE Quad quad_sum(Vector vector) {
 #if defined(__AVX512F__)
-  // With a mask of all lanes: GCC 12 warns of the plain forms' own header.
+  // The masked form, with all lanes: GCC 12 warns about its own header for the plain forms.
   const __m256 half = _mm512_maskz_extractf32x8_ps(0xFF, vector, 0) + _mm512_maskz_extractf32x8_ps(0xFF, vector, 1);
   return _mm256_castps256_ps128(half) + _mm256_extractf128_ps(half, 1);
 #elif defined(__AVX2__)
@@ -195,7 +199,7 @@ SUREFOOT_INLINE Quad quad_sum(Vector vector) {
 #endif
 }
 
-/// The sum of an output's chains, always as the same tree.
+/// Sums the chains of an output, always in the same tree.
 SUREFOOT_INLINE float chain_sum(Vector (&sums)[kNarrowVectors]) {
   if constexpr (kNarrowVectors == 4) {
     sums[0] += sums[2];
@@ -249,7 +253,7 @@ SUREFOOT_INLINE void narrow_tile(const PackedLayer& layer, const float* in, std:
 
 template <std::size_t Outputs>
 void narrow(const PackedLayer& layer, std::size_t rows, MatrixView in, float* out, std::size_t out_stride) {
-  constexpr std::size_t kMost = (Outputs == 1 ? 8 : 4) / kNarrowVectors;  // what the registers can hold
+  constexpr std::size_t kMost = (Outputs == 1 ? 8 : 4) / kNarrowVectors;  // as many as fit into the registers
   constexpr std::size_t kTile = kMost > 1 ? kMost : 1;
   std::size_t row = 0;
   for (; row + kTile <= rows; row += kTile) {

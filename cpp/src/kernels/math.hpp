@@ -17,7 +17,7 @@ SUREFOOT_INLINE Vector tanh(Vector x) {
   const Vector shifter = all(12582912.0f);
   const Vector shifted = fma(size, all(2.88539008178f), shifter);
   const Vector h = fma(shifted - shifter, all(-0.34657359028f), size);
-  // (exp(2h) - 1) / 2 for |h| <= log(2) / 4; in pairs, which is a shorter chain than one power after the other.
+  // (exp(2h) - 1) / 2 for |h| <= log(2) / 4; the powers are computed in pairs, which gives a shorter dependency chain.
   const Vector square = h * h;
   const Vector high = fma(all(0.0445661652f), h, all(0.1338203820f));
   const Vector low = fma(all(0.3333324009f), h, all(0.6666629352f));
@@ -27,7 +27,7 @@ SUREFOOT_INLINE Vector tanh(Vector x) {
   return as_floats(as_bits(g / (g + 1.0f)) | (as_bits(x) & all_int(INT32_MIN)));
 }
 
-/// The whole powers of two in x and what is left, within half a power.
+/// The number of whole powers of two in x, and the remainder, at most half a power.
 struct Reduced {
   IntVector power;
   Vector rest;
@@ -54,7 +54,8 @@ SUREFOOT_INLINE Vector small_expm1(Vector r) {
 SUREFOOT_INLINE Vector power_of_two(IntVector n) { return as_floats((n + 127) << 23); }
 
 SUREFOOT_INLINE Vector exp(Vector x) {
-  // The limits give infinity and 0 by themselves; two factors, because 2^n alone may have left the range of floats.
+  // The limits give infinity and 0 without special cases. There are two factors because 2^n alone may exceed the range
+  // of floats.
   const Reduced reduced = reduce(at_most(at_least(x, all(-104.0f)), all(89.0f)));
   const IntVector half = reduced.power >> 1;
   const Vector grown = (small_expm1(reduced.rest) + 1.0f) * power_of_two(half);
@@ -81,7 +82,7 @@ SUREFOOT_INLINE Vector log_near_one(Vector f, Vector power) {
 }
 
 SUREFOOT_INLINE Vector log(Vector x) {
-  // Subnormal numbers are first made normal.
+  // Subnormal numbers are scaled to normal ones first.
   const IntVector tiny = x < all(1.17549435e-38f);
   const Vector scaled = select(tiny, x * 33554432.0f, x);
   const IntVector offset = as_bits(scaled) - 0x3F3504F3;  // bits of sqrt(1/2)
@@ -90,13 +91,13 @@ SUREFOOT_INLINE Vector log(Vector x) {
   Vector result = log_near_one(fraction - 1.0f, to_floats(exponent));
   result = select(x == all(0.0f), all(-kInfinity), result);
   result = select(x < all(0.0f), all(__builtin_nanf("")), result);
-  // Infinity and NaN are their own logarithms.
+  // Infinity and NaN are returned unchanged.
   return select(x < all(kInfinity), result, x);
 }
 
 /// log(1 + y) for y in [0, 1].
 SUREFOOT_INLINE Vector log1p_unit(Vector y) {
-  // Above sqrt(2) - 1 half of the argument is taken, so that it stays near 1.
+  // Above sqrt(2) - 1, half of the argument is used, so that it stays near 1.
   const IntVector high = y > all(0.414213562f);
   return log_near_one(select(high, (y - 1.0f) * 0.5f, y), select(high, all(1.0f), all(0.0f)));
 }
@@ -106,7 +107,7 @@ SUREFOOT_INLINE Vector softplus(Vector x) { return at_least(x, all(0.0f)) + log1
 
 SUREFOOT_INLINE Vector sigmoid(Vector x) { return 1.0f / (exp(-x) + 1.0f); }
 
-/// erf by a quotient of polynomials in x^2; beyond the range it rounds to 1.
+/// erf as a quotient of polynomials in x^2; beyond their range it rounds to 1.
 SUREFOOT_INLINE Vector erf(Vector x) {
   const Vector clipped = at_most(at_least(x, all(-3.95f)), all(3.95f));
   const Vector t = clipped * clipped;
@@ -134,7 +135,7 @@ SUREFOOT_INLINE Vector leaky_relu(Vector x) { return select(x > all(0.0f), x, x 
 
 SUREFOOT_INLINE Vector elu(Vector x) { return select(x > all(0.0f), x, expm1_negative(at_most(x, all(0.0f)))); }
 
-/// Where y is NaN the gradient passes, so that it is noticed.
+/// Where y is NaN the gradient passes through, so that the error is noticed.
 SUREFOOT_INLINE Vector through_relu(Vector gradient, Vector y) { return select(y <= all(0.0f), all(0.0f), gradient); }
 
 SUREFOOT_INLINE Vector through_leaky_relu(Vector gradient, Vector y) {
@@ -149,7 +150,7 @@ SUREFOOT_INLINE Vector silu(Vector x) { return x / (exp(-x) + 1.0f); }
 
 SUREFOOT_INLINE Vector gelu(Vector x) { return x * 0.5f * (erf(x * 0.707106781186548f) + 1.0f); }
 
-/// dL/dx of silu and gelu from x: y alone does not tell their slopes, because both turn around below 0.
+/// dL/dx of silu and gelu from x: y alone does not determine their derivatives, because both have a minimum below 0.
 SUREFOOT_INLINE Vector through_silu(Vector gradient, Vector x) {
   const Vector share = sigmoid(x);
   return gradient * (share * fma(x, 1.0f - share, all(1.0f)));

@@ -1,4 +1,4 @@
-// Gates of GRU and LSTM layers when they learn: values and gradients of one step.
+// Gates of GRU and LSTM layers during learning: values and gradients of one step.
 #pragma once
 
 #include "lanes.hpp"

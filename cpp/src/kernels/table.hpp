@@ -1,4 +1,4 @@
-// The table of this file's instruction set.
+// The table of kernels of the instruction set that is being compiled.
 #pragma once
 
 #include "cells.hpp"

@@ -9,14 +9,14 @@ namespace {
 
 typedef std::uint64_t WideVector __attribute__((vector_size(4 * SUREFOOT_LANES)));
 
-/// One row a lane of 64 bits, its word in the low half; what is in the high half does not matter.
+/// One row per lane of 64 bits, with its word in the low half; the high half is ignored.
 constexpr std::size_t kPhiloxRows = kLanes / 2;
 
-/// Products of low halves.
+/// Products of the low halves.
 SUREFOOT_INLINE WideVector wide_product(WideVector a, std::uint32_t b) {
   const WideVector factor = b - WideVector{};
 #if defined(__AVX512F__)
-  // With a mask of all lanes: GCC 12 warns of the plain form's own header.
+  // The masked form, with all lanes: GCC 12 warns about its own header for the plain form.
   return (WideVector)_mm512_maskz_mul_epu32(0xFF, (__m512i)a, (__m512i)factor);
 #elif defined(__AVX2__)
   return (WideVector)_mm256_mul_epu32((__m256i)a, (__m256i)factor);
@@ -31,7 +31,7 @@ struct PhiloxWords {
   WideVector word[4];
 };
 
-/// The numbers of the rows from `first` on.
+/// Numbers of the rows from `first` on.
 SUREFOOT_INLINE WideVector row_numbers(const UniformBlock& block, std::size_t first, std::size_t rows) {
   WideVector numbers = block.first_row + first - WideVector{};
   for (std::size_t i = 0; i < kPhiloxRows; ++i) numbers[i] += i;

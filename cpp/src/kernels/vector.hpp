@@ -1,8 +1,8 @@
-// Vectors of floats as wide as this file's instruction set has them.
+// Vectors of floats in the width of the instruction set that is being compiled.
 //
-// The files in this folder are compiled several times, each time inside one kernels_*.cpp that sets the instruction
-// set. All of it has internal linkage and calls no inline function of the standard library: the linker could otherwise
-// keep the AVX copy of one for code that runs on any machine.
+// The files in this folder are compiled several times, each time inside one kernels_*.cpp that selects the instruction
+// set. Everything has internal linkage and calls no inline function of the standard library: the linker could otherwise
+// keep the AVX copy of such a function for code that runs on any machine.
 #pragma once
 
 #include <cstddef>
@@ -61,9 +61,9 @@ SUREFOOT_INLINE Vector fma(Vector a, Vector b, Vector c) {
 
 SUREFOOT_INLINE Vector select(IntVector where, Vector yes, Vector no) { return where ? yes : no; }
 
-// Compilers do not find the instructions for minima and maxima in comparisons of vectors.
+// Compilers do not recognize minima and maxima in comparisons of vectors.
 
-/// The smaller; a NaN in `value` passes through.
+/// The minimum; a NaN in `value` passes through.
 SUREFOOT_INLINE Vector at_most(Vector value, Vector limit) {
 #if defined(__AVX512F__)
   return _mm512_maskz_min_ps(0xFFFF, limit, value);
@@ -76,7 +76,7 @@ SUREFOOT_INLINE Vector at_most(Vector value, Vector limit) {
 #endif
 }
 
-/// The larger; a NaN in `value` passes through.
+/// The maximum; a NaN in `value` passes through.
 SUREFOOT_INLINE Vector at_least(Vector value, Vector limit) {
 #if defined(__AVX512F__)
   return _mm512_maskz_max_ps(0xFFFF, limit, value);

@@ -36,7 +36,7 @@ std::vector<Minibatch> flat_minibatches(const Update& update, const std::int64_t
   return minibatches;
 }
 
-/// In which of about equal parts of at most about `size` samples each run is; see `_shares` in rollout/sequences.py.
+/// Assigns each run to one of about equal parts of at most about `size` samples; see `_shares` in rollout/sequences.py.
 std::vector<std::vector<std::size_t>> shares(const std::vector<std::size_t>& runs, const std::vector<Run>& all,
                                              std::size_t size) {
   std::size_t total = 0;
@@ -108,7 +108,7 @@ Piece packed(const std::vector<Run>& runs, const std::vector<std::size_t>& place
 }
 
 void permute(const Update& update, std::size_t epoch, std::vector<std::int64_t>& order) {
-  // Random words with the places they came from: sorting them permutes the places.
+  // Random words with their positions: sorting them permutes the positions.
   std::vector<std::uint64_t> keys(order.size()), others(order.size());
   const std::array<std::uint32_t, 2> key{static_cast<std::uint32_t>(update.seed),
                                          static_cast<std::uint32_t>(update.seed >> 32)};
@@ -118,7 +118,7 @@ void permute(const Update& update, std::size_t epoch, std::vector<std::int64_t>&
                               key);
     for (std::size_t j = i; j < std::min(i + 4, keys.size()); ++j) keys[j] = std::uint64_t{words[j - i]} << 32 | j;
   }
-  // By the word alone, eleven bits at a time, each time keeping the order of equals.
+  // Radix sort by the word alone, eleven bits at a time; stable.
   for (int shift = 32; shift < 64; shift += kDigitBits) {
     std::array<std::size_t, std::size_t{1} << kDigitBits> begins{};
     const auto digit = [&](std::uint64_t one) { return (one >> shift) & (begins.size() - 1); };
@@ -157,7 +157,7 @@ std::size_t piece_size(const Update& update, std::size_t most_rows) {
   const std::size_t size =
       std::min(update.batch_size, update.micro_batch_size == 0 ? update.batch_size : update.micro_batch_size);
   if (update.samples.sequences == nullptr) return std::min(size, most_rows);
-  std::size_t longest = 0;  // sequences are not cut, so that a piece may have half of one more at either end
+  std::size_t longest = 0;  // sequences are not cut, so a piece may exceed its size by half a sequence at either end
   for (const Run& run : update.samples.sequences->runs) longest = std::max(longest, run.length);
   return size + 2 * longest;
 }

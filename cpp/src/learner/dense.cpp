@@ -11,7 +11,7 @@ namespace {
 
 enum Slot : std::size_t { kInputs, kGradient };
 
-/// Sums [count] to the gradient at `to`; gives the sum of its squares.
+/// Writes sums [count] to the gradient at `to` and returns the sum of their squares.
 double write_sums(const Kernels& kernels, std::size_t rows, std::size_t count, MatrixView grad, bool adds, float* to) {
   std::vector<double> sums(count);
   kernels.column_sums(rows, count, grad, sums.data());
@@ -97,7 +97,7 @@ double Dense::sum(std::size_t task, std::size_t rows, MatrixView in, MatrixView 
   float* const inputs = workspace.floats(kInputs, rows * panel);
   kernels_.copy_panel(rows, columns, {in.data + first, in.stride}, inputs);
   float* const to = memory.gradient + weight_.offset + first;
-  if (columns == panel) {  // whole panels go where they belong
+  if (columns == panel) {  // whole panels are written directly
     kernels_.linear_transposed({rows, columns, inputs, adds ? nullptr : zeros_.data()}, size, gradient, to, in_);
     return kernels_.sum_squares(size, columns, {to, in_});
   }

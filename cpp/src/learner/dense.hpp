@@ -1,4 +1,4 @@
-// Linear layers that learn: weights in the memory of PyTorch's module, packed for the kernels beside it.
+// Linear layers during learning: weights in the memory of PyTorch's module, with a copy that is packed for the kernels.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace surefoot {
 
-/// Rows of all samples of a piece; padded to whole panels, as the kernels write them.
+/// A matrix with a row per sample of a piece; padded to whole panels, as the kernels write them.
 struct Matrix {
   std::size_t size = 0, stride = 0;
   AlignedFloats floats{};
@@ -28,10 +28,11 @@ struct Matrix {
 
 struct Parameter;
 
-/// A step of the optimizer for every tensor: by the norms that are clipped, and by how many steps a tensor has done.
+/// Coefficients of an optimizer step for every tensor, which depend on the norm it is clipped by and on its number of
+/// steps.
 class AdamSteps {
  public:
-  /// `scales` has a number for each norm that is clipped.
+  /// `scales` has one factor per clipped norm.
   AdamSteps(const OptimizerSettings& by, std::size_t steps, std::vector<double> scales);
   AdamStep of(const Parameter& parameter) const;
 
@@ -39,50 +40,50 @@ class AdamSteps {
   const OptimizerSettings& by_;
   std::size_t steps_;
   std::vector<double> scales_;
-  AdamStep usual_;  // of a tensor that has missed no step, without its scale
+  AdamStep usual_;  // for tensors that were never frozen, without the scale
 };
 
-/// A tensor of the policy while an update runs: where it lies, and where it is in the optimizer's flat memory.
+/// A tensor of the policy during an update: its address, and its offset in the optimizer's flat memory.
 struct Parameter {
   std::string name;
   std::size_t size;
   const float* value = nullptr;
   std::size_t offset = 0;
-  bool learns = false;  // else it keeps its value
+  bool learns = false;  // if false, it keeps its value
   std::size_t part = 0, clip = 0, missed = 0;
 
   void bind(const TensorReader& tensors, const FlatMemory& memory);
-  /// One step of some of its elements.
+  /// Runs one optimizer step on some of its elements.
   void step(const Kernels& kernels, const AdamSteps& by, const FlatMemory& memory, std::size_t first,
             std::size_t count) const;
 };
 
-/// A layer between two matrices. Work on rows is done by whichever thread has them; sums over rows and steps of the
-/// optimizer are divided into tasks, each with outputs of its own: so no result depends on the number of threads.
+/// A layer between two matrices. Work on rows runs on the thread that has them; sums over rows and optimizer steps are
+/// divided into tasks with separate outputs. So no result depends on the number of threads.
 class Dense {
  public:
   Dense(const Kernels& kernels, LayerNames names, std::size_t in, std::size_t out);
 
   void bind(const TensorReader& tensors, const FlatMemory& memory);
-  /// Gradients of the inputs are wanted, too.
+  /// Requests gradients of the inputs.
   void pass_gradients() { passes_gradients_ = true; }
   void reserve(std::size_t rows);
 
   void forward(std::size_t first, std::size_t count, MatrixView in) {
     packed_.run(kernels_, count, in, out.row(first), out.stride);
   }
-  /// From `grad` to the gradient of the inputs, which is added if `adds`.
+  /// Computes the gradient of the inputs from `grad`; adds to it if `adds`.
   void backward(std::size_t first, std::size_t count, Matrix& grad_in, bool adds) const {
     transposed_.run(kernels_, count, grad.view(first), grad_in.row(first), grad_in.stride, adds);
   }
 
-  /// The gradient of the weights is a sum over rows of `grad` times `in`: one task for each panel of inputs, and one
-  /// for the bias. Gives the sum of the squares of what the task wrote.
+  /// The gradient of the weights is a sum over rows of `grad` times `in`: one task per panel of inputs, and one for the
+  /// bias. Each returns the sum of the squares of its output.
   std::size_t sum_tasks() const { return (in_ + kernels_.panel - 1) / kernels_.panel + 1; }
   double sum(std::size_t task, std::size_t rows, MatrixView in, MatrixView gradient, bool adds,
              const FlatMemory& memory, Workspace& workspace) const;
 
-  /// A task for each panel of outputs: a step of the optimizer, and the panel is packed again.
+  /// One task per panel of outputs: an optimizer step, then the panel is repacked.
   std::size_t step_tasks() const {
     return out.size <= kNarrowOutputs ? 1 : (out.size + kernels_.panel - 1) / kernels_.panel;
   }
@@ -93,11 +94,11 @@ class Dense {
   std::size_t in() const { return in_; }
   bool learns() const { return weight_.learns || bias_.learns; }
   std::size_t multiply_adds() const { return in_ * out.size * (passes_gradients_ ? 3 : 2); }
-  /// One of its tensors that learns, if there is any.
+  /// One of its learned tensors, if any.
   const Parameter& learned() const { return weight_.learns ? weight_ : bias_; }
 
-  Matrix out;   // what it gives
-  Matrix grad;  // how the loss changes with that
+  Matrix out;   // output
+  Matrix grad;  // gradient of the loss with respect to `out`
 
  private:
   const Kernels& kernels_;
@@ -106,14 +107,14 @@ class Dense {
   Parameter weight_, bias_;
   Layer packed_;
   TransposedLayer transposed_;
-  AlignedFloats zeros_;  // as many as a panel is wide
+  AlignedFloats zeros_;  // as many zeros as a panel is wide
 };
 
-/// A tensor that learns without a layer: its gradient is the sum of the rows of `grad`.
+/// A learned tensor that is not part of a layer: its gradient is the sum of the rows of `grad`.
 class FreeVector {
  public:
   FreeVector(std::string name, std::size_t size) : parameter{std::move(name), size}, grad(size, size) {}
-  /// `places` says which column of `grad` each element has.
+  /// `places` gives the column of `grad` for each element.
   FreeVector(std::string name, std::size_t columns, std::vector<std::uint32_t> places)
       : parameter{std::move(name), places.size()}, grad(columns, columns), places_(std::move(places)) {}
 

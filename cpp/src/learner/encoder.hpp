@@ -1,4 +1,4 @@
-// An encoder that learns: what it computes itself, then linear layers.
+// An encoder during learning: its own computation, then linear layers.
 #pragma once
 
 #include <deque>
@@ -12,7 +12,7 @@ namespace surefoot {
 
 class LearningEncoder {
  public:
-  /// Layers are kept in `all`. The observation itself has no gradient.
+  /// Appends its layers to `all`. The observation itself has no gradient.
   LearningEncoder(const Kernels& kernels, Activation activation, const PartPlan& plan, const TensorReader& tensors,
                   Wire& in, std::deque<Dense>& all);
 
@@ -31,9 +31,9 @@ class LearningEncoder {
 
   std::unique_ptr<Encoder> encoder_;
   Wire* in_;
-  std::optional<std::size_t> size_;  // of what the encoder computes, if it does
+  std::optional<std::size_t> size_;  // output size of the encoder's own computation, if any
   std::deque<FreeVector> tensors_;
-  std::vector<const float*> values_;  // of these
+  std::vector<const float*> values_;  // values of these
   Matrix kept_, own_, grad_;
   Wire own_wire_;
   std::optional<Mlp> layers_;

@@ -16,17 +16,17 @@ namespace surefoot {
 
 namespace {
 
-/// Rows that go through all layers together: their activations stay in the nearest caches.
+/// Number of rows that go through all layers together, so that their activations stay in the nearest caches.
 constexpr std::size_t kBlockRows = 48;
-/// Floats of the gradient that one task measures.
+/// Floats of the gradient whose norm one task computes.
 constexpr std::size_t kMeasured = 16384;
-/// Samples that are shuffled ahead: epochs side by side keep all threads busy.
+/// Number of samples that are shuffled ahead: several epochs at once keep all threads busy.
 constexpr std::size_t kShuffled = 1 << 20;
-/// Samples times multiply-adds for which another thread pays off: a few microseconds.
+/// Samples times multiply-adds from which another thread pays off: a few microseconds.
 constexpr std::size_t kThreadWork = 200'000;
 constexpr double kNormEpsilon = 1e-6;
 
-/// Of a thread's workspace; losses and layers that sum up gradients have others.
+/// Slots of a thread's workspace; losses and layers that sum up gradients use others.
 constexpr std::size_t kEncoderSlots = 24;
 
 }  // namespace
@@ -44,7 +44,7 @@ class Learner::Work {
   Policy policy;
 
  private:
-  /// One thing that a gradient is summed into: a layer with what it was given, or a vector.
+  /// A summand of the gradient: a layer with its input, or a vector.
   struct Summand {
     Dense* layer;
     const Matrix* in;
@@ -70,7 +70,7 @@ class Learner::Work {
   std::vector<double> clip_scales() const;
   void record(const Minibatch& minibatch, double norm, bool is_finite);
 
-  // Tasks: any thread may do them.
+  // Tasks, which run on any thread.
   void sum(std::size_t task, const Piece& piece, bool adds, Workspace& workspace);
   void move(std::size_t task, const AdamSteps& by);
 
@@ -84,18 +84,18 @@ class Learner::Work {
   Losses losses_;
   std::vector<Summand> summands_;
   std::size_t sum_tasks_ = 0;
-  std::size_t most_rows_;                                        // that a piece has
+  std::size_t most_rows_;                                        // maximum number of rows of a piece
   std::vector<std::pair<std::size_t, std::size_t>> step_tasks_;  // summand and task
 
-  // The update that runs.
+  // The current update.
   const Update* update_ = nullptr;
   FlatMemory memory_{};
-  std::vector<std::vector<std::int64_t>> orders_;  // of some epochs
-  std::vector<Minibatch> minibatches_;             // of the epoch that runs
-  std::vector<double> squares_;                    // of the gradient, one a task
-  std::vector<std::size_t> parts_;                 // of the network, one a task
+  std::vector<std::vector<std::int64_t>> orders_;  // of the epochs that were shuffled ahead
+  std::vector<Minibatch> minibatches_;             // of the current epoch
+  std::vector<double> squares_;                    // of the gradient, one per task
+  std::vector<std::size_t> parts_;                 // part of the network of each task
   std::vector<Stretch> measured_;                  // the whole gradient
-  std::vector<double> part_squares_;               // of the gradient of each part
+  std::vector<double> part_squares_;               // squared norm of each part
   std::vector<double> sums_;                       // of the measures, over the pieces of a minibatch
   UpdateRecord record_;
   std::vector<Workspace> workspaces_;  // of each thread
@@ -159,7 +159,7 @@ void Learner::Work::add_summands() {
   squares_.resize(sum_tasks_);
 }
 
-/// The part of the network that each task sums up, and stretches of the gradient by part.
+/// Determines the part of the network that each task sums up, and the ranges of the gradient by part.
 void Learner::Work::find_parts() {
   part_squares_.assign(memory_.num_parts(), 0);
   measured_.clear();
@@ -254,7 +254,7 @@ void Learner::Work::step(Crew& crew, const Minibatch& minibatch) {
     crew.each(sum_tasks_ + sums_.size(),
               [&](std::size_t task, std::size_t thread) { sum(task, piece, i > 0, workspaces_[thread]); });
   }
-  if (minibatch.pieces.empty()) {  // all of its samples are in other processes
+  if (minibatch.pieces.empty()) {  // all of its samples belong to other processes
     std::fill_n(memory_.gradient, memory_.size, 0.0f);
     std::fill(sums_.begin(), sums_.end(), 0.0);
   }
@@ -275,16 +275,16 @@ std::vector<Minibatch> Learner::Work::next_minibatches(Crew& crew, std::size_t e
   return minibatches_of(*update_, orders_[epoch % orders_.size()], most_rows_);
 }
 
-/// The orders of the next epochs.
+/// Shuffles the next epochs.
 void Learner::Work::shuffle(Crew& crew, std::size_t first) {
   const std::size_t count = std::min(orders_.size(), update_->epochs - first);
   crew.each(count, [&](std::size_t i, std::size_t) { permute(*update_, first + i, orders_[i]); });
 }
 
-/// The norm of the gradient after native transforms, and the squares of its parts. Tasks have summed up squares, unless
-/// it was changed since.
+/// The norm of the gradient after native transforms, and the squared norms of its parts. Uses the squares that the
+/// tasks summed up, unless the gradient was changed since.
 double Learner::Work::measure_gradient(Crew& crew) {
-  std::vector<double> squares;  // of each stretch, if it was changed
+  std::vector<double> squares;  // of each range, if the gradient was changed
   if (update_->on_gradient) {
     squares.resize(measured_.size());
     crew.each(squares.size(), [&](std::size_t i, std::size_t) {
@@ -305,7 +305,7 @@ double Learner::Work::measure_gradient(Crew& crew) {
 
 /// The factor by which each clipped norm scales its parts.
 std::vector<double> Learner::Work::clip_scales() const {
-  std::vector<double> squares(memory_.num_parts());  // there are no more norms than parts
+  std::vector<double> squares(memory_.num_parts());  // there are at most as many norms as parts
   for (std::size_t part = 0; part < squares.size(); ++part) squares[memory_.clips[part]] += part_squares_[part];
   for (double& one : squares) one = std::min(update_->optimizer.max_norm / (std::sqrt(one) + kNormEpsilon), 1.0);
   return squares;
@@ -331,7 +331,7 @@ void Learner::Work::record(const Minibatch& minibatch, double norm, bool is_fini
 
 namespace {
 
-/// Blocks of nearly equal size, at least one for each thread where there are enough rows.
+/// Splits rows into blocks of nearly equal size, at least one per thread if there are enough rows.
 struct Blocks {
   std::size_t rows, count;
 
@@ -349,7 +349,7 @@ struct Blocks {
 
 }  // namespace
 
-/// From samples to the gradient of every layer's output.
+/// Computes the gradient of every layer's output from the samples.
 void Learner::Work::propagate(Crew& crew, const Minibatch& minibatch, const Piece& piece) {
   const Blocks blocks(piece.samples.size(), crew.size());
   const auto over_blocks = [&](const auto& work) {
@@ -391,7 +391,7 @@ void Learner::Work::propagate(Crew& crew, const Minibatch& minibatch, const Piec
       [&](Block block, Workspace& workspace) { net_.back_through_encoders(block, {workspace, kEncoderSlots}); });
 }
 
-/// All memories forward, layer by layer.
+/// Runs all memories forward, layer by layer.
 void Learner::Work::remember(Crew& crew, const Piece& piece) {
   states_.enter(piece);
   const Blocks blocks(piece.samples.size(), crew.size());
@@ -406,7 +406,7 @@ void Learner::Work::remember(Crew& crew, const Piece& piece) {
   }
 }
 
-/// The states that sequences start with, recomputed if configured.
+/// Prepares the initial states of sequences, recomputed if configured.
 void Learner::Work::carry_states(Crew& crew) {
   states_.restore();
   for (std::size_t i = 0; i < states_.carried().size(); ++i) {

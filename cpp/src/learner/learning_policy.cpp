@@ -7,8 +7,8 @@ namespace surefoot {
 
 namespace {
 
-/// What large observations and their gradients may take together, and the samples that are learned from together even
-/// so.
+/// Maximum memory of large observations and their gradients, and the minimum number of samples that are still learned
+/// from together.
 constexpr std::size_t kPieceFloats = std::size_t{1} << 23;
 constexpr std::size_t kLeastRows = 32;
 
@@ -66,7 +66,8 @@ LearningPolicy::LearningPolicy(const PolicyPlan& policy_plan, const TensorReader
     Matrix& matrix = obs.emplace_back(part.size, rounded_up(part.size, kernels.panel));
     obs_wires.push_back({&matrix, nullptr});
   }
-  // In the order of the way back as far as two take the same wire: the first writes the gradient, the others add to it.
+  // In the order of the backward pass, as far as two layers take the same wire: the first writes the gradient, the
+  // others add to it.
   build_body(plan.actor, tensors, nullptr, actor);
   head_part.build(kernels, head->layers(), head->vectors(), actor.trunk->out(), layers);
   if (!plan.shares_trunk) build_body(plan.critic, tensors, &actor.cells->out(), other);
@@ -151,7 +152,7 @@ void LearningPolicy::run_trunks(Block block) {
 
 void LearningPolicy::back_through_trunks(Block block) {
   head_part.backward(block);
-  // Critics may take what the actor's trunk gives, or the same as it takes: in either case the actor claimed it first.
+  // Critics may take the output or the input of the actor's trunk: in both cases, the actor claimed the wire first.
   if (!plan.shares_trunk) actor.trunk->backward(block);
   for (LearningCritic& one : critics) {
     one.part.backward(block);

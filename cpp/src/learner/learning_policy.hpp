@@ -1,4 +1,4 @@
-// A policy as it learns: its networks and parts wired up, forward and back.
+// A policy during learning: its networks and parts, connected for the forward and backward pass.
 #pragma once
 
 #include <deque>
@@ -30,7 +30,7 @@ class LearningPart {
   void forward(Block block) const;
   void backward(Block block) const;
 
-  /// What a part is given, and where its gradient goes, for a block of rows.
+  /// Inputs of a part and the destination of its gradient, for a block of rows.
   struct Rows {
     static constexpr std::size_t kMost = 8;
     std::array<MatrixView, kMost> given;
@@ -55,7 +55,7 @@ class LearningPart {
   std::vector<std::size_t> vector_sizes_;
 };
 
-/// A critic, after a trunk of its own if it has one.
+/// A critic, after its own trunk if it has one.
 struct LearningCritic {
   std::unique_ptr<Critic> critic;
   std::optional<Mlp> trunk;
@@ -73,29 +73,29 @@ class LearningPolicy {
   const Kernels& kernels;
   std::unique_ptr<Head> head;
 
-  std::deque<Dense> layers;  // all of them
-  std::deque<Matrix> obs;    // normalized, of the samples of a piece
+  std::deque<Dense> layers;  // all layers
+  std::deque<Matrix> obs;    // normalized observations of the samples of a piece
   std::deque<Wire> obs_wires;
-  LearningBody actor, other;  // the other is the critic's, if it has one of its own
+  LearningBody actor, other;  // `other` is the body of the critic, if it has its own
   LearningPart head_part;
   std::deque<LearningCritic> critics;
 
-  std::vector<std::size_t> state_sizes;  // of each part of the state, the actor's first
+  std::vector<std::size_t> state_sizes;  // size of each part of the state, the actor's first
 
-  /// Bodies with a memory of their own, and the first part of the policy's state that is theirs.
+  /// Bodies with their own memory, and the index of the first part of the policy's state that belongs to them.
   struct Remembering {
     Cells* cells;
     std::size_t first_part;
   };
   std::vector<Remembering> remembering;
 
-  /// The way from observations to the features of the memories, or to the end without them.
+  /// The layers from the observations to the features of the memories, or to the outputs without memory.
   void encode(Block block, Scratch scratch);
   void run_trunks(Block block);
   void back_through_trunks(Block block);
   void back_through_encoders(Block block, Scratch scratch);
 
-  /// Samples that go through the networks together: images take much memory.
+  /// Maximum number of samples that go through the networks together: images take much memory.
   std::size_t piece_rows(std::size_t most) const;
 
   bool shares_trunk() const { return plan.shares_trunk; }

@@ -9,19 +9,19 @@ namespace surefoot {
 
 namespace {
 
-/// Measures that a term may have.
+/// Maximum number of measures of a term.
 constexpr std::size_t kMostMeasures = 16;
 
-/// Slots of a thread's workspace, beside those of layers that sum up gradients and of encoders. Each critic has
-/// `kSlotsOfPart`: its own, then those for gradients; after them the head for terms that take it.
+/// Slots of a thread's workspace, besides those of layers that sum up gradients and of encoders. Each critic has
+/// `kSlotsOfPart` slots: its own, then those for gradients. The head of terms that take it uses those from kHead on.
 enum Slot : std::size_t { kHead = 8, kCritics = 40, kGradients = 8, kSlotsOfPart = 24 };
 
-/// The rows of a head or critic, and room for gradients of them in a thread's workspace, from `slots` on.
+/// The rows of a head or critic, and buffers for their gradients in a thread's workspace, from `slots` on.
 struct PartBlock {
   LearningPart::Rows rows;
   std::array<float*, LearningPart::Rows::kMost> given, vectors;
 
-  /// The gradient begins with 0.
+  /// Sets the gradient to 0.
   PartBlock(LearningPart& part, Block block, Workspace& workspace, std::size_t slots) : rows(part.rows(block)) {
     const GivenGradient gradient = rows.gradient();
     for (std::size_t k = 0; k < gradient.given.size(); ++k) {
@@ -41,7 +41,7 @@ struct PartBlock {
   GivenGradient scratch() const { return {{given.data(), rows.num_given}, {vectors.data(), rows.num_vectors}}; }
 };
 
-/// The critics with their rows of a block.
+/// The critics with the rows of a block.
 class CriticBlocks {
  public:
   CriticBlocks(LearningPolicy& net, Block block, const float* old_prediction, std::size_t stride,
@@ -207,7 +207,7 @@ void Losses::run_terms(bool of_all_rows, const Minibatch& minibatch, Block block
   }
 }
 
-/// Weigh the rows in what the terms that have run gave. What has no weight may be NaN.
+/// Multiplies the measures and gradients of the terms so far by the row weights; rows of weight 0 may hold NaN.
 void Losses::weigh(Block block, std::span<const CriticRows> critics) {
   for (std::size_t i = 0; i < block.count; ++i) {
     const std::size_t row = block.first + i;
@@ -236,7 +236,7 @@ void Losses::weigh(Block block, std::span<const CriticRows> critics) {
 
 double Losses::sum(std::size_t measure, std::size_t rows) const {
   const float* const numbers = measured_[measure].data();
-  std::array<double, 8> sums{};  // in the same order always
+  std::array<double, 8> sums{};  // always in the same order
   for (std::size_t i = 0; i < rows; ++i) sums[i % 8] += static_cast<double>(numbers[i]);
   double sum = 0;
   for (const double part : sums) sum += part;

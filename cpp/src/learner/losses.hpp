@@ -1,4 +1,5 @@
-// The objective: what the samples of a piece did, the losses of all terms, and the gradient of the policy's outputs.
+// The objective: log-probabilities of the samples of a piece, the losses of all terms, and the gradient of the policy's
+// outputs.
 #pragma once
 
 #include <memory>
@@ -18,10 +19,10 @@ class Losses {
   const std::vector<std::string>& measures() const { return measures_; }
   std::size_t num_terms() const { return terms_.size(); }
 
-  /// The update that follows, with pieces of at most `rows` samples.
+  /// Prepares for an update with pieces of at most `rows` samples.
   void begin(const Update& update, std::size_t rows);
   void gather(const Minibatch& minibatch, const Piece& piece, Block block);
-  /// From the outputs of the policy's layers to their gradient.
+  /// Computes the gradient of the outputs of the policy's layers.
   void run(const Minibatch& minibatch, Block block, Workspace& workspace);
   /// The sum of a measure over the samples of a piece.
   double sum(std::size_t measure, std::size_t rows) const;
@@ -33,13 +34,13 @@ class Losses {
   void weigh(Block block, std::span<const CriticRows> critics);
 
   std::vector<std::unique_ptr<Term>> terms_;
-  std::vector<std::size_t> first_measure_;  // of each term, and their end
+  std::vector<std::size_t> first_measure_;  // index of the first measure of each term, and the end
   std::vector<std::string> measures_;
-  bool takes_old_predictions_ = false, takes_head_ = false;  // of all terms, whether one does
+  bool takes_old_predictions_ = false, takes_head_ = false;  // whether any term does
   LearningPolicy& net_;
   const Update* update_ = nullptr;
 
-  // Samples of the piece that runs.
+  // Samples of the current piece.
   std::vector<float> action_, log_prob_, old_log_prob_, log_ratio_, entropy_, advantage_, returns_, old_prediction_;
   std::vector<float> by_log_prob_, by_entropy_;
   std::vector<std::int64_t> choice_;
@@ -49,8 +50,8 @@ class Losses {
     std::size_t row_bytes;
     std::vector<std::byte> bytes;
   };
-  std::vector<Gathered> extras_;  // that terms want
-  std::vector<float> weight_;     // if samples differ in it
+  std::vector<Gathered> extras_;  // extra fields that terms request
+  std::vector<float> weight_;     // only if samples have different weights
   std::vector<std::vector<float>> measured_;
 };
 

@@ -1,4 +1,4 @@
-// What a policy's networks consist of when they learn: layers between matrices, and the way back.
+// The building blocks of networks during learning: layers between matrices, and their backward pass.
 #pragma once
 
 #include <deque>
@@ -10,26 +10,27 @@
 
 namespace surefoot {
 
-/// The output of one part and input of others. Its gradient is the sum of their gradients.
+/// The output of one part and the input of others. Its gradient is the sum of theirs.
 struct Wire {
   Matrix* value = nullptr;
-  Matrix* grad = nullptr;  // null: nothing before it learns
+  Matrix* grad = nullptr;  // null: nothing before it is learned
   bool is_claimed = false;
 
-  /// Claim a part of the gradient; in the order of the way back, all but the first add to it.
+  /// Registers a user of the gradient and returns whether it must add; in the order of the backward pass, all but the
+  /// first add to it.
   bool claim() { return std::exchange(is_claimed, true); }
 };
 
-/// Some neighboring samples of a piece.
+/// A range of samples of a piece.
 struct Block {
   std::size_t first, count;
 };
 
-/// A layer and the wire that it takes.
+/// A layer and its input wire.
 struct TakingLayer {
   Dense* layer;
   Wire* in;
-  bool adds;  // to the gradient of the wire
+  bool adds;  // whether it adds to the gradient of the wire
 
   TakingLayer(Dense& dense, Wire& wire);
 
@@ -42,7 +43,7 @@ struct TakingLayer {
 /// Linear layers, each followed by the activation.
 class Mlp {
  public:
-  /// Layers are kept in `all`.
+  /// Appends its layers to `all`.
   Mlp(const Kernels& kernels, Activation activation, const MlpPlan& plan, const TensorReader& tensors, Wire& in,
       std::deque<Dense>& all);
 
@@ -59,11 +60,11 @@ class Mlp {
   Wire* in_;
   std::deque<Wire> between_;
   std::vector<TakingLayer> layers_;
-  std::vector<Matrix> before_;  // what activations were given, where their slope does not show in what they gave
+  std::vector<Matrix> before_;  // inputs of activations whose derivative cannot be computed from the output
   Wire out_;
 };
 
-/// Wires side by side.
+/// A concatenation of wires.
 class Concat {
  public:
   Concat(const Kernels& kernels, std::vector<Wire*> parts);
@@ -91,15 +92,15 @@ class Cells {
   std::size_t hidden() const;
   void reserve(std::size_t rows, std::size_t sequences);
 
-  /// A part of the state that each sequence begins with, one row [H] a sequence.
+  /// A part of the initial state of each sequence, one row [H] per sequence.
   float* before(std::size_t layer, std::size_t part) { return layers_[layer].before[part].floats.data(); }
-  /// The same after each step, one row a sample.
+  /// The state after each step, one row per sample.
   const float* states(std::size_t layer, std::size_t part) const { return layers_[layer].states[part].floats.data(); }
 
   void take_inputs(std::size_t layer, Block block) const { layers_[layer].input.forward(block); }
   void forward(std::size_t layer, const PackedSteps& steps, Sequences some);
   void backward(std::size_t layer, const PackedSteps& steps, Sequences some);
-  /// To the gradient of what the layer took from below.
+  /// Computes the gradient of the layer's input.
   void pass_back(std::size_t layer, Block block) const { layers_[layer].input.backward(block); }
 
   struct Layer {

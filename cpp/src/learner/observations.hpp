@@ -1,4 +1,4 @@
-// The observations of an update: normalized once, since the statistics do not move while it runs.
+// The observations of an update, normalized only once: the statistics are constant during an update.
 #pragma once
 
 #include <vector>
@@ -13,19 +13,19 @@ class Observations {
   Observations(LearningPolicy& net, const Kernels& kernels) : net_(net), kernels_(kernels) {}
 
   void begin(const LearnerSamples& samples, const TensorReader& tensors);
-  /// Normalizing is divided into tasks.
+  /// Normalization is divided into tasks.
   std::size_t num_tasks() const;
   void normalize(std::size_t task);
-  /// To the policy's own matrices, for some samples of a piece.
+  /// Copies observations of some samples of a piece to the matrices of the policy.
   void gather(const Piece& piece, Block block);
 
  private:
   LearningPolicy& net_;
   const Kernels& kernels_;
   const LearnerSamples* samples_ = nullptr;
-  std::vector<AlignedFloats> normalized_;  // of all samples
-  std::vector<Normalization> shifts_;      // a null shift: as they come
-  std::vector<const float*> prepared_;     // normalized, or as they came
+  std::vector<AlignedFloats> normalized_;  // normalized observations of all samples
+  std::vector<Normalization> shifts_;      // a null shift: not normalized
+  std::vector<const float*> prepared_;     // normalized, or the original arrays
 };
 
 }  // namespace surefoot

@@ -24,7 +24,7 @@ void SequenceStates::restore() {
   }
 }
 
-/// Every layer's share of every part of the state: the memory, the layer, the part, and where it lies in the states.
+/// Visits the part of the state of every layer: memory, layer, part, and its offset in the states.
 template <class Visit>
 void SequenceStates::visit(const Visit& visit) {
   for (const LearningPolicy::Remembering& body : net_.remembering) {

@@ -1,4 +1,4 @@
-// The states that sequences start with: those of the rollout, or recomputed.
+// Initial states of sequences: stored by the rollout, or recomputed.
 #pragma once
 
 #include <vector>
@@ -12,19 +12,19 @@ class SequenceStates {
  public:
   explicit SequenceStates(LearningPolicy& net) : net_(net) {}
 
-  /// The update that follows; without sequences there is nothing to do.
+  /// Prepares for an update; does nothing without sequences.
   void begin(const SequenceSamples* samples);
-  /// The pieces whose states are recomputed before the first step of an epoch, one after the other.
+  /// The pieces that are run, in order, to recompute states before the first step of an epoch.
   const std::vector<Piece>& carried() const { return carried_; }
-  /// The largest number of samples and sequences that are recomputed together.
+  /// The largest number of samples and of sequences in such a piece.
   std::size_t most_rows() const { return most_rows_; }
   std::size_t most_sequences() const { return most_sequences_; }
 
-  /// At the start of an epoch: those of the rollout.
+  /// Resets the states to those of the rollout, at the start of an epoch.
   void restore();
-  /// To the memories, before they run over a piece.
+  /// Copies states to the memories before they run over a piece.
   void enter(const Piece& piece);
-  /// From the memories, after they ran over a piece that is carried.
+  /// Copies states from the memories after they ran over a piece whose states are recomputed.
   void leave(std::size_t carried);
 
  private:
@@ -34,7 +34,7 @@ class SequenceStates {
   LearningPolicy& net_;
   const SequenceSamples* samples_ = nullptr;
   std::vector<Piece> carried_;
-  std::vector<std::vector<float>> states_;  // of each part [places, size]
+  std::vector<std::vector<float>> states_;  // [places, size] of each part
   std::size_t most_rows_ = 0, most_sequences_ = 0;
 };
 

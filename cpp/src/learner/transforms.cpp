@@ -7,11 +7,11 @@ namespace surefoot {
 
 namespace {
 
-/// Floats of a whole gradient that take less time than it takes to hand some of them to another thread.
+/// Size of a whole gradient below which handing out tasks takes longer than the work.
 constexpr std::size_t kAlone = 16384;
-/// Floats that go through all transforms while they are in the nearest cache.
+/// Floats that go through all transforms together, while they are in the nearest cache.
 constexpr std::size_t kTogether = 1024;
-/// The sum of squares below which squared distances from past gradients are finite floats; a NaN is not below.
+/// The sum of squares below which squared distances from past gradients are finite floats; false for NaN.
 constexpr double kSound = 1e36;
 
 void run(const ActiveTransform& active, std::size_t first, std::size_t count, float* gradient, double* sums) {
@@ -25,7 +25,7 @@ void run(const ActiveTransform& active, std::size_t first, std::size_t count, fl
 std::vector<double> transformed(const Kernels& kernels, Crew& crew, const std::vector<ActiveTransform>& transforms,
                                 const FlatMemory& memory, const std::vector<Stretch>& stretches, double before,
                                 UpdateRecord& record) {
-  std::vector<double> resting;  // what is measured of a gradient that is left alone
+  std::vector<double> resting;  // measures of an unchanged gradient
   std::vector<std::size_t> first_measure;
   for (const ActiveTransform& active : transforms) {
     first_measure.push_back(resting.size());

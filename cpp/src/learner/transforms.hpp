@@ -1,4 +1,4 @@
-// The gradient transforms of an update, one after the other, and the squares of what they give in the same pass.
+// The gradient transforms of an update, applied in order, and the squares of the result in the same pass.
 #pragma once
 
 #include <vector>
@@ -8,13 +8,14 @@
 
 namespace surefoot {
 
-/// Floats of the gradient that one task has, all of one part of the network.
+/// A range of the gradient that one task processes, within one part of the network.
 struct Stretch {
   std::size_t first, count, part;
 };
 
-/// Run all transforms over the gradient and add to the record what they measured. Gives the squares of each stretch;
-/// none if the gradient is not sound, with `before` the sum of its squares: then nothing changes it or remembers it.
+/// Applies all transforms to the gradient and adds their measures to the record. Returns the squares of each range;
+/// none if `before`, the sum of its squares, is not finite or too large: then no transform changes or remembers the
+/// gradient.
 std::vector<double> transformed(const Kernels& kernels, Crew& crew, const std::vector<ActiveTransform>& transforms,
                                 const FlatMemory& memory, const std::vector<Stretch>& stretches, double before,
                                 UpdateRecord& record);

@@ -1,4 +1,4 @@
-"""Mergeable running moments, and masked means (S5, S10)."""
+"""Mergeable running moments, and masked means (S5, S10, docs/semantics.md)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

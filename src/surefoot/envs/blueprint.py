@@ -21,7 +21,7 @@ class Blueprint:
     metrics: Mapping[str, str] = field(default_factory=dict)
     """Info keys that are metrics, in addition to those that the envs declare."""
     first_env: int = 0
-    """The number of the first env among all envs of a run, wherever they are stepped: seeds depend on it (S13)."""
+    """The number of the first env among all envs of a run, on which seeds depend (S13, docs/semantics.md)."""
 
     @property
     def num_envs(self) -> int:

@@ -153,11 +153,11 @@ class NativeVectorEnv(Parametrized, VectorEnv[Any, Any, Any]):
         beside = self._beside_the_core()
         widths = [part.size // self.num_envs for part in beside]
         if state.ndim != 2 or len(state) != self.num_envs or state.shape[1] <= sum(widths):
-            raise NativeError(f"these envs cannot continue from the state, a {_brief(state)}")
+            raise NativeError(f"load_state: pass what save_state returned for these envs, not {_brief(state)}")
         of_core, *saved = np.split(state, np.cumsum([state.shape[1] - sum(widths), *widths[:-1]]), axis=1)
         others = list(zip(beside, saved, strict=True))
         if not all(np.isin(one, (0.0, 1.0)).all() for part, one in others if part.dtype == bool):
-            raise NativeError("these envs cannot continue from the state: flags are 0 or 1")
+            raise NativeError("these envs cannot continue from the state: flags must be 0 or 1")
         return of_core, others
 
     def _beside_the_core(self) -> list[NDArray[Any]]:

@@ -9,7 +9,7 @@ from surefoot.philox import philox
 
 
 class StepRandom:
-    """A number is a function of a key that `reset` draws, of the step, and of how many were drawn in the step (S13).
+    """A number is a function of a key that `reset` draws, the step, and its index in the step (S13, docs/semantics.md).
 
     So the state is the key and the step, and a step that draws more numbers does not change later ones.
     """

@@ -36,7 +36,7 @@ def _step(tensors: list[list[Tensor]], lr: float, skipped: Tensor, options: dict
 
 
 class Adam:
-    """Moments and step count; hyperparameters come from the config and are never restored from a checkpoint (S14)."""
+    """Moments and step count; hyperparameters come from the config, not from checkpoints (S14, docs/semantics.md)."""
 
     def __init__(self, parameters: Tensor, config: OptimizerConfig) -> None:
         self._parameters = parameters

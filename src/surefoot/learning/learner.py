@@ -34,7 +34,7 @@ class Learner:
         watch = self._run_epochs(samples, knobs)
         if self._return_stats == "previous":
             self.policy.critic.absorb(acted(samples.batch).returns)
-        # Only now: until here the policy uses the statistics that it acted with (S10).
+        # Only now: until here the policy uses the statistics that it acted with (S10, docs/semantics.md).
         metrics = targets.metrics | absorb_obs(self.policy, acted(samples.batch), rollout)
         self.update += 1
         return watch.summary(samples, self.policy, knobs, metrics | memory_metrics(rollout, samples, self.policy))

@@ -47,7 +47,7 @@ class Ranks:
         return self.rank == 0
 
     def part(self, count: int) -> range:
-        """The own one of contiguous, nearly equal parts of `range(count)`, the longer ones first."""
+        """This process's share of `range(count)`; shares are contiguous and nearly equal, the longer ones first."""
         size, longer = divmod(count, self.size)
         edges = [rank * size + min(rank, longer) for rank in range(self.size + 1)]
         return [range(*edge) for edge in pairwise(edges)][self.rank]

@@ -16,7 +16,7 @@ def library_envs(library: str) -> list[tuple[str, int]]:
 def footprint(
     env_id: str, options: Mapping[str, bool | float | str | Sequence[float]], library: str = ""
 ) -> tuple[int, int]:
-    """Bytes that each environment fills, and addresses that it asks for."""
+    """Memory of each environment: bytes in use, and bytes of reserved address space."""
 
 def mujoco_versions() -> tuple[int, int]:
     """The MuJoCo version the core was built with, and the one that is loaded."""
@@ -25,7 +25,7 @@ class Policy:
     """A policy that the core runs."""
 
     def __init__(self, plan: dict, instructions: str = "") -> None:
-        """Build from a plan; `instructions` selects other kernels than the best ones."""
+        """Build from a plan; `instructions` selects an instruction set instead of the best one."""
 
     def sync(self, tensors: dict) -> None:
         """Load new weights by name; if some do not fit, the error lists them and nothing changes."""
@@ -83,7 +83,7 @@ def part_kinds() -> dict:
     """
 
 def instructions() -> str:
-    """The instruction set of this process; SUREFOOT_INSTRUCTIONS selects another one than the best."""
+    """The instruction set of this process: SUREFOOT_INSTRUCTIONS, or the best that this machine supports."""
 
 def instruction_sets() -> list:
     """Instruction sets that this machine supports, the best last."""
@@ -122,7 +122,7 @@ def gru_backward(arrays: dict, threads: Threads) -> None:
     """Gradients of `gru_forward`'s gates and initial states, from which the weights' gradients follow."""
 
 class NonFinite:
-    """NaN or infinity, or a mask that forbids everything, where it was first seen."""
+    """The first place with NaN or infinity, or with a mask that forbids every choice."""
 
     @property
     def step(self) -> int: ...
@@ -138,7 +138,7 @@ class NonFinite:
     def value(self) -> float: ...
 
 class RolloutResult:
-    """What a rollout tells about itself."""
+    """Statistics and errors of a rollout."""
 
     @property
     def num_steps(self) -> int: ...
@@ -160,7 +160,7 @@ class RolloutResult:
     ) -> tuple[
         numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]
     ]:
-        """The same of every row on its own."""
+        """Count, mean and population variance of a part of the observation in each row."""
 
 def merged_moments(
     counts: numpy.typing.NDArray[numpy.float64],
@@ -169,7 +169,7 @@ def merged_moments(
     num_rows: int,
     size: int,
 ) -> tuple[float, numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]:
-    """The moments of all rows together, merged in the order of rows as a rollout does."""
+    """The moments of all rows together, merged in the order of rows, as in a rollout."""
 
 class Engine:
     """Steps environments on all cores."""
@@ -233,11 +233,11 @@ class Engine:
 
     def replay(self, actions: object, ended: object) -> None: ...
     def scene(self, env: int) -> tuple[bytes, float, numpy.typing.NDArray[numpy.float64]]:
-        """For pictures: MuJoCo's model as a file, the seconds of a step, and the pose; empty for other envs."""
+        """For rendering: MuJoCo's model as a file, the seconds per step, and the pose; empty for other envs."""
 
     def save(self) -> numpy.typing.NDArray[numpy.float64]: ...
     def load(self, state: object) -> None:
-        """Continue from saved states; if one of them is refused, nothing changes."""
+        """Continue from saved states; if one of them is rejected, nothing changes."""
 
     def check(self, state: object) -> None:
         """Raise what `load` would raise."""
@@ -247,12 +247,12 @@ class Learner:
 
     def __init__(self, plan: dict, terms: Sequence[dict], tensors: dict, instructions: str = "") -> None:
         """
-        Build from the plans of a policy and of the terms; `instructions` selects other kernels than the best ones.
+        Build from the plans of a policy and its terms; `instructions` selects an instruction set instead of the best.
         """
 
     @property
     def measures(self) -> list[str]:
-        """Names of the columns of what `learn` measures."""
+        """Names of the columns of the measures of `learn`."""
 
     def learn(
         self,

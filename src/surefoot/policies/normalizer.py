@@ -1,4 +1,4 @@
-"""Running normalization whose statistics change only when new samples are absorbed explicitly (S10)."""
+"""Running normalization whose statistics change only when samples are absorbed explicitly (S10, docs/semantics.md)."""
 
 import math
 

@@ -228,7 +228,7 @@ class ActorCritic(Policy):
     ) -> PolicyOutput:
         state = _forgotten(state, episode_start)
         prepared = self.preprocess(obs)
-        # In the policy, not in the learner, so that acting and learning compute the same numbers (S7).
+        # In the policy, not in the learner, so that acting and learning give the same numbers (S7, docs/semantics.md).
         with autocast(episode_start.device, self._config.precision == "bfloat16"):
             actor: Latents = self.actor_body(prepared, state[: self._actor_parts], batch_sizes)
             value_latent, critic_state = actor.latent, state[:0]

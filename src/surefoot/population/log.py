@@ -111,7 +111,7 @@ def read_rounds(path: Path, members: int | None = None) -> list[list[Entry]]:
     rounds = [entries[begin : begin + members] for begin in range(0, len(entries), members)]
     for number, found in enumerate(rounds, 1):
         if any((one.round, one.member) != (number, place) or one.parent >= members for place, one in enumerate(found)):
-            raise PopulationError(f"{path}: the lines of round {number} are not those of {members} members; {_REMEDY}")
+            raise PopulationError(f"{path}: round {number} must have one line per member ({members}); {_REMEDY}")
     return [found for found in rounds if len(found) == members]
 
 

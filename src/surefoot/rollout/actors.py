@@ -1,4 +1,4 @@
-"""What acts in each row: the learning policy, others with frozen weights (opponents, teachers), or functions."""
+"""Assigns rows to the learning policy, to others with frozen weights (opponents, teachers), or to functions."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Final observations of truncated episodes, evaluated in one batch at the end of the rollout (S3)."""
+"""Final observations of truncated episodes, valued in one batch at the end of the rollout (S3, docs/semantics.md)."""
 
 from dataclasses import dataclass, field
 

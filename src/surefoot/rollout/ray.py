@@ -1,7 +1,7 @@
 """The collector for rows on many machines: every actor collects its part, and this process puts them together.
 
-Bit for bit what one machine collects with the same engine: seeds and noise follow from the numbers of rows (S13), and
-statistics of rows are merged in the order of rows.
+Bit for bit what one machine collects with the same engine: seeds and noise follow from the numbers of rows
+(S13, docs/semantics.md), and statistics of rows are merged in the order of rows.
 """
 
 from collections.abc import Sequence

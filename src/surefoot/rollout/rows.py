@@ -135,7 +135,7 @@ class Rows:
         self._memories = [tuple(part[rows] for part in memory) for rows in self.env.groups]
 
     def noise(self, policy: Policy) -> Tensor:
-        """The noise of the rollout `[T, N, ...]`: a function of only seed, step and row (S13)."""
+        """The noise of the rollout `[T, N, ...]`: a function of only seed, step and row (S13, docs/semantics.md)."""
         steps = np.arange(self.first_step, self.step)
         rows = self.env.first_row + np.arange(self.env.num_rows)
         drawn = uniforms(self.seed, steps, rows, policy.head.noise_size, Stream.ACTION)

@@ -1,9 +1,9 @@
 """Splits a rollout into shuffled minibatches of complete sequences, for recurrent policies.
 
 A sequence consists of consecutive valid steps of one row, within one chunk of the rollout and one episode: so no
-sequence contains a reset (S6) and nothing is padded (S5). Minibatches have the layout of torch's PackedSequence: step
-by step, the longest sequence first; `batch_sizes` is the number of active sequences per step. Like indices, they are on
-the CPU, wherever the samples are.
+sequence contains a reset (S6, docs/semantics.md) and nothing is padded (S5). Minibatches have the layout of torch's
+PackedSequence: step by step, the longest sequence first; `batch_sizes` is the number of active sequences per step. Like
+indices, they are on the CPU, wherever the samples are.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Minibatches of a rollout of several processes, each of which has the observations of its own rows only.
+"""Minibatches of a rollout that is shared by several processes, each with only the observations of its own rows.
 
 All processes shuffle the samples of all rows alike and split them into the same minibatches. Each learns from its own
 samples of a minibatch, weighted by their share, so that the gradients add up to that of the whole minibatch.

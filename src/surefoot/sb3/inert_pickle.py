@@ -112,7 +112,7 @@ class _Machine:
             case "STACK_GLOBAL":
                 module, attribute = self.pop(2)
                 if not (isinstance(module, str) and isinstance(attribute, str)):
-                    raise ValueError("its pickle names a class with something else than a string")
+                    raise ValueError("its pickle names a class by a value that is not a string")
                 self._push(Name(module, attribute))
             case "REDUCE" | "NEWOBJ":
                 self._push(Noted(*self.pop(2)))
@@ -134,7 +134,7 @@ class _Machine:
     def pop(self, count: int) -> list[Any]:
         """The last objects, which leave the stack."""
         if count > len(self._stack):
-            raise ValueError("its pickle takes more from the stack than there is")
+            raise ValueError("its pickle pops from an empty stack")
         keep = len(self._stack) - count
         last = self._stack[keep:]
         del self._stack[keep:]

@@ -1,4 +1,4 @@
-"""The parts of a trainer that have state, by the names they have in checkpoints (S15)."""
+"""The parts of a trainer that have state, by the names they have in checkpoints (S15, docs/semantics.md)."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

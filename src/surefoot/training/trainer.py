@@ -66,5 +66,5 @@ class Trainer:
     # tour: end
 
     def parts(self) -> dict[str, Stateful]:
-        """Everything that has state, by its name in checkpoints (S15)."""
+        """Everything that has state, by its name in checkpoints (S15, docs/semantics.md)."""
         return parts_of(self)

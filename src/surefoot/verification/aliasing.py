@@ -1,4 +1,4 @@
-"""Envs that return the same array at every step: a rollout must not depend on it (S4)."""
+"""Envs that return the same array at every step: a rollout must not depend on it (S4, docs/semantics.md)."""
 
 from collections.abc import Mapping
 from copy import deepcopy

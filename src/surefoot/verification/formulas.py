@@ -31,7 +31,7 @@ def philox(counter: tuple[int, ...], seed: int) -> tuple[int, ...]:
 
 
 def random_words(seed: int, step: int, row: int, purpose: int, count: int) -> list[int]:
-    """The random words of a step and row: the counter is (draw, step, row, purpose) (S13)."""
+    """The random words of a step and row: the counter is (draw, step, row, purpose) (S13, docs/semantics.md)."""
     draws = (philox((draw, step & _WORD, row, purpose), seed) for draw in range(-(-count // 4)))
     return [word for words in draws for word in words][:count]
 

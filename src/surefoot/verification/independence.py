@@ -1,4 +1,4 @@
-"""A rollout must not depend on the number of threads or machines, nor a row on the other rows (S13)."""
+"""A rollout must not depend on the number of threads or machines, nor a row on other rows (S13, docs/semantics.md)."""
 
 from typing import Any
 

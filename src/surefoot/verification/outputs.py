@@ -39,7 +39,7 @@ def compare_policy(findings: Findings, leg: Leg, core_policy: Any, seed: int) ->
 
 
 def compare_ratio(findings: Findings, leg: Leg, ppo: PPOConfig) -> None:
-    """Log-probs and values that the learner recomputes before its first step must equal the stored ones (S7)."""
+    """Log-probs and values recomputed before the first step must equal the stored ones (S7, docs/semantics.md)."""
     # With the learner's samples and with gradients: neither may change the numbers.
     samples = samples_of(leg.rollout, leg.targets, ppo)
     samples.begin_epoch(leg.policy)

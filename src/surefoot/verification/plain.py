@@ -59,7 +59,7 @@ class Plain:
 
     @torch.inference_mode()
     def _compare_actions(self, findings: Findings, leg: Leg) -> None:
-        """Actions must be the policy's samples from the noise of seed, step and row (S13)."""
+        """Actions must be the policy's samples from the noise of seed, step and row (S13, docs/semantics.md)."""
         rollout, head = leg.rollout, leg.policy.head
         steps, rows = rollout.reward.shape
         first = self._legs * steps

@@ -55,7 +55,7 @@ class PlainUpdate:
         self._compare_adam(findings, leg)
 
     def _compare_minibatches(self, findings: Findings, leg: Leg, number: int) -> None:
-        """Every epoch takes every unit once, in the order of random words (S13)."""
+        """Every epoch takes every unit once, in the order of random words (S13, docs/semantics.md)."""
         ppo, rollout = self._config.ppo, leg.rollout
         units, taken = units_of(rollout), [_numbers(step.pieces) for step in leg.update.steps]
         total, longest = int(rollout.valid.sum()), max(map(len, units))

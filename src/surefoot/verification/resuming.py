@@ -1,4 +1,4 @@
-"""A run that continues from a checkpoint must equal one that was never interrupted (S15)."""
+"""A run that continues from a checkpoint must equal one that was never interrupted (S15, docs/semantics.md)."""
 
 import os
 import subprocess

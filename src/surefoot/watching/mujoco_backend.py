@@ -16,9 +16,9 @@ from surefoot.machine.opengl import ADVICE, PACKAGES, VARIABLE
 from surefoot.output.failures import brief
 
 BACKENDS = ("egl", "osmesa")
-"""Those that need no display, in the order in which they are tried."""
+"""Rendering backends that need no display, in the order in which they are tried."""
 TRACK = "track"
-"""What the camera is called in models of robots that follows the body."""
+"""The usual name of the camera that follows the body in robot models."""
 _ON_DISPLAY = "glfw"
 _SOFTWARE = ("llvmpipe", "softpipe", "swrast", "software")
 _PATIENCE_S = 60

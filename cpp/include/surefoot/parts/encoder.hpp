@@ -1,4 +1,4 @@
-// An encoder: rows of one observation to features. What it computes itself comes first, then linear layers if it names
+// An encoder: maps one observation to features. Its own computation comes first, followed by linear layers if it names
 // any.
 #pragma once
 
@@ -8,26 +8,27 @@
 
 namespace surefoot {
 
-/// A tensor that an encoder computes from by itself.
+/// A tensor that an encoder uses in its own computation.
 struct EncoderTensor {
   std::string name;
   std::vector<std::size_t> shape;
-  /// The column of a row's gradient that each element has, of `columns`; empty: in order.
+  /// For each element, its column among the `columns` of a row's gradient; empty: in order.
   std::vector<std::uint32_t> places{};
   std::size_t columns = 0;
 };
 
-/// Rows of an observation on their way through an encoder.
+/// Arguments of an encoder: rows of an observation.
 struct EncoderRows {
   std::size_t count;
   MatrixView obs;                         // normalized
-  std::span<const float* const> tensors;  // as they are now, in the order of `Encoder::tensors`
-  float* kept;                            // [count, kept_size] for the way back; zeros at first
-  std::size_t kept_stride;                // 0 where there is no way back: rows use the same floats, one after the other
+  std::span<const float* const> tensors;  // current values, in the order of `Encoder::tensors`
+  float* kept;                            // [count, kept_size] for the backward pass; initially zero
+  std::size_t kept_stride;  // row stride of `kept`; 0 without a backward pass: all rows then reuse the buffer
   Scratch scratch;
 };
 
-/// Made from its plan; what it gives for a row depends on nothing but that row. Python's encoder is its reference.
+/// Base class of encoders, which are created from a plan. The features of a row depend only on that row. The Python
+/// encoder of the same kind is the reference.
 class Encoder {
  public:
   explicit Encoder(const Kernels& kernels) : kernels_(kernels) {}
@@ -35,26 +36,27 @@ class Encoder {
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
 
-  /// Linear layers that end it, by the prefix of `.weight` and `.bias`, each followed by the policy's activation.
-  /// Policy and learner run them.
+  /// Linear layers after the encoder's own computation, by the prefix of `.weight` and `.bias`, each followed by the
+  /// policy's activation. Policy and learner run them.
   virtual std::vector<std::string> layers() const { return {}; }
 
-  /// Numbers a row that it computes for observations of `in`, before the layers; none: the layers take observations as
-  /// they are. Throws std::invalid_argument if it cannot take observations of that size.
+  /// Output size of the encoder's own computation for observations of size `in`; none if the layers take the
+  /// observations directly. Throws std::invalid_argument if it does not support that size.
   virtual std::optional<std::size_t> own_size(std::size_t /*in*/) const { return {}; }
-  /// Tensors that it computes these from.
+  /// Tensors that its own computation uses.
   virtual std::vector<EncoderTensor> tensors() const { return {}; }
-  /// Numbers a row that the way back needs.
+  /// Floats per row that `forward` keeps for `backward`.
   virtual std::size_t kept_size() const { return 0; }
-  /// Rows of `out` are `stride` apart.
+  /// Runs its own computation; rows of `out` are `stride` apart.
   virtual void forward(const EncoderRows&, float* /*out*/, std::size_t /*stride*/) const {}
-  /// From the gradient of what `forward` gave to that of each tensor, row by row: [count, columns]; null: not learned.
+  /// Maps the gradient of the output of `forward` to that of each tensor, row by row: [count, columns]; null for
+  /// tensors that are not learned.
   virtual void backward(const EncoderRows&, MatrixView /*grad*/, std::span<float* const> /*grad_tensors*/) const {}
 
-  /// Floats that a sample takes, if that is much: samples are then learned from in smaller pieces. It must not depend
-  /// on the instruction set.
+  /// Floats per sample, if there are many: the learner then uses smaller pieces. Must not depend on the instruction
+  /// set.
   virtual std::size_t sample_floats() const { return 0; }
-  /// Multiply-adds of a sample forward and back, to tell how many threads pay off.
+  /// Multiply-adds per sample in forward and backward pass, to decide how many threads to use.
   virtual std::size_t multiply_adds() const { return 0; }
 
  protected:

@@ -1,4 +1,4 @@
-// The base of all parts of a policy, and how a part registers itself. One file per kind, in cpp/parts.
+// The base class of all parts of a policy, and their registration. One file per kind, in cpp/parts.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 
 namespace surefoot {
 
-/// Rows of features on their way through a part; what it keeps in `scratch` stands until another part runs.
+/// Rows of features as input of a part; the contents of `scratch` are valid until another part runs.
 struct PartRows {
   std::size_t count;
   MatrixView in;
@@ -28,30 +28,31 @@ struct LayerNames {
   std::string weight, bias;
 };
 
-/// A tensor that a part computes from, by name: a linear layer by the prefix of `.weight` and `.bias`, or a vector,
-/// which may also be one that is not learned.
+/// A tensor of a part, by name: a linear layer by the prefix of `.weight` and `.bias`, or a vector, which may also be
+/// one that is not learned.
 struct Learned {
   std::string name;
   std::size_t size;  // outputs of the layer, or elements of the vector
 };
 
-/// Some rows of a minibatch, as a part that learns is given them. The learner runs the part's layers before and after:
-/// the part computes from what they gave, and says how its losses change with it.
+/// Rows of a minibatch as input of a part during learning. The learner runs the layers of the part: the part computes
+/// its results from their outputs, and the gradient with respect to those.
 struct LearnedRows {
   std::size_t count;
-  std::span<const MatrixView> given;      // what each of the part's layers gave: [count, size]
-  std::span<const float* const> vectors;  // the part's vectors as they are now
-  Scratch scratch;  // what is kept there stands until the gradients of the same rows are asked for
+  std::span<const MatrixView> given;      // outputs of the part's layers: [count, size] each
+  std::span<const float* const> vectors;  // current values of the part's vectors
+  Scratch scratch;                        // its contents are valid until the gradient of the same rows is computed
 };
 
-/// Where a part writes how a number changes with what its layers gave, row by row. Every element is written, but
-/// columns between the size of a layer and its stride are left as they are.
+/// Destination of the gradient with respect to the outputs of a part's layers, row by row. Every element is written,
+/// but columns between the size of a layer and its stride are unchanged.
 struct GivenGradient {
   std::span<float* const> given;    // [count, stride of the layer's rows]
-  std::span<float* const> vectors;  // [count, size]: the part of each row; null for a vector that is not learned
+  std::span<float* const> vectors;  // [count, size]: contribution of each row; null for a vector that is not learned
 };
 
-/// A part is made from its plan, then given weights as often as they change. Const functions may run side by side.
+/// A part of a policy, created from a plan; `pack` is called whenever its weights change. Const functions may run
+/// concurrently.
 class Part {
  public:
   explicit Part(const Kernels& kernels) : kernels_(kernels) {}
@@ -59,13 +60,13 @@ class Part {
   Part(const Part&) = delete;
   Part& operator=(const Part&) = delete;
 
-  /// Ask for every tensor that `pack` reads, with its size; `in` is the size of the features, perhaps kUnknownSize.
+  /// Checks every tensor that `pack` reads, with its size; `in` is the size of the features, possibly kUnknownSize.
   virtual void check(TensorReader& tensors, std::size_t in) const = 0;
-  /// Take weights that were checked.
+  /// Copies weights that were checked.
   virtual void pack(const TensorReader& tensors) = 0;
 
  protected:
-  /// The result stands in `slot` of the scratch.
+  /// Runs a layer; the result is in `slot` of the scratch.
   MatrixView linear(const Layer& layer, const PartRows& rows, std::size_t slot) const {
     return layer.run(kernels_, rows.count, rows.in, rows.scratch, slot);
   }
@@ -76,11 +77,11 @@ class Part {
 template <class Role>
 using MakePart = std::function<std::unique_ptr<Role>(const PartPlan& plan, const Kernels& kernels)>;
 
-/// All kinds of Head, Memory or Critic by name.
+/// The registered kinds of a role (Head, Memory, Critic, ...), by name.
 template <class Role>
 std::map<std::string, MakePart<Role>>& known_parts();
 
-/// Makes a kind known: `const RegisteredPart<Head, BetaHead> kBeta{"beta"};` in the kind's own file.
+/// Registers a kind: `const RegisteredPart<Head, BetaHead> kBeta{"beta"};` in the kind's own file.
 template <class Role, class Kind>
 struct RegisteredPart {
   explicit RegisteredPart(const std::string& kind) {
@@ -90,7 +91,7 @@ struct RegisteredPart {
   }
 };
 
-/// Throws std::invalid_argument for a kind that is not registered, or settings that it does not know.
+/// Throws std::invalid_argument for a kind that is not registered, or for settings that it does not know.
 template <class Role>
 std::unique_ptr<Role> make_part(const PartPlan& plan, const Kernels& kernels);
 

@@ -1,4 +1,4 @@
-// The description of a part of a policy, written in Python: its kind, settings and names of tensors.
+// The description of a part of a policy, written by Python: its kind, its settings and the names of its tensors.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ namespace surefoot {
 using PartSetting = std::variant<bool, double, std::string, std::vector<double>, std::vector<std::string>>;
 using PartSettings = std::map<std::string, PartSetting>;
 
-/// A part reads every setting that it knows. What is missing, mistyped or not read is refused by name, with `path` to
-/// find it by: all functions throw std::invalid_argument.
+/// A part reads each of its settings by name. Settings that are missing, of the wrong type or never read are rejected
+/// with a std::invalid_argument that begins with `path` and the name.
 class PartPlan {
  public:
   PartPlan(std::string kind, PartSettings settings = {}, std::string path = "plan")
@@ -32,7 +32,7 @@ class PartPlan {
   std::vector<std::int64_t> integers(const std::string& name) const;
   std::vector<std::string> texts(const std::string& name) const;
 
-  /// Throw `<path>.<name> <problem>`.
+  /// Throws std::invalid_argument with the message `<path>.<name> <problem>`.
   [[noreturn]] void refuse(const std::string& name, const std::string& problem) const;
   void refuse_unread() const;
 

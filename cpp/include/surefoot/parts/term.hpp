@@ -1,4 +1,4 @@
-// A term of the objective: losses of samples, and how they change with what the policy gave.
+// A term of the objective: the losses of samples, and their gradients with respect to the outputs of the policy.
 #pragma once
 
 #include <algorithm>
@@ -12,30 +12,30 @@
 
 namespace surefoot {
 
-/// The scalars of an update that schedules may move, by name.
+/// Scalars of an update that schedules may change, by name.
 using Knobs = std::map<std::string, double>;
 
-/// A critic with what it predicted for some rows, and what there is to learn from.
+/// A critic with its predictions for some rows and their targets.
 struct CriticRows {
   const Critic& critic;
   LearnedRows predicted;
   MatrixView old_prediction;
   std::span<const std::size_t> vector_sizes;
   GivenGradient scratch;   // as large as the gradient of the prediction
-  GivenGradient gradient;  // of what its layers gave; terms add their parts
+  GivenGradient gradient;  // with respect to the outputs of its layers; terms add to it
 };
 
-/// The head with what its layers gave for some rows, for terms that ask for probabilities of other actions.
+/// The head with the outputs of its layers for some rows, for terms that need the probabilities of other actions.
 struct HeadRows {
   const Head& head;
-  LearnedRows given;  // with a scratch of its own
+  LearnedRows given;  // with its own scratch
   const bool* mask;
   std::span<const std::size_t> vector_sizes;
-  GivenGradient scratch;   // as large as the gradient of what its layers gave
-  GivenGradient gradient;  // terms add their parts
+  GivenGradient scratch;   // as large as the gradient of the outputs of its layers
+  GivenGradient gradient;  // terms add to it
 };
 
-/// Add `weight` times the gradient that stands in the scratch of some rows.
+/// Adds `weight` times the gradient in the scratch of some rows.
 template <class Rows>
 void add_gradient(const LearnedRows& given, float weight, const Rows& of) {
   const auto add = [&](const float* from, std::size_t count, float* to) {
@@ -45,21 +45,21 @@ void add_gradient(const LearnedRows& given, float weight, const Rows& of) {
     add(of.scratch.given[i], given.count * given.given[i].stride, of.gradient.given[i]);
   }
   for (std::size_t i = 0; i < of.scratch.vectors.size(); ++i) {
-    if (of.scratch.vectors[i] == nullptr) continue;  // it is not learned
+    if (of.scratch.vectors[i] == nullptr) continue;  // not learned
     add(of.scratch.vectors[i], given.count * of.vector_sizes[i], of.gradient.vectors[i]);
   }
 }
 
-/// The type of an extra; that of an action is the head's own, and so is its size.
+/// The type of an extra field; for `kAction`, type and size are those of the head's actions.
 enum class ExtraType { kFloat, kInteger, kFlag, kAction };
 
-/// A field of the rollout that a term reads beside those that all terms are given.
+/// An extra field of the rollout that a term reads.
 struct WantedExtra {
   std::string name;
   ExtraType type;
 };
 
-/// An extra of some rows: [count, size] of its type.
+/// An extra field for some rows: [count, size] of its type.
 struct ExtraRows {
   std::string_view name;
   std::size_t size;
@@ -71,7 +71,7 @@ struct ExtraRows {
   }
 };
 
-/// Some rows of a minibatch: what the policy gave, and what there is to learn from.
+/// Some rows of a minibatch: the outputs of the policy, and the targets.
 struct ObjectiveRows {
   std::size_t count;
   const float* log_ratio;  // of new to old action probabilities
@@ -79,16 +79,16 @@ struct ObjectiveRows {
   const float* advantage;
   const float* returns;
   std::span<const CriticRows> critics;
-  std::span<const ExtraRows> extras{};  // that terms want
-  const HeadRows* head = nullptr;       // if a term takes it
+  std::span<const ExtraRows> extras{};  // extra fields that terms request
+  const HeadRows* head = nullptr;       // set if a term takes the head
 
-  /// An extra that the term wants.
+  /// An extra field that the term requested.
   const ExtraRows& extra(std::string_view name) const {
     return *std::find_if(extras.begin(), extras.end(), [&](const ExtraRows& one) { return one.name == name; });
   }
 };
 
-/// Gradients of a row's loss; every term adds its own.
+/// Gradients of the losses of rows; every term adds to them.
 struct ObjectiveGradient {
   float* log_prob;  // [count]
   float* entropy;   // [count]
@@ -101,19 +101,20 @@ class Term {
   Term(const Term&) = delete;
   Term& operator=(const Term&) = delete;
 
-  /// Names of the numbers that it measures for each sample, the loss first.
+  /// Names of its measures, one value per sample, the loss first.
   virtual std::vector<std::string> measures() const { return {"loss"}; }
-  /// Whether it reads the predictions that critics made in the rollout; they are gathered only if a term does.
+  /// Whether it reads the predictions of the critics in the rollout; they are gathered only if a term does.
   virtual bool takes_old_predictions() const { return false; }
-  /// Extras that it reads, by name; the update is refused if the rollout does not have them.
+  /// Extra fields that it reads; the update is rejected if the rollout does not have them.
   virtual std::vector<WantedExtra> extras() const { return {}; }
   /// Whether it reads the head.
   virtual bool takes_head() const { return false; }
-  /// Whether it also learns from rows in which other policies acted, which have no weight elsewhere.
+  /// Whether it also learns from rows in which other policies acted, which have weight 0 in other terms.
   virtual bool learns_from_all_rows() const { return false; }
-  /// Before an update.
+  /// Called before an update.
   virtual void begin(const Knobs&) {}
-  /// Measure rows, one column each; add `weight` times their losses to the gradient, unless it is 0.
+  /// Writes the measures of the rows, one column each, and adds `weight` times the gradient of their losses, unless
+  /// `weight` is 0.
   virtual void run(const ObjectiveRows& rows, float weight, std::span<float* const> measures,
                    const ObjectiveGradient& out) const = 0;
 

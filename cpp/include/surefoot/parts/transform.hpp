@@ -13,8 +13,8 @@
 
 namespace surefoot {
 
-/// It is told of every step by the thread that leads, then changes stretches of the gradient, which may run side by
-/// side: what it does to an element depends on nothing but that element.
+/// Base class of gradient transforms. The leading thread calls `step` before every optimizer step; then `run` changes
+/// ranges of the gradient, possibly concurrently, so its effect on an element must depend only on that element.
 class Transform {
  public:
   Transform(const PartPlan& plan, const Kernels& kernels) : kernels_(kernels), name_(plan.text("name")) {}
@@ -22,19 +22,19 @@ class Transform {
   Transform(const Transform&) = delete;
   Transform& operator=(const Transform&) = delete;
 
-  /// The name that the user chose: the prefix of its knobs and measures.
+  /// The name that the user chose, which prefixes its knobs and measures.
   const std::string& name() const { return name_; }
 
-  /// Names of what it measures, as means over all elements, each with what it is of a gradient that was left alone.
+  /// Names of its measures, which are means over all elements, each with its value for an unchanged gradient.
   virtual std::vector<std::pair<std::string, double>> measures() const { return {}; }
   static constexpr std::size_t kMostTensors = 8;
-  /// Names of the tensors that it remembers, each as large as the gradient; at most `kMostTensors`.
+  /// Names of the tensors of its state, each as large as the gradient; at most `kMostTensors`.
   virtual std::vector<std::string> tensors() const { return {}; }
-  /// Before an update.
+  /// Called before an update.
   virtual void begin(const Knobs&) {}
-  /// Before a step; `number` counts from 1.
+  /// Called before a step; `number` counts from 1.
   virtual void step(std::int64_t) {}
-  /// Change a stretch of the gradient and of each tensor; add what it measures of the elements to `sums`.
+  /// Changes a range of the gradient and of each state tensor; adds the measures of the elements to `sums`.
   virtual void run(std::size_t count, float* gradient, std::span<float* const> tensors, double* sums) const = 0;
 
  protected:
@@ -44,10 +44,10 @@ class Transform {
   std::string name_;
 };
 
-/// A transform in use, with what it remembers: PyTorch's memory, written in place.
+/// A transform in use with its state: PyTorch's memory, written in place.
 struct ActiveTransform {
   std::unique_ptr<Transform> transform;
-  std::int64_t* steps;  // that it has seen
+  std::int64_t* steps;  // number of steps so far
   std::vector<float*> tensors;
 };
 

@@ -56,7 +56,7 @@ class AtariFactory:
 
     def __call__(self) -> GymEnv:
         if "frameskip" in self.kwargs:
-            raise EnvError("env.kwargs: the name of frameskip is frame_skip")
+            raise EnvError("env.kwargs: use frame_skip instead of frameskip")
         ours = {name: value for name, value in self.kwargs.items() if name in _OPTIONS}
         theirs = {name: value for name, value in self.kwargs.items() if name not in _OPTIONS}
         emulator = GymnasiumFactory(

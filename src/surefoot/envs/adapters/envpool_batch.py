@@ -1,4 +1,4 @@
-"""EnvPool: many envs stepped by EnvPool's threads; an env resets in the step after its end (NEXT_STEP, S4)."""
+"""EnvPool: many envs stepped by its threads; resets take a step after the end (NEXT_STEP, S4, docs/semantics.md)."""
 
 import difflib
 import warnings
@@ -118,7 +118,7 @@ def is_mujoco(task: str) -> bool:
 def _refuse_ours(config: EnvConfig) -> None:
     taken = [name for name in _OURS if name in config.kwargs]
     if taken:
-        raise EnvError(f"env.kwargs: Surefoot sets {', '.join(taken)} of EnvPool itself; remove it from env.kwargs")
+        raise EnvError(f"env.kwargs: Surefoot itself sets EnvPool's {', '.join(taken)}; remove it from env.kwargs")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Gymnasium vector envs of every autoreset mode, converted to same-step resets with dense final observations (S4)."""
+"""Gymnasium vector envs of every autoreset mode, converted to same-step resets (S4, docs/semantics.md)."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -53,7 +53,7 @@ class VecEnv(Protocol):
 
     num_rows: int
     first_row: int
-    """The number of row 0 among all rows of a run, wherever they are stepped: noise follows from it (S13)."""
+    """The number of row 0 among all rows of a run, on which the noise depends (S13, docs/semantics.md)."""
     restarts: int
     """How often workers were restarted because they raised, died or hung."""
     obs_spec: ObsSpec

@@ -50,7 +50,8 @@ def action_spec(space: spaces.Space[Any]) -> ArraySpec:
         return array_spec(space, "action")
     leaves = _leaves(space)
     if not leaves or any(len(leaf.path) != 1 for leaf in leaves):
-        raise EnvError(f"action space {quoted(space)} is not supported; a Tuple or Dict of actions has one level")
+        problem = "is not supported; a Tuple or Dict of actions must not be empty or nested"
+        raise EnvError(f"action space {quoted(space)} {problem}")
     parts = {leaf.key: array_spec(leaf.space, "action") for leaf in leaves}
     for key, part in parts.items():
         if any(abs(first) + size > _MOST_CHOICES for first, size in zip(part.start, part.sizes, strict=True)):

@@ -28,7 +28,8 @@ def gae(
     """Advantages and returns, everything `[T, N]` but `last_values` `[N]`.
 
     A_t = d_t + gamma lambda A_{t+1}, d_t = r_t + gamma V_next - V_t. V_next is 0 if terminated, V(final_obs) if only
-    truncated, else V(s_{t+1}); either ending cuts the trace (S2). A step that is not valid has advantage 0 (S5).
+    truncated, else V(s_{t+1}); either ending cuts the trace (S2, docs/semantics.md). A step that is not valid has
+    advantage 0 (S5).
     """
     terminated, truncated = terminated.bool(), truncated.bool()
     following = torch.cat((values[1:], last_values[None]))

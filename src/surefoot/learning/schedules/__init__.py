@@ -1,4 +1,4 @@
-"""Schedules change knobs (learning rate, clip range, weights of terms) during a run; one file per schedule (S14)."""
+"""Schedules change knobs (such as the learning rate) during a run; one file per schedule (S14, docs/semantics.md)."""
 
 from collections.abc import Mapping
 from typing import Any

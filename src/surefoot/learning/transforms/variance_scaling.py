@@ -97,7 +97,7 @@ class VarianceScaling(GradientTransform):
             raise saved["steps"].wrong("0 or more")
         for variance in saved["variance"].entries().values():
             if (variance.value < 0).any():
-                raise CheckpointError(f"{variance.path} has negative elements, but no variance is negative")
+                raise CheckpointError(f"{variance.path} has negative elements; variances cannot be negative")
 
     def load_state(self, state: dict[str, Any]) -> None:
         self._steps.copy_(state["steps"])

@@ -37,7 +37,7 @@ class Critic(nn.Module):
         raise NotImplementedError
 
     def decode(self, prediction: Tensor) -> Tensor:
-        """A prediction in raw units `[B, *prediction_shape]`, independent of the return statistics (S11)."""
+        """A prediction `[B, *prediction_shape]` in raw units, for any return statistics (S11, docs/semantics.md)."""
         return prediction
 
     def value(self, prediction: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What critics with one linear layer share: numbers in raw units, or in units of the return's std (PopArt, S11)."""
+"""Base class of critics with one linear layer, raw or in units of the return's std (PopArt, S11, docs/semantics.md)."""
 
 import torch
 from torch import Tensor, nn

@@ -1,4 +1,4 @@
-"""A Gaussian squashed by tanh into the action bounds; the stored raw action is the value before tanh (S12)."""
+"""A Gaussian squashed by tanh into the bounds; the raw action is the value before tanh (S12, docs/semantics.md)."""
 
 import math
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ class Memory(nn.Module):
         super().__init__()
 
     def initial_state(self, num_rows: int) -> State:
-        """The state at the start of an episode, `[num_rows, ...]` each: zeros (S6)."""
+        """The state at the start of an episode, `[num_rows, ...]` each: zeros (S6, docs/semantics.md)."""
         raise NotImplementedError
 
     def forward(self, features: Tensor, state: State, batch_sizes: Tensor | None) -> tuple[Tensor, State]:
