@@ -73,7 +73,8 @@ def test_new_files_are_verified_by_their_own_test(folder):
     assert "WindEnv-v0" in (folder / "test_wind_env.py").read_text()
 
 
-def test_a_fault_in_the_c_plus_plus_is_found(folder):
+def test_a_fault_in_the_c_plus_plus_is_found(folder, monkeypatch):
+    monkeypatch.setattr(check, "new_process", lambda run: contextlib.nullcontext("not in this test"))
     source = folder / "wind_env.cpp"
     source.write_text(source.read_text().replace("kDrag = 0.05", "kDrag = 0.0500001"))
     compiled(source)
