@@ -25,6 +25,7 @@ from surefoot.verification.check import NO_TWIN
 from surefoot.verification.table import summary
 from tests.cli.processes import surefoot
 from tests.cli.runs import TINY, newest, records, train
+from tests.compiled import compiled
 from tests.training.states import assert_same
 
 ENTRY = """
@@ -72,10 +73,11 @@ def test_new_files_are_verified_by_their_own_test(folder):
     assert "WindEnv-v0" in (folder / "test_wind_env.py").read_text()
 
 
-def test_a_fault_in_the_c_plus_plus_is_found(folder):
+def test_a_fault_in_the_c_plus_plus_is_found(folder, monkeypatch):
+    monkeypatch.setattr(check, "new_process", lambda run: contextlib.nullcontext("not in this test"))
     source = folder / "wind_env.cpp"
     source.write_text(source.read_text().replace("kDrag = 0.05", "kDrag = 0.0500001"))
-    build(source)
+    compiled(source)
     report = verify("./wind_env.so")
     assert not report.ok
     assert "env dynamics" in [part.name for part in report.components if part.verdict == "DIFFERS"]
@@ -129,7 +131,7 @@ def test_a_robot_around_a_mujoco_model_is_built_verified_and_trained(tmp_path, m
     files = ["my_dog.cpp", "my_dog.py", "my_dog.xml", "test_my_dog.py"]
     assert sorted(path.name for path in tmp_path.iterdir()) == files
     assert not any("robot" in Path(file).read_text().lower() for file in files if file != "my_dog.cpp")
-    build(Path("my_dog.cpp"))
+    compiled(Path("my_dog.cpp"))
     monkeypatch.setattr(check, "new_process", lambda run: contextlib.nullcontext("not in this test"))
     report = verify("./my_dog.so")
     assert report.ok, report.differing
@@ -188,7 +190,7 @@ def test_several_envs_are_told_apart(folder):
     source = folder / "wind_env.cpp"
     more = 'const Registered kMore{"Calm-v0", make<WindEnv>, 7};\n\n}  // namespace\n'
     source.write_text(source.read_text().replace("}  // namespace\n", more))
-    build(source, folder / "two.so")
+    compiled(source, folder / "two.so")
     with pytest.raises(EnvError, match=r"has several environments; choose one of \./two\.so:Calm-v0, \./two\.so:Wind"):
         opened("./two.so")
     opened("./two.so:Calm-v0").close()

@@ -10,21 +10,25 @@ from PIL import Image, ImageSequence
 from surefoot.envs.library import library_factory
 from surefoot.envs.native_single import NativeEnv
 from surefoot.envs.native_task import native_task
-from surefoot.native.building import build
-from surefoot.verification import verify
+from surefoot.verification import check, verify
 from surefoot.watching.mujoco_backend import BACKENDS, renderer_of
 from tests.cli.processes import Process
 from tests.cli.runs import TINY, records, train
+from tests.compiled import compiled
+from tests.verification.forked import forked
 from tests.watching.displays import find_or_skip
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "extend" / "examples"
 
 
 @pytest.mark.parametrize(("name", "metric"), [("arm", "env/miss"), ("crane", "env/load"), ("duel", "env/hits")])
-def test_an_example_is_built_verified_and_trained(name: str, metric: str, tmp_path: Path) -> None:
+def test_an_example_is_built_verified_and_trained(
+    name: str, metric: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "new_process", forked)
     for file in EXAMPLES.glob(f"{name}.*"):
         shutil.copy(file, tmp_path)
-    library = build(tmp_path / f"{name}.cpp")
+    library = compiled(tmp_path / f"{name}.cpp")
     report = verify(str(library))
     assert report.ok, report.differing
     train(str(library), tmp_path / "run", *TINY, "--rollout.num_steps", 64, "--steps", 256)

@@ -13,11 +13,11 @@ from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import slot_for, step_all
 from surefoot.errors import CheckpointError, CheckpointMismatchError, EnvError
-from surefoot.native.building import build
 from surefoot.population.takeover import take_over
 from surefoot.settings.config import EnvConfig, RolloutConfig
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from surefoot.training.parts import AGENT_PARAMETERS
+from tests.compiled import compiled
 from tests.envs.agent_envs import Grows, Weighted
 from tests.training.states import assert_same
 
@@ -34,7 +34,7 @@ def reflex(tmp_path_factory) -> str:
     folder = tmp_path_factory.mktemp("reflex")
     for name in ("reflex.cpp", "reflex.py"):
         shutil.copy(EXAMPLES / name, folder)
-    return str(build(folder / "reflex.cpp"))
+    return str(compiled(folder / "reflex.cpp"))
 
 
 @pytest.fixture(scope="module")

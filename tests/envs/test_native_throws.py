@@ -11,8 +11,8 @@ from surefoot import PPO
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import VecEnv, slot_for, step_all
 from surefoot.errors import EnvError, SurefootError
-from surefoot.native.building import build
 from surefoot.settings.config import EnvConfig, RolloutConfig
+from tests.compiled import compiled
 
 SOURCE = Path(__file__).parent / "throwing_env.cpp"
 SMALL: dict[str, Any] = {
@@ -23,7 +23,7 @@ SMALL: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(build(Path(shutil.copy(SOURCE, tmp_path_factory.mktemp("throwing")))))
+    return str(compiled(Path(shutil.copy(SOURCE, tmp_path_factory.mktemp("throwing")))))
 
 
 def opened(library: str, **kwargs: str) -> VecEnv:

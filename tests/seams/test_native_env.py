@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surefoot.native.building import build
 from surefoot.training.checkpoint import read_checkpoint
 from tests.cli.processes import surefoot
 from tests.cli.runs import column, newest, records
+from tests.compiled import compiled
 from tests.seams.runs import ITERATION, TINY, bring, rest_of, resume_from
 from tests.training.states import assert_same
 
@@ -29,7 +29,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("native")
     for name in ("my_env.cpp", "my_env.py"):
         shutil.copy(TEMPLATE / name, folder)
-    return build(folder / "my_env.cpp")
+    return compiled(folder / "my_env.cpp")
 
 
 @pytest.mark.parametrize(

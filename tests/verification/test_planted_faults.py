@@ -26,15 +26,19 @@ from surefoot.rollout.open_ends import OpenEnds
 from surefoot.rollout.rows import Rows
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.settings.layers import build_config
-from surefoot.verification import Report, check, verify
+from surefoot.verification import Report, check, contract, independence, verify
 
 CARTPOLE = {"env.id": "CartPole-v1", "normalize.obs": True}
 PENDULUM = {"env.id": "Pendulum-v1"}
 
 
 @pytest.fixture(autouse=True)
-def _fewer_legs(monkeypatch: pytest.MonkeyPatch) -> None:
+def _less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As small as each fault is still found, with the note of every other component."""
     monkeypatch.setattr(check, "LEGS", 2)
+    monkeypatch.setattr(independence, "MORE_ROWS", 16)
+    monkeypatch.setattr(independence, "THREADS", (1, 2, 3))
+    monkeypatch.setattr(contract, "STEPS_ALONE", 40)
 
 
 def found(settings: dict[str, Any]) -> Report:

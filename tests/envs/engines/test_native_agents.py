@@ -15,12 +15,12 @@ from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import slot_for, step_all
 from surefoot.errors import EnvError, NativeError
-from surefoot.native.building import build
 from surefoot.philox import Stream, derived_seed
 from surefoot.settings.config import EnvConfig, RolloutConfig
 from surefoot.settings.layers import build_config
 from surefoot.verification.contract import random_actions
 from surefoot.verification.subject import perturbed
+from tests.compiled import compiled
 
 EXAMPLES = Path(__file__).parents[3] / "docs/extend/examples"
 ENVS = 5
@@ -33,7 +33,7 @@ def duel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("duel")
     for name in ("duel.cpp", "duel.py"):
         shutil.copy(EXAMPLES / name, folder)
-    return str(build(folder / "duel.cpp"))
+    return str(compiled(folder / "duel.cpp"))
 
 
 @pytest.fixture
