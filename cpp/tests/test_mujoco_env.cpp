@@ -150,11 +150,13 @@ class Ball final : public Cloned<Ball, MujocoEnv> {
 
   double radius() const { return model().geom_size[3]; }
   int contacts() const { return data().ncon; }
-  double lag = 0.0;  // between where the ball is and where MuJoCo's derived position says that it is
+  double most = 0.9;  // the largest radius
+  double lag = 0.0;   // between where the ball is and where MuJoCo's derived position says that it is
 
  protected:
-  std::vector<ModelRange> model_ranges() const override { return {{"radius", 0.1, 0.9}}; }
+  std::vector<ModelRange> model_ranges() const override { return {{"radius", 0.1, most}}; }
   void apply_drawn(std::span<const double> drawn, const mjModel&, mjModel& model) override {
+    if (drawn[0] < 0.1) throw std::invalid_argument("radius must be at least 0.1");
     model.geom_size[3] = drawn[0];
   }
   void control(std::span<const float> action, mjData& data) override {
@@ -219,9 +221,23 @@ TEST(a_drawn_model_is_saved_and_equals_one_made_with_its_numbers) {
   }
   CHECK(touched);
   CHECK_NEAR(position(env), env.radius() - 1.0, 0.02);
-  state[0] = 5.0;
-  StateReader forged(state);
-  CHECK_THROWS(other.load(forged), std::invalid_argument);
+  for (const double radius : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    state[0] = radius;
+    StateReader forged(state);
+    CHECK_THROWS(other.load(forged), std::invalid_argument);
+  }
+}
+
+TEST(a_drawn_model_is_loaded_after_its_range_has_moved) {
+  Generator random({1, 2, 3, 5});
+  Ball env(ball(0.3)), other(ball(0.3));
+  env.reset(random);
+  std::vector<double> state(env.state_size());
+  env.save(state.data());
+  other.most = 0.5 * (0.1 + env.radius());
+  StateReader reader(state);
+  other.load(reader);
+  CHECK_EQUAL(env.radius(), other.radius());
 }
 
 }  // namespace
