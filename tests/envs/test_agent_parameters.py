@@ -24,7 +24,7 @@ from tests.training.states import assert_same
 EXAMPLES = Path(__file__).parents[2] / "docs/extend/examples"
 WEIGHTED = "tests.envs.agent_envs:Weighted-v0"
 TINY = {"num_envs": 2, "num_steps": 8, "batch_size": 16, "epochs": 1, "hidden": 8, "preset": "none", "eval_episodes": 2}
-TeachReflex = runpy.run_path(str(EXAMPLES / "reflex.py"))["TeachReflex"]
+TeachReflex = runpy.run_path(str(EXAMPLES / "teach_reflex.py"))["TeachReflex"]
 pytestmark = pytest.mark.xdist_group("agent_parameters")
 
 

@@ -1,10 +1,13 @@
 """Runs of an example in a folder outside the package: from YAML, from flags, and resumed in a new process."""
 
 import shutil
+import tempfile
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from surefoot.native.building import build
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.run_directory import RunDirectory
 from tests.cli.processes import Finished, surefoot
@@ -20,9 +23,17 @@ TINY = (
 
 
 def bring(folder: Path, modules: Iterable[str]) -> None:
-    """Copy example files into the folder."""
+    """Copy example files into the folder; those in C++ as a library with its twin."""
     for module in modules:
         shutil.copy(EXAMPLES / f"{module}.py", folder)
+        if (EXAMPLES / f"{module}.cpp").exists():
+            shutil.copy(built(module), folder)
+
+
+@cache
+def built(module: str) -> Path:
+    """The library of an example in C++, without its twin."""
+    return build(EXAMPLES / f"{module}.cpp", Path(tempfile.mkdtemp()) / f"{module}.so")
 
 
 def train_from_yaml(module: str, run: Path, *arguments: object) -> Finished:
