@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "flat_tensors.hpp"
 #include "made_up.hpp"
 #include "surefoot/learner.hpp"
 #include "surefoot/parts/encoder.hpp"
@@ -98,25 +99,8 @@ TEST(an_encoder_from_one_file_acts_as_its_python_side_does) {
 
 TEST(an_encoder_from_one_file_learns) {
   for (const Kernels* kernels : available_kernels()) {
-    std::vector<float> values;
-    FlatMemory memory{};
-    std::vector<NamedTensor> tensors = radial_tensors();
-    for (const NamedTensor& tensor : tensors) {
-      memory.offsets[tensor.name] = values.size();
-      std::size_t size = 1;
-      for (const std::size_t length : tensor.shape) size *= length;
-      values.insert(values.end(), tensor.data, tensor.data + size);
-    }
-    for (NamedTensor& tensor : tensors) tensor.data = values.data() + memory.offsets[tensor.name];
-    std::vector<float> gradient(values.size()), mean(values.size()), square(values.size());
-    memory.value = values.data();
-    memory.gradient = gradient.data();
-    memory.mean = mean.data();
-    memory.square = square.data();
-    memory.size = values.size();
-    memory.parts = {{0, memory.size, 0}};
-    memory.clips = {0};
-    Learner learner(radial_plan(), {{"surrogate"}}, tensors, *kernels);
+    FlatTensors flat(radial_tensors());
+    Learner learner(radial_plan(), {{"surrogate"}}, flat.tensors, *kernels);
     const std::vector<std::int64_t> choice{1, 0};
     const std::vector<float> log_prob{-1.2644774f, -1.0703859f}, advantage{2, -1}, nothing(2);
     Update update{};
@@ -129,8 +113,8 @@ TEST(an_encoder_from_one_file_learns) {
     update.weights = {1};
     update.knobs = {{"clip", 0.2}};
     ThreadPool pool(1);
-    CHECK_EQUAL(learner.learn(update, tensors, memory, pool).steps, 1);
-    CHECK_NEAR(std::vector<float>(gradient.begin(), gradient.begin() + 6),
+    CHECK_EQUAL(learner.learn(update, flat.tensors, flat.memory, pool).steps, 1);
+    CHECK_NEAR(std::vector<float>(flat.gradient.begin(), flat.gradient.begin() + 6),
                (std::vector<double>{-0.0623448, -0.1921146, 0.2926904, -0.3072362, -0.0004409, -0.5593186}), 2e-6);
   }
 }
