@@ -112,6 +112,14 @@ void update(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
   update.samples.log_prob = log_prob.data();
   update.samples.advantage = advantage.data();
   update.samples.returns = returns.data();
+  // What a hook wrote, and who acted: a row of another policy has no weight in most terms.
+  const Floats label = numbers(count * actions, chance);
+  const void* const labels = is_box ? static_cast<const void*>(label.data()) : choice.data();
+  update.samples.extras = {
+      {"label", is_box ? ExtraType::kFloat : ExtraType::kInteger, actions, static_cast<const std::byte*>(labels)}};
+  Floats weight(count, 1.5f);
+  for (std::size_t i = 1; i < count; ++i) weight[i] = chance.once_in(3) ? 0.0f : 1.5f;
+  update.samples.weight = chance.once_in(2) ? weight.data() : nullptr;
   update.seed = chance.word();
   update.epochs = chance.between(1, 2);
   update.units = update.num_valid = count;
@@ -120,9 +128,14 @@ void update(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
   update.normalizes_advantages = chance.once_in(2);
   update.target_kl = chance.once_in(2) ? 0.01 : std::numeric_limits<double>::infinity();
   update.optimizer = {1e-3, 0.9, 0.999, 1e-8, chance.once_in(2) ? 0.1 : 0.0, chance.once_in(2), 0.5};
-  update.weights = {1.0, 0.5, chance.once_in(2) ? 0.01 : 0.0, chance.once_in(2) ? 0.1 : 0.0};
+  update.weights = {1.0, 0.5, chance.once_in(2) ? 0.01 : 0.0, chance.once_in(2) ? 0.1 : 0.0,
+                    chance.once_in(2) ? 0.7 : 0.0};
   update.knobs = {{"clip", 0.2}, {"vgs.strength", 0.1}};
-  const std::vector<PartPlan> terms{{"surrogate"}, {"value", {{"clip", 0.2}}}, {"entropy"}, {"kl_penalty"}};
+  const std::vector<PartPlan> terms{{"surrogate"},
+                                    {"value", {{"clip", 0.2}}},
+                                    {"entropy"},
+                                    {"kl_penalty"},
+                                    {"clone", {{"label", std::string("label")}}}};
   Learner learner(policy.plan, terms, policy.named(), kernels);
   update.samples.prediction_size = learner.policy().prediction_size();
   const Floats prediction = numbers(count * update.samples.prediction_size, chance);

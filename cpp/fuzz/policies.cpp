@@ -84,12 +84,33 @@ std::size_t RandomPolicy::add_layers(const std::string& name, std::size_t in, st
   return in;
 }
 
+std::size_t RandomPolicy::add_encoder(const std::string& name, std::size_t obs, BodyPlan& body) {
+  std::size_t size = plan.obs[obs].size;
+  const bool is_set = chance_.once_in(3);
+  PartSettings settings;
+  if (is_set) {
+    std::size_t elements = chance_.between(1, size);
+    while (size % elements != 0) --elements;
+    const std::size_t numbers = size / elements, features = chance_.between(1, 20);
+    add_linear(name + "element", features, numbers);
+    settings = {{"element", name + "element"},
+                {"elements", static_cast<double>(elements)},
+                {"numbers", static_cast<double>(numbers)},
+                {"features", static_cast<double>(features)}};
+    size = features;
+  }
+  std::vector<std::string> layers;
+  size = add_layers(name, size, layers);
+  if (is_set || !layers.empty()) settings["layers"] = layers;
+  body.encoders.push_back({obs, PartPlan(is_set ? "set" : layers.empty() ? "identity" : "mlp", settings)});
+  return size;
+}
+
 std::size_t RandomPolicy::add_body(const std::string& name, BodyPlan& body) {
   std::size_t features = 0;
   for (std::size_t i = 0; i < plan.obs.size(); ++i) {
-    std::vector<std::string> layers;
-    features += add_layers(name + ".encoder" + std::to_string(i) + ".", plan.obs[i].size, layers);
-    body.encoders.push_back({i, layers.empty() ? PartPlan("identity") : PartPlan("mlp", {{"layers", layers}})});
+    if (i > 0 && plan.obs[i].normalizer.empty() && chance_.once_in(3)) continue;  // nothing reads it
+    features += add_encoder(name + ".encoder" + std::to_string(i) + ".", i, body);
   }
   const std::string kind = chance_.one_of(kMemories);
   if (kind != "none") {

@@ -30,6 +30,7 @@ struct RandomPolicy {
   void add_linear(const std::string& name, std::size_t out, std::size_t in);
   /// Gives the size of what the layers give.
   std::size_t add_layers(const std::string& name, std::size_t in, std::vector<std::string>& layers);
+  std::size_t add_encoder(const std::string& name, std::size_t obs, BodyPlan& body);
   std::size_t add_body(const std::string& name, BodyPlan& body);
   void add_critic(std::size_t latent);
   PartPlan head(const ActionSpace& space, std::size_t latent);

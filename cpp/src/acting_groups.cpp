@@ -18,6 +18,14 @@ void scatter(const std::vector<std::size_t>& rows, std::size_t size, const Numbe
   }
 }
 
+/// Whether a network of the policy reads a part of the observation; the normalizer of one that none reads is empty.
+bool reads(const PolicyPlan& plan, std::size_t part) {
+  const auto has = [part](const BodyPlan& body) {
+    return std::any_of(body.encoders.begin(), body.encoders.end(), [part](const auto& one) { return one.obs == part; });
+  };
+  return !plan.obs[part].normalizer.empty() || has(plan.actor) || (!plan.shares_trunk && has(plan.critic));
+}
+
 }  // namespace
 
 ActingGroups::ActingGroups(const Rows& rows, const Policy& learner, const RolloutArrays& arrays, const RolloutKey& key,
@@ -35,7 +43,6 @@ ActingGroups::ActingGroups(const Rows& rows, const Policy& learner, const Rollou
       value_(count_),
       prediction_(arrays.prediction == nullptr ? 0 : count_ * learner.prediction_size()),
       choice_(count_ * rows.action_size()) {
-  for (std::size_t part = 0; part < obs_.size(); ++part) obs_[part].resize(count_ * rows.obs_sizes()[part]);
   groups_.push_back({0, &learner, arrays.state, true});
   for (const OtherPolicy& other : arrays.others) {
     groups_.push_back({other.number, other.policy, other.state, other.is_followed});
@@ -43,6 +50,10 @@ ActingGroups::ActingGroups(const Rows& rows, const Policy& learner, const Rollou
   for (Group& group : groups_) {
     for (std::size_t part = 0; part < group.state.size(); ++part) {
       group.state[part] += begin * group.policy->state_sizes()[part];
+    }
+    for (std::size_t part = 0; part < obs_.size(); ++part) {
+      group.reads.push_back(reads(group.policy->plan(), part));
+      if (group.reads[part]) obs_[part].resize(count_ * rows.obs_sizes()[part]);
     }
   }
   regroup();
@@ -113,8 +124,8 @@ void ActingGroups::take(const Group& group, std::size_t step) {
   after_.clear();
   for (std::size_t part = 0; part < obs_.size(); ++part) {
     const std::size_t size = rows_.obs_sizes()[part];
-    gather(group.rows, size, arrays_.obs[part] + place * size, obs_[part].data());
-    leaves_.push_back(obs_[part].data());
+    leaves_.push_back(group.reads[part] ? obs_[part].data() : nullptr);
+    if (group.reads[part]) gather(group.rows, size, arrays_.obs[part] + place * size, obs_[part].data());
   }
   state_.resize(std::max(state_.size(), group.state.size()));
   for (std::size_t part = 0; part < group.state.size(); ++part) {

@@ -268,7 +268,8 @@ void MujocoEnv::save(double* state) const {
 void MujocoEnv::load(StateReader& state) {
   if (const auto ranges = model_ranges(); !ranges.empty()) {
     drawn_.clear();
-    for (const ModelRange& range : ranges) drawn_.push_back(state.number(range.name, range.low, range.high));
+    // Finite, but not within the range: a parameter may have moved that since the episode began.
+    for (const ModelRange& range : ranges) drawn_.push_back(state.number(range.name));
     apply();
   }
   const std::vector<double> simulation = read_simulation(*model_, state);

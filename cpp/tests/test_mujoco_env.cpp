@@ -150,11 +150,13 @@ class Ball final : public Cloned<Ball, MujocoEnv> {
 
   double radius() const { return model().geom_size[3]; }
   int contacts() const { return data().ncon; }
-  double lag = 0.0;  // between where the ball is and where MuJoCo's derived position says that it is
+  double most = 0.9;  // the largest radius
+  double lag = 0.0;   // between where the ball is and where MuJoCo's derived position says that it is
 
  protected:
-  std::vector<ModelRange> model_ranges() const override { return {{"radius", 0.1, 0.9}}; }
+  std::vector<ModelRange> model_ranges() const override { return {{"radius", 0.1, most}}; }
   void apply_drawn(std::span<const double> drawn, const mjModel&, mjModel& model) override {
+    if (drawn[0] < 0.1) throw std::invalid_argument("radius must be at least 0.1");
     model.geom_size[3] = drawn[0];
   }
   void control(std::span<const float> action, mjData& data) override {
@@ -219,9 +221,72 @@ TEST(a_drawn_model_is_saved_and_equals_one_made_with_its_numbers) {
   }
   CHECK(touched);
   CHECK_NEAR(position(env), env.radius() - 1.0, 0.02);
-  state[0] = 5.0;
-  StateReader forged(state);
-  CHECK_THROWS(other.load(forged), std::invalid_argument);
+  for (const double radius : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    state[0] = radius;
+    StateReader forged(state);
+    CHECK_THROWS(other.load(forged), std::invalid_argument);
+  }
+}
+
+TEST(a_drawn_model_is_loaded_after_its_range_has_moved) {
+  Generator random({1, 2, 3, 5});
+  Ball env(ball(0.3)), other(ball(0.3));
+  env.reset(random);
+  std::vector<double> state(env.state_size());
+  env.save(state.data());
+  other.most = 0.5 * (0.1 + env.radius());
+  StateReader reader(state);
+  other.load(reader);
+  CHECK_EQUAL(env.radius(), other.radius());
+}
+
+/// Of four geoms in a body, the first has a size and a place; below, another body of two.
+std::string cluster(const std::string& type, double size, double place) {
+  const auto geom = [&](double radius, double at) {
+    const std::string number = std::to_string(radius);
+    return "<geom type='" + type + "' size='" + number + " " + number + " " + number + "' pos='" + std::to_string(at) +
+           " 0 0'/>";
+  };
+  const std::string inertial = "<inertial pos='0 0 0' mass='1' diaginertia='1 1 1'/>";
+  std::string bodies = "<body pos='0 0 1'><joint type='slide' axis='0 0 1'/>" + inertial + geom(size, place);
+  for (const double at : {0.2, 0.4, 0.6}) bodies += geom(0.05, at);
+  bodies += "</body><body pos='-1.5 0 1'><joint type='slide' axis='0 0 1'/>" + inertial;
+  return "<mujoco><worldbody>" + bodies + geom(0.05, 0.0) + geom(0.05, 0.3) + "</body></worldbody></mujoco>";
+}
+
+/// Draws both, from ranges of one number each.
+class Cluster final : public Cloned<Cluster, MujocoEnv> {
+ public:
+  Cluster(const std::string& xml, double size, double place)
+      : Cloned(Options(), Xml{xml}, 1), size_(size), place_(place) {}
+
+  std::vector<ObsPart> obs_parts() const override { return {{"", {1}}}; }
+  Outcome step(const Action&) override { return {0.0, false}; }
+  void observe(double* obs) const override { obs[0] = data().ncon; }
+
+ protected:
+  std::vector<ModelRange> model_ranges() const override { return {{"size", size_, size_}, {"place", place_, place_}}; }
+  void apply_drawn(std::span<const double> drawn, const mjModel&, mjModel& model) override {
+    std::fill_n(model.geom_size, 3, drawn[0]);
+    model.geom_pos[0] = drawn[1];
+  }
+
+ private:
+  double size_, place_;
+};
+
+TEST(geoms_that_were_resized_or_moved_touch_what_they_touch_in_a_fresh_model) {
+  const double grown[] = {1.6, 0.0}, moved[] = {0.05, -1.45}, both[] = {0.2, -1.1}, same[] = {0.05, 0.0};
+  for (const std::string type : {"sphere", "capsule", "box", "ellipsoid", "cylinder"}) {
+    for (const auto* wanted : {grown, moved, both, same}) {
+      Generator random({1, 2, 3, 5});
+      Cluster drawn(cluster(type, 0.05, 0.0), wanted[0], wanted[1]);
+      Cluster fresh(cluster(type, wanted[0], wanted[1]), wanted[0], wanted[1]);
+      for (Cluster* env : {&drawn, &fresh}) env->reset(random);
+      CHECK_EQUAL(position(drawn), position(fresh));
+      CHECK_EQUAL(position(drawn) > 0, wanted != same);
+    }
+  }
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ from tests.training.states import assert_same
 EXAMPLES = Path(__file__).parents[2] / "docs/extend/examples"
 WEIGHTED = "tests.envs.agent_envs:Weighted-v0"
 TINY = {"num_envs": 2, "num_steps": 8, "batch_size": 16, "epochs": 1, "hidden": 8, "preset": "none", "eval_episodes": 2}
-TeachReflex = runpy.run_path(str(EXAMPLES / "reflex.py"))["TeachReflex"]
+TeachReflex = runpy.run_path(str(EXAMPLES / "teach_reflex.py"))["TeachReflex"]
 pytestmark = pytest.mark.xdist_group("agent_parameters")
 
 
@@ -178,9 +178,9 @@ def test_the_network_is_the_same_in_cpp_and_in_python(reflex):
             envs[0].set_parameters({"reflex": np.full(33, np.inf)})
 
 
-@pytest.mark.parametrize("engine", ["local", "native"])
-def test_a_network_is_trained_beside_the_policy(reflex, tmp_path, engine):
-    settings = {**TINY, "engine": engine}
+@pytest.mark.parametrize(("engine", "workers"), [("local", 0), ("native", 1), ("native", 3)])
+def test_a_network_is_trained_beside_the_policy(reflex, tmp_path, engine, workers):
+    settings = {**TINY, "engine": engine, "rollout.workers": workers}
     whole = PPO(reflex, **settings).learn(64, hooks=[TeachReflex()], progress=False)
     half = PPO(reflex, **settings).learn(32, hooks=[TeachReflex()], progress=False)
     half.save(tmp_path / "half.safetensors")
@@ -192,3 +192,27 @@ def test_a_network_is_trained_beside_the_policy(reflex, tmp_path, engine):
     assert half.evaluate(3).rewards == whole.evaluate(3).rewards
     values = [agent._agent_values()["reflex"] for agent in (half, whole)]
     assert values[0].tobytes() == values[1].tobytes()
+
+
+class Breaks(Hook):
+    """Its network and the policy are lost in the third iteration."""
+
+    def after_rollout(self, rollout):
+        if self.run.progress.iteration == 2:
+            self.run.envs.set_parameters({"reflex": np.full(33, 9.0)})
+            with torch.no_grad():
+                next(self.run.policy.parameters()).fill_(float("nan"))
+
+
+@pytest.mark.parametrize("hooks", [[TeachReflex], [TeachReflex, Breaks]])
+def test_native_envs_roll_back_with_any_number_of_threads(reflex, hooks):
+    found = []
+    for workers in (1, 2, 3):
+        settings = {**TINY, "engine": "native", "rollout.workers": workers}
+        agent = PPO(reflex, **settings).learn(64, hooks=[hook() for hook in hooks], progress=False)
+        found.append([agent._agent_values()["reflex"].tobytes(), *agent.policy.state_dict().values()])
+        assert np.abs(agent._agent_values()["reflex"]).max() < 8
+        for one, other in zip(found[-1][1:], found[0][1:], strict=True):
+            assert torch.equal(one, other)
+            assert one.isfinite().all()
+        assert found[-1][0] == found[0][0]

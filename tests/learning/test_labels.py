@@ -1,7 +1,10 @@
 """Labels that hooks add to rollouts, terms that learn from all rows, and the weight of the surrogate."""
 
+import runpy
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,13 +12,14 @@ import torch
 
 from surefoot import PPO, ArraySpec, Hook, Knobs, Minibatch, Rollout, Targets, Term, TermLoss
 from surefoot.errors import HookError, PartError
-from surefoot.learning.native_learner import NativeLearner
+from surefoot.learning.native_learner import NativeLearner, native_samples
 from surefoot.native.kernels import set_kernel_threads
 from surefoot.policies.policy import ActorCritic
 from surefoot.rollout.samples import acted, samples_of
 from surefoot.verification import verify
 from tests.learning.both_learners import Case, assert_alike
 
+EXAMPLES = Path(__file__).parents[2] / "docs/extend/examples"
 VECTOR = ArraySpec("box", (5,), "float32")
 KNOBS = {"lr": 3e-3, "clip": 0.2, "entropy_coef": 0.01, "value_coef": 0.5}
 TINY: dict[str, Any] = {"num_envs": 4, "num_steps": 8, "batch_size": 16, "epochs": 2, "hidden": [8]}
@@ -187,6 +191,93 @@ def test_terms_in_python_read_labels() -> None:
     agent = PPO("CartPole-v1", **TINY, **{"ppo.terms": {"counts": f"{__name__}:Counts"}})
     agent.learn(32, hooks=[Label(3), lambda report: metrics.append(report.learned.metrics["counts/label"])])
     assert metrics == [3]
+
+
+class Joins(Hook):
+    """A copy of the policy acts in the first row; after a rollout, weights may turn into NaN."""
+
+    def __init__(self, poisoned_at: int = -1) -> None:
+        super().__init__()
+        self._poisoned_at = poisoned_at
+
+    def begin(self) -> None:
+        self.run.actors.add("copy", deepcopy(self.run.policy), is_followed=True)
+        self.run.actors.assign([0], "copy")
+
+    def after_rollout(self, rollout: Rollout) -> None:
+        if self.run.progress.iteration == self._poisoned_at:
+            with torch.no_grad():
+                next(self.run.policy.parameters()).fill_(float("nan"))
+
+
+class Acted(Counts):
+    """Reads who acted in all rows."""
+
+    learns_from_all_rows = True
+
+    def loss(self, minibatch: Minibatch) -> TermLoss:
+        actor = minibatch.batch.extras["actor"].float()
+        return TermLoss(0 * minibatch.log_ratio.sum(), {"share": actor.mean()})
+
+
+@pytest.mark.parametrize("engine", ["native", "local", "processes"])
+def test_terms_read_who_acted(engine: str) -> None:
+    metrics: list[float] = []
+    agent = PPO("CartPole-v1", **TINY, engine=engine, **{"ppo.terms": {"acted": f"{__name__}:Acted"}})
+    agent.learn(32, hooks=[Joins(), lambda report: metrics.append(report.learned.metrics["acted/share"])])
+    assert metrics[0] == 0.25
+
+
+def test_native_terms_read_who_acted() -> None:
+    """The number of who acted is also that of an action, so the term that learns labels can read it."""
+    found = []
+    for learner in ("native", "torch"):
+        settings = {"ppo.terms": {"clone": {"label": "actor"}}, "train.learner": learner}
+        agent = PPO("CartPole-v1", **TINY, **settings).learn(32, hooks=[Joins()])
+        found.append(agent.policy.state_dict())
+    assert_alike(*found, 2e-5)
+
+
+def test_extras_of_any_type_reach_native_terms() -> None:
+    kinds = {"int32": "int64", "uint8": "int64", "float64": "float32", "float16": "float32", "bool": "bool"}
+    case = labeled(others=0)
+    policy: Any = case.build("torch").policy
+    rollout, targets = case.rollout(policy)
+    extras = {name: rollout.extras["label"].to(getattr(torch, name)) for name in kinds}
+    rollout = replace(rollout, extras=extras, learned_extras=tuple(extras))
+    given = native_samples(samples_of(rollout, targets, case.config("torch").ppo), policy.preprocess)["extras"]
+    assert {name: str(array.dtype) for name, array in given.items()} == kinds
+
+
+@pytest.mark.parametrize("poisoned_at", [-1, 3])
+def test_labels_and_other_policies_with_any_number_of_threads(poisoned_at: int) -> None:
+    """Also if the run rolls back in between."""
+    found = []
+    for workers in (1, 2, 3):
+        settings = {"rollout.workers": workers, "ppo.terms": {"clone": {}}, "ppo.surrogate_coef": 0.5, "memory": "gru"}
+        agent = PPO("CartPoleNoVel-v1", **TINY, **settings).learn(24 * 6, hooks=[Label(1), Joins(poisoned_at)])
+        found.append(agent.policy.state_dict())
+    assert all(weight.isfinite().all() for weight in found[0].values())
+    assert all(torch.equal(found[0][name], one[name]) for one in found[1:] for name in one)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_labels_of_a_teacher_are_allowed_by_the_mask(tmp_path: Path) -> None:
+    team, settings = "pettingzoo:tests.training.rank_cases", TINY | {"eval_episodes": 0}
+    PPO(team, **settings, seed=3).learn(64).save(tmp_path / "teacher.safetensors")
+    teacher = runpy.run_path(str(EXAMPLES / "teacher.py"))["Teacher"]
+    checked: list[bool] = []
+
+    class Looks(Hook):
+        def after_rollout(self, rollout: Rollout) -> None:
+            assert rollout.action_mask is not None
+            allowed = rollout.action_mask.gather(2, rollout.extras["label"].unsqueeze(2)).squeeze(2)
+            checked.append(bool(allowed[rollout.valid].all()))
+
+    hook = teacher(teacher.Settings(checkpoint=str(tmp_path / "teacher.safetensors"), num_rows=0))
+    PPO(team, **settings, **{"ppo.terms": {"clone": {}}}).learn(128, hooks=[hook, Looks()])
+    assert checked
+    assert all(checked)
 
 
 def test_verify_makes_up_labels() -> None:

@@ -19,6 +19,7 @@ from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.settings.config import NormalizeConfig, PolicyConfig
 from surefoot.settings.layers import build_config
 from tests.policies.laplace_head import LaplaceHead
+from tests.policies.radial_encoder import RadialEncoder
 
 VECTOR = ArraySpec("box", (3,), "float32")
 MOVES = ArraySpec("box", (2,), "float32")
@@ -71,6 +72,30 @@ def test_the_head_gives_the_numbers_of_its_native_side() -> None:
     expected = [[0.794380, -2.934487], [2.608327, -1.014507], [2.210478, -2.001414]]
     np.testing.assert_allclose(action, expected, atol=2e-6)
     np.testing.assert_allclose(distribution.log_prob(action), [-5.207733, -1.495667, -5.331872], atol=2e-6)
+
+
+def test_the_encoder_gives_the_numbers_of_its_native_side() -> None:
+    """cpp/tests/radial_encoder.cpp asserts the same ones: features, and the gradient of the surrogate at ratio 1."""
+    encoder = RadialEncoder(ArraySpec("box", (2,), "float32"), None, PolicyConfig())
+    encoder.centers.data = torch.tensor([[0.5, 1], [-0.5, 0], [1, 2.5]])
+    features = encoder(torch.tensor([[1, 2], [-1, 0.5]]))
+    np.testing.assert_allclose(features.detach().sum(1), [1.067236, 0.688951], atol=2e-6)
+    logits = features @ torch.tensor([[0.5, 1], [-1, 0.5], [0.25, -0.75]]) + torch.tensor([0.1, -0.2])
+    log_prob = torch.log_softmax(logits, 1).gather(1, torch.tensor([[1], [0]])).squeeze(1)
+    np.testing.assert_allclose(log_prob.detach(), [-1.2644774, -1.0703859], atol=2e-6)
+    (gradient,) = torch.autograd.grad(-(torch.tensor([2.0, -1.0]) * log_prob).mean(), encoder.centers)
+    expected = [[-0.0623448, -0.1921146], [0.2926904, -0.3072362], [-0.0004409, -0.5593186]]
+    np.testing.assert_allclose(gradient, expected, atol=2e-6)
+
+
+def test_an_encoder_from_outside_says_its_own_kind() -> None:
+    policy = build()
+    for body in (policy.actor_body, policy.critic_body):
+        assert body is not None
+        body.encoder = RadialEncoder(VECTOR, None, PolicyConfig())
+    described = policy.actor_body.encoder.native(PlanBuilder(policy, "tanh"))
+    assert described == [{"key": "", "kind": "radial", "name": "actor_body.encoder", "centers": 3, "size": 3}]
+    assert plan_policy(policy) == NotNative("the native core has no encoder of kind 'radial'")
 
 
 class Shifted(GaussianHead):

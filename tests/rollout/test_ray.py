@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 
+from surefoot import PPO, ArraySpec, Hook
 from surefoot.compose import Specs, build_env, build_policy, build_trainer
 from surefoot.data.records import Rollout
 from surefoot.envs.engines.ray import RayActor, RayEngine
@@ -28,6 +30,7 @@ from surefoot.training.trainer import Trainer
 from surefoot.verification.independence import compare_machines
 from surefoot.verification.report import Findings
 from surefoot.verification.subject import Subject
+from tests.envs.agent_envs import Grows
 from tests.envs.measured import ForgetfulEnv, MeasuredEnv
 from tests.envs.tasks import CounterEnv
 from tests.training.states import assert_same
@@ -155,6 +158,44 @@ def test_a_lost_actor_changes_nothing_and_a_run_moves_between_one_machine_and_ma
         load_states(three.parts(), saved)
         assert three.collector.rows.is_exact
         assert_same(trained(three, 2), expected[4:])
+
+
+class Labels(Hook):
+    """Labels every step, and lets a copy of the policy act in the first row."""
+
+    def begin(self) -> None:
+        self.run.actors.add("copy", deepcopy(self.run.policy), is_followed=True)
+        self.run.actors.assign([0], "copy")
+
+    def extras(self) -> dict[str, ArraySpec]:
+        return {"label": ArraySpec("box", (), "int64")}
+
+    def after_rollout(self, rollout: Rollout) -> None:
+        rollout.extras["label"].copy_(rollout.extras["actor"])
+
+
+@pytest.mark.parametrize(
+    ("env_id", "hook", "settings", "engine"),
+    [
+        ("CartPole-v1", Labels, {"ppo.terms": {"clone": {}}, "ppo.surrogate_coef": 0.5}, "local"),
+        ("tests.envs.agent_envs:Weighted-v0", Grows, {}, "local"),
+        ("Probe-v0", Hook, {"encoders": {"fuel": "none"}}, "native"),
+    ],
+    ids=["labels and other policies", "tensors of the agent", "keys that no network reads"],
+)
+def test_what_the_border_carries(cluster, caplog, env_id, hook, settings, engine):
+    tiny = {"num_envs": 32, "num_steps": 4, "batch_size": 64, "epochs": 2, "hidden": [8], "preset": "none"}
+    ended = []
+    for one in ({"kind": "ray", "actors": 2}, engine):
+        caplog.clear()
+        with caplog.at_level("INFO", "surefoot"):
+            agent = PPO(env_id, **tiny, **settings, engine=one, eval_episodes=0).learn(256, hooks=[hook()])
+        reasons = [record.message for record in caplog.records if "Ray actors have none" in record.message]
+        assert len(reasons) == (hook is Labels and one != engine)
+        values = {name: torch.tensor(value) for name, value in agent._agent_values().items()}
+        ended.append(agent.policy.state_dict() | values)
+        agent.close()
+    assert_same(*ended)
 
 
 @pytest.mark.cluster

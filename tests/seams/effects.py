@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from surefoot.training.parts import AGENT_PARAMETERS
 from tests.cli.runs import column, records
 
 Check = Callable[[Path, dict[str, Any]], None]
@@ -106,6 +107,14 @@ def _env(run: Path, state: dict[str, Any]) -> None:
     assert column(run, "env/reward_effort")[-1] < 0
 
 
+def _teach_reflex(run: Path, state: dict[str, Any]) -> None:
+    losses = column(run, "reflex/loss")
+    assert losses[-1] < losses[0], "the network learns"
+    weights = state[AGENT_PARAMETERS]["reflex"]
+    assert weights.shape == (33,)
+    assert weights.any()
+
+
 def _sink(run: Path, state: dict[str, Any]) -> None:
     with (run / "metrics.csv").open(newline="") as file:
         lines = list(csv.reader(file))
@@ -157,5 +166,6 @@ SEAMS = [
         arguments=("--rollout.workers", 2),
     ),
     Seam("corridor", _env, _NO_NATIVE),
+    Seam("teach_reflex", _teach_reflex, others=("reflex",)),
     Seam("csv_sink", _sink),
 ]

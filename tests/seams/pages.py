@@ -8,7 +8,8 @@ from pathlib import Path
 FOLDER = Path(__file__).parents[2] / "docs" / "extend"
 EXAMPLES = FOLDER / "examples"
 _EXAMPLE = re.compile(
-    r"<!-- quote: docs/extend/examples/(\w+)\.py \* -->\n```python\n.*?```\n+```yaml\n(.*?)```\n+```bash\n(.*?)```",
+    r"<!-- quote: docs/extend/examples/(\w+)\.py \* -->\n"
+    r"```python\n(?:(?!```).)*```\n+```yaml\n(.*?)```\n+```bash\n(.*?)```",
     re.DOTALL,
 )
 

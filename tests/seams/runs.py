@@ -9,6 +9,7 @@ from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.run_directory import RunDirectory
 from tests.cli.processes import Finished, surefoot
 from tests.cli.runs import QUIET
+from tests.compiled import compiled
 from tests.seams.pages import BY_MODULE, EXAMPLES
 
 ITERATION = 32
@@ -20,9 +21,11 @@ TINY = (
 
 
 def bring(folder: Path, modules: Iterable[str]) -> None:
-    """Copy example files into the folder."""
+    """Copy example files into the folder; those in C++ as a library with its twin."""
     for module in modules:
         shutil.copy(EXAMPLES / f"{module}.py", folder)
+        if (EXAMPLES / f"{module}.cpp").exists():
+            compiled(EXAMPLES / f"{module}.cpp", folder / f"{module}.so")
 
 
 def train_from_yaml(module: str, run: Path, *arguments: object) -> Finished:

@@ -2,13 +2,14 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.processes import surefoot
 from tests.cli.runs import QUIET, newest, records
 from tests.seams.effects import SEAMS, Seam
-from tests.seams.pages import BY_MODULE
+from tests.seams.pages import BY_MODULE, EXAMPLES
 from tests.seams.runs import ITERATION, bring, rest_of, resume_from, train_from_flags, train_from_yaml
 from tests.training.states import assert_same
 
@@ -30,8 +31,14 @@ def test_every_example_is_a_seam() -> None:
     assert {seam.module for seam in SEAMS} == set(BY_MODULE)
 
 
+def _case(seam: Seam) -> Any:
+    """What needs a library is built once."""
+    is_built = any((EXAMPLES / f"{other}.cpp").exists() for other in seam.others)
+    return pytest.param(seam, marks=[pytest.mark.xdist_group(seam.module)] * is_built, id=str(seam))
+
+
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("seam", SEAMS, ids=str)
+@pytest.mark.parametrize("seam", [_case(seam) for seam in SEAMS])
 def test_it_works_by_name_and_resumes_bit_for_bit(
     seam: Seam, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier: Path
 ) -> None:

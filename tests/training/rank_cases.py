@@ -2,16 +2,20 @@
 
 import sys
 from contextlib import closing
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from surefoot import ArraySpec, Hook, Minibatch, Rollout, Term, TermLoss
 from surefoot.compose import Specs, build_env, build_policy, build_trainer
 from surefoot.machine.process_end import end_with_others
 from surefoot.machine.ranks import ALONE, Ranks, together
 from surefoot.settings.layers import build_config
+from surefoot.training.hooks import HookGroup
+from surefoot.training.trainer import Trainer
 from tests.envs.teams import TeamEnv
 from tests.training.rank_runs import all_runs
 
@@ -81,8 +85,41 @@ CASES: dict[str, dict[str, Any]] = {
         "train.learner": "torch",
     },
     "agents and masks": {"rollout.num_envs": 3, "ppo.batch_size": 24, **TEAM},
+    "actors and labels torch": {
+        "env.id": "CartPole-v1",
+        "ppo.terms": {"near": {"kind": "tests.training.rank_cases:Near"}},
+        "train.learner": "torch",
+    },
     "agents and masks torch": {"rollout.num_envs": 3, "ppo.batch_size": 24, "train.learner": "torch", **TEAM},
 }
+
+
+class Label(Hook):
+    """Labels every step, and also says who acted."""
+
+    def extras(self) -> dict[str, ArraySpec]:
+        return {"label": ArraySpec("box", (), "int64")}
+
+    def after_rollout(self, rollout: Rollout) -> None:
+        rollout.extras["label"].copy_(rollout.obs[..., 0] > 0)
+
+
+class Near(Term):
+    """Learns the labels in the rows of the learning policy."""
+
+    def loss(self, minibatch: Minibatch) -> TermLoss:
+        extras = minibatch.batch.extras
+        loss = -minibatch.output.distribution.log_prob(extras["label"]).mean()
+        return TermLoss(loss, {"label": extras["label"].float().mean(), "actor": extras["actor"].float().mean()})
+
+
+def join(trainer: Trainer) -> None:
+    """A copy of the policy acts in the first and the last of all rows, wherever they are; a hook labels all."""
+    trainer.hooks = HookGroup({"label": Label()})
+    rows = trainer.collector.rows
+    rows.actors.add("copy", deepcopy(trainer.policy))
+    own = (row - rows.env.first_row for row in (0, 4))
+    rows.actors.assign([row for row in own if 0 <= row < rows.env.num_rows], "copy")
 
 
 def trained(settings: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
@@ -91,6 +128,8 @@ def trained(settings: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
     with closing(build_env(config, ranks=ranks)) as env:
         policy = build_policy(config, Specs(env.obs_spec, env.action_spec))
         trainer = build_trainer(config, env, policy, ranks)
+        if config.ppo.terms:
+            join(trainer)
         before = torch.cat([parameter.detach().flatten() for parameter in policy.parameters()])
         sent = ranks.bytes_sent
         reports = [trainer.iterate() for _ in range(UPDATES)]

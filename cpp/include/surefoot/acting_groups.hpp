@@ -36,6 +36,7 @@ class ActingGroups {
     const Policy* policy;
     std::vector<float*> state;  // one pointer per part, from the block's first row on
     bool is_followed;
+    std::vector<bool> reads{};             // which parts of the observation
     std::vector<std::size_t> rows{};       // within the block
     std::vector<std::uint64_t> numbers{};  // numbers of these rows among all rows of the run
   };

@@ -67,7 +67,9 @@ class MujocoEnv : public Env {
 
   /// Ranges of the model numbers that are drawn at every reset, uniformly and in this order, before `reset_model`.
   virtual std::vector<ModelRange> model_ranges() const { return {}; }
-  /// Applies the drawn numbers to the model; `original` is the unmodified model.
+  /// Applies the drawn numbers to the model; `original` is the unmodified model. When a state is loaded, the numbers
+  /// are finite, but the ranges may have moved since they were drawn. Throw std::invalid_argument for numbers that no
+  /// range can give, such as a negative mass.
   virtual void apply_drawn(std::span<const double> /*drawn*/, const mjModel& /*original*/, mjModel& /*model*/) {}
   std::span<const double> drawn() const { return drawn_; }
 

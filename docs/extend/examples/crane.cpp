@@ -1,6 +1,7 @@
 // Crane-v0: hold an arm with an unknown load at an angle, in gusts. The load differs from episode to episode, the gusts
 // from step to step, and the controller cancels gravity with what MuJoCo has computed for this very substep.
 #include <cmath>
+#include <stdexcept>
 
 #include "surefoot/mujoco_env.hpp"
 #include "surefoot/step_random.hpp"
@@ -10,7 +11,7 @@ namespace {
 using namespace surefoot;
 
 constexpr int kSubsteps = 4;
-constexpr double kStiffness = 30.0, kDamping = 3.0, kGust = 0.5;
+constexpr double kStiffness = 30.0, kDamping = 3.0, kLightest = 0.5, kHeaviest = 3.0;
 
 // A model can be written by the task itself.
 const Xml kModel{R"(
@@ -28,7 +29,8 @@ const Xml kModel{R"(
 
 class Crane final : public Cloned<Crane, MujocoEnv> {
  public:
-  explicit Crane(const Options& options) : Cloned(options, kModel, kSubsteps), load_(id_of(mjOBJ_BODY, "load")) {
+  explicit Crane(const Options& options)
+      : Cloned(options, kModel, kSubsteps), load_(id_of(mjOBJ_BODY, "load")), strength_(options.number("gust", 0.5)) {
     control_inside_substeps();
   }
 
@@ -36,9 +38,16 @@ class Crane final : public Cloned<Crane, MujocoEnv> {
   ActionSpace action_space() const override { return ActionSpace::box({1}, Bounds::within({1.5})); }
   std::vector<MetricSpec> metrics() const override { return {{"load", Summary::kLast}, {"thrown", Summary::kLast}}; }
 
+  // A curriculum may raise or lower it in the middle of an episode: the next reset draws from the new range.
+  std::vector<ParameterSpec> parameters() const override { return {ParameterSpec::number("heaviest", kHeaviest)}; }
+  void set_parameter(std::size_t, std::span<const double> value) override {
+    if (!(value[0] >= kLightest)) throw std::invalid_argument("heaviest must be at least 0.5");
+    heaviest_ = value[0];
+  }
+
   Outcome step(const Action& action) override {
     random_.next_step();
-    gust_ = kGust * random_.normal();
+    gust_ = strength_ * random_.normal();
     simulate(action.values, false);
     if (is_unstable()) return {0.0, true};  // a simulation that blew up ends the episode
     const double miss = qpos()[0] - 1.0;
@@ -65,8 +74,9 @@ class Crane final : public Cloned<Crane, MujocoEnv> {
 
  protected:
   // Drawn at every reset, and applied again when a state is loaded.
-  std::vector<ModelRange> model_ranges() const override { return {{"load", 0.5, 3.0}}; }
+  std::vector<ModelRange> model_ranges() const override { return {{"load", kLightest, heaviest_}}; }
   void apply_drawn(std::span<const double> drawn, const mjModel& original, mjModel& model) override {
+    if (!(drawn[0] >= kLightest)) throw std::invalid_argument("load must be at least 0.5");
     const double factor = drawn[0] / original.body_mass[load_];
     model.body_mass[load_] = drawn[0];
     for (int axis = 0; axis < 3; ++axis) {
@@ -81,13 +91,14 @@ class Crane final : public Cloned<Crane, MujocoEnv> {
 
   void control(std::span<const float> action, mjData& data) override {
     const double wanted = kStiffness * (action[0] - data.qpos[0]) - kDamping * data.qvel[0];
-    data.ctrl[0] = wanted + data.qfrc_bias[0] + gust_;
+    data.ctrl[0] = wanted + data.qfrc_bias[0];
+    data.qfrc_applied[0] = gust_;
   }
 
  private:
   int load_;
+  double strength_, heaviest_ = kHeaviest, gust_ = 0.0;
   StepRandom random_;
-  double gust_ = 0.0;
 };
 
 const Registered kCrane{"Crane-v0", make<Crane>, 50};

@@ -3,7 +3,7 @@
 import torch
 from pydantic import Field
 
-from surefoot import PPO, ArraySpec, Hook, PartSettings
+from surefoot import ArraySpec, Hook, PartSettings
 
 
 class Teacher(Hook):
@@ -12,7 +12,7 @@ class Teacher(Hook):
     class Settings(PartSettings):
         """Settings under `hooks.<name>`."""
 
-        checkpoint: str = Field(description="path of the teacher's checkpoint")
+        checkpoint: str = Field(description="a model file, a run directory or zoo:NAME")
         num_rows: int = Field(1, ge=0, description="number of rows in which the teacher acts")
 
     def __init__(self, settings):
@@ -20,7 +20,7 @@ class Teacher(Hook):
         self.settings = settings
 
     def begin(self):
-        self.teacher = PPO.load(self.settings.checkpoint).policy
+        self.teacher = self.run.load_policy(self.settings.checkpoint)
         self.run.actors.add("teacher", self.teacher, is_followed=True)
         self.run.actors.assign(slice(0, self.settings.num_rows), "teacher")
 
@@ -33,6 +33,7 @@ class Teacher(Hook):
     def after_rollout(self, rollout):
         state = self.teacher.initial_state(rollout.reward.shape[1])
         for t, (obs, start) in enumerate(zip(rollout.obs, rollout.episode_start, strict=True)):
-            output = self.teacher(obs, state, start)
+            mask = None if rollout.action_mask is None else rollout.action_mask[t]
+            output = self.teacher(obs, state, start, mask)
             rollout.extras["label"][t] = output.distribution.mode()
             state = output.state

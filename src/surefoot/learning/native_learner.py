@@ -29,7 +29,7 @@ from surefoot.rollout.shared import SharedSamples
 from surefoot.settings.config import Config, OptimizerConfig
 
 _EXTRAS = (torch.float32, torch.int64, torch.bool)
-"""Types of extras that native terms can read by name."""
+"""Types of extras that native terms can read by name; others are converted to the first or the second."""
 
 
 @dataclass(frozen=True)
@@ -208,5 +208,11 @@ def _arrays(batch: Batch, preprocess: Preprocess) -> dict[str, Any]:
         "prediction": None if stored is None else stored.flatten(1).contiguous().numpy(),
         "mask": None if mask is None else mask.flatten(1).contiguous().numpy(),
         "weight": None if batch.weight is None else batch.weight.contiguous().numpy(),
-        "extras": {name: extra.contiguous().numpy() for name, extra in batch.extras.items() if extra.dtype in _EXTRAS},
+        "extras": {name: _for_terms(extra).contiguous().numpy() for name, extra in batch.extras.items()},
     }
+
+
+def _for_terms(extra: Tensor) -> Tensor:
+    if extra.dtype in _EXTRAS:
+        return extra
+    return extra.float() if extra.is_floating_point() else extra.long()

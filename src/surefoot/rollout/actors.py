@@ -89,9 +89,9 @@ class Actors:
     """Assigns policies to rows. An assignment takes effect when the row's next episode starts, never inside one.
 
     Once a policy was added, rollouts have the field `actor`: the number of the policy that acted, 0 for the learning
-    policy, or -1 where nobody acted. Other policies are numbered in the order in which their names were first added.
-    Their steps are not valid, so they are masked out of all losses and statistics. They have the action that was taken,
-    but no log-probability and no value, which are 0.
+    policy, or -1 where nobody acted. Terms read it in minibatches. Other policies are numbered in the order in which
+    their names were first added. Their steps are not valid, so they are masked out of all losses and statistics. They
+    have the action that was taken, but no log-probability and no value, which are 0.
     """
 
     def __init__(self, env: VecEnv, buffer: RolloutBuffer, seed: int) -> None:
@@ -126,7 +126,7 @@ class Actors:
         if not callable(policy):
             raise PolicyError(f"'{name}' must be a policy or a function of observations, not {quoted(policy)}")
         if "actor" not in self._buffer.fields:
-            self._buffer.add(Field("actor", array(dtype="int64"), COLLECTOR, is_learned=False))
+            self._buffer.add(Field("actor", array(dtype="int64"), COLLECTOR))
         self._others[name] = self._actor(name, policy, is_followed)
         self._numbers.setdefault(name, 1 + max(self._numbers.values()))
 

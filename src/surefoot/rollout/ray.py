@@ -1,9 +1,12 @@
 """The collector for rows on many machines: every actor collects its part, and this process puts them together.
 
 Bit for bit what one machine collects with the same engine: seeds and noise follow from the numbers of rows
-(S13, docs/semantics.md), and statistics of rows are merged in the order of rows.
+(S13, docs/semantics.md), and statistics of rows are merged in the order of rows. While other policies act in some rows,
+this process computes the actions of all rows, step by step, because Ray actors have only the learning policy: then the
+bits are those of the engine `local`.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +28,8 @@ from surefoot.rollout.native import NativeCollector, native_collector
 from surefoot.rollout.rows import Rows
 from surefoot.rollout.stepwise import StepwiseCollector
 
+_log = logging.getLogger("surefoot")
+
 
 class RayCollector:
     """Sends the policy once per rollout; all parts act with the newest policy."""
@@ -33,7 +38,7 @@ class RayCollector:
         first = _sent(env, policy)
         env.set_up(prepare, lambda part: (first, num_steps, seed, chunks))
         self._env, self.rows = env, Rows(env, policy, num_steps, seed, chunks)
-        self._stepwise = StepwiseCollector(env, policy, num_steps, seed, rows=self.rows)
+        self._stepwise, self._has_told = StepwiseCollector(env, policy, num_steps, seed, rows=self.rows), False
         why = f" ({env.why_not_native})" * bool(env.why_not_native)
         where = f"{len(env.parts)} Ray actors on {len(env.hosts)} machine{'s' * (len(env.hosts) > 1)}"
         self.description, self.is_native = f"{where}, {env.inner} in each{why}", False
@@ -42,6 +47,9 @@ class RayCollector:
         """T steps of every row, on all machines at once."""
         rows, env = self.rows, self._env
         if not rows.actors.is_alone:
+            if not self._has_told:
+                _log.info("rollouts: step by step, because other policies act in some rows, and Ray actors have none")
+            self._has_told = True
             return self._stepwise.collect(policy)  # slow: one call per step
         sent = _sent(env, policy)
         rows.begin()
