@@ -265,6 +265,40 @@ def test_a_policy_of_which_nothing_learns_is_refused(learner: str) -> None:
         agent.learn(2 * ITERATION, hooks=[freeze_all])
 
 
+@pytest.mark.parametrize("learner", ["native", "torch"])
+def test_what_the_user_froze_before_training_is_saved_and_can_be_thawed(learner: str, tmp_path: Path) -> None:
+    """Also by a run that continues on the loaded agent: its moments start at zero."""
+    agent = PPO("CartPole-v1", **SMALL, **EAGER, learner=learner)
+    agent.policy.get_parameter(HIDDEN).requires_grad_(False)
+    before = agent.policy.get_parameter(HIDDEN).detach().clone()
+    agent.learn(2 * ITERATION).save(tmp_path / "agent.safetensors")
+    loaded = PPO.load(tmp_path / "agent.safetensors")
+    thawed = PPO.load(tmp_path / "agent.safetensors")
+    thawed.policy.get_parameter(HIDDEN).requires_grad_(True)
+    assert not torch.equal(thawed.learn(ITERATION).policy.get_parameter(HIDDEN), before)
+    for one in (agent, loaded):
+        assert not one.policy.get_parameter(HIDDEN).requires_grad
+        one.learn(ITERATION)
+        assert torch.equal(one.policy.get_parameter(HIDDEN), before)
+        one.policy.get_parameter(HIDDEN).requires_grad_(True)
+        one.learn(ITERATION)
+        assert not torch.equal(one.policy.get_parameter(HIDDEN), before)
+    assert all(torch.equal(a, b) for a, b in zip(agent.policy.parameters(), loaded.policy.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("learner", ["native", "torch"])
+def test_a_run_of_which_everything_is_frozen_is_saved(learner: str, tmp_path: Path) -> None:
+    def freeze_all(run: Any, report: Any) -> None:
+        run.policy.requires_grad_(report.progress.iteration < 2)
+
+    agent = PPO("CartPole-v1", **SMALL, learner=learner)
+    with pytest.raises(PolicyError, match=rf"is frozen .*saved at step {2 * ITERATION}; 'surefoot resume"):
+        agent.learn(4 * ITERATION, run_dir=tmp_path / "run", hooks=[freeze_all])
+    saved = PPO.load(max((tmp_path / "run" / "checkpoints").iterdir()))
+    saved.policy.requires_grad_(True)
+    saved.learn(ITERATION)
+
+
 def test_what_was_built_frozen_is_not_thawed_in_silence() -> None:
     module = network()
     module[0].requires_grad_(False)

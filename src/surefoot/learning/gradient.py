@@ -220,7 +220,7 @@ class GradientStep:
             moment.copy_(torch.cat([saved[kind][name].flatten() for name in self._named]) if saved else torch.zeros(()))
         load_present(self.transforms, on_device(state["transforms"], self._flat.device))
         self._missed = MissedSteps(saved.get("missed"))
-        self._learn_only(self.frozen.learning())
+        self._flags = []  # what learns is looked up before the next step
 
 
 def _layout(named: dict[str, nn.Parameter]) -> Layout:
