@@ -7,7 +7,7 @@ from torch import Tensor
 
 from surefoot.data.moments import explained_variance
 from surefoot.data.records import Batch, Knobs, Learned
-from surefoot.learning.part_norms import critics_ratio
+from surefoot.learning.part_norms import critics_ratio, norms_of_frozen
 from surefoot.policies.policy import Policy
 from surefoot.rollout.samples import Samples, acted
 
@@ -71,7 +71,8 @@ class Watch:
         means = torch.stack([rows.sum(0) for rows in self._epochs]).mean(0).tolist()
         named = dict(zip(self._names, means, strict=True))
         skips = torch.cat([rows[:, self._names.index(SKIPPED)] for rows in self._epochs]).bool().tolist()
-        others = {name: value for name, value in named.items() if name not in _NAMED}
+        silent = {*_NAMED, *norms_of_frozen(policy)}
+        others = {name: value for name, value in named.items() if name not in silent}
         weights = {name.replace(".", "/"): value for name, value in knobs.items() if "." in name}
         return Learned(
             policy_loss=named[POLICY_LOSS],
