@@ -50,6 +50,7 @@ from surefoot.evaluation.grid import Cell, Grid, checked_axes, evaluate_cells
 from surefoot.export.onnx_file import Exported, export_onnx
 from surefoot.export.parity import TOLERANCE
 from surefoot.learning.attacks import Attack, attacker
+from surefoot.learning.frozen import Frozen, frozen_now, learnable
 from surefoot.learning.native_learner import LearnerPlan
 from surefoot.learning.terms import Objective
 from surefoot.machine.torch_defaults import torch_defaults
@@ -141,6 +142,7 @@ class PPO(TakesTurns):
     ) -> None:
         super().__init__()
         self.config, self.specs, self.policy = config, specs, policy
+        learnable(policy)  # whatever is frozen from now on can be thawed
         self._source, self._env, self._saved = source, env, saved
         self._trainer: Trainer | None = None
         self._record: LastRecord | None = None
@@ -340,7 +342,8 @@ class PPO(TakesTurns):
         starts a new training with these weights.
         """
         target = writable_file(path)
-        state = self._saved if self._trainer is None and self._saved is not None else self._run(None).state()
+        saved = self._saved_now() if self._trainer is None else None
+        state = self._run(None).state() if saved is None else saved
         try:
             write_checkpoint(target, only_policy(state) if policy_only else state)
         except (OSError, ValueError) as error:  # ValueError: a null byte in the name
@@ -382,7 +385,7 @@ class PPO(TakesTurns):
                 Saved(state)["hooks"].entries()
                 if now.env.id != config.env.id and Saved(state)["collector"].entries():
                     state["collector"]["envs"] = None  # the state of the old envs does not apply to others
-            load_states({"policy": ModuleState(own, "policy")}, state)
+            load_states({"policy": ModuleState(own, "policy"), "frozen": Frozen(own, now.optimizer.frozen)}, state)
         agent = cls.__new__(cls)
         agent._begin(now, specs, own, source, None, state)
         agent._file, agent._untrusted = path, untrusted_env(config, trust) if env is None else ""
@@ -398,7 +401,7 @@ class PPO(TakesTurns):
             raise EnvError(
                 "an agent that was given an env instance cannot be copied; save it, then PPO.load(path, env=...)"
             )
-        saved = self._saved if self._trainer is None else self._run(None).state()
+        saved = self._saved_now() if self._trainer is None else self._run(None).state()
         other = type(self).__new__(type(self))
         memo[id(self)] = other
         policy, state = deepcopy(self.policy, memo), deepcopy(saved, memo)
@@ -420,12 +423,18 @@ class PPO(TakesTurns):
                 self._env.close()
                 self._env, self._is_closed = None, True
 
+    def _saved_now(self) -> Mapping[str, Any] | None:
+        """The saved state with what the user froze and thawed since."""
+        if self._saved is None or is_policy_only(self._saved):
+            return self._saved
+        return {**self._saved, "frozen": frozen_now(self.policy, self.config.optimizer.frozen)}
+
     def _started(self) -> Trainer:
         """The trainer, built on first use: `predict` does not need it."""
         if self._trainer is None:
             self._refuse_closed()
             self._env = self._env or self._build_env(self._source)
-            state = self._saved
+            state = self._saved_now()
             saved = None if state is None else SavedRun(self._file, state, self.config, self.specs)
             take = started if state is not None and is_policy_only(state) else resumed
             run = assemble(self.config, self._env, saved, take, policy=self.policy, source=self._source)

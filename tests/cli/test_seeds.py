@@ -1,6 +1,7 @@
 """`surefoot train --seeds`, what resume makes of a folder, and `surefoot compare`."""
 
 import json
+import shutil
 import signal
 from pathlib import Path
 
@@ -45,6 +46,19 @@ def test_resume_trains_what_is_missing(trained):
     # The aggregates of two runs, with what so few runs mean.
     assert "mean reward of the last evaluation" in second.out
     assert "few runs" in second.out
+
+
+@pytest.mark.parametrize("lost", ["seed_5", "seed_5 results.json", "seed_5/* results.json", "more steps"])
+def test_a_deleted_run_is_never_a_new_start(trained, tmp_path, lost):
+    folder = Path(shutil.copytree(trained[0], tmp_path / "copy"))
+    shutil.rmtree(folder / "seed_5")
+    if "results.json" in lost:
+        (folder / "results.json").unlink()
+    if "*" in lost:
+        (folder / "seed_5").mkdir()
+    steps = ("--steps", 128) if lost == "more steps" else ()
+    message = surefoot("resume", folder, *steps).refused()
+    assert f"the run of seed 5 had begun, but {folder / 'seed_5'} has none; restore it" in message
 
 
 def test_a_folder_is_compared_with_a_run(trained, tmp_path):

@@ -18,7 +18,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from torch import Tensor
 
 from surefoot import from_sb3
-from surefoot.errors import CheckpointError
+from surefoot.errors import CheckpointError, ConfigError
 
 ENV = "Pendulum-v1"
 LAYER = "mlp_extractor.policy_net.0"
@@ -218,7 +218,7 @@ def test_an_archive_that_expands_is_refused_before_it_is_read(sound: Path, tmp_p
     path = archive(sound, tmp_path / "a.zip", bytes(2**26), compression)
     assert path.stat().st_size < 2**17
     message = refused(path)
-    assert "policy.pth expands from" in message or "policy.pth is compressed in an unusual way" in message
+    assert "'policy.pth' expands from" in message or "'policy.pth' is compressed in an unusual way" in message
 
 
 def test_many_names_for_few_bytes_are_refused(sound: Path, tmp_path: Path) -> None:
@@ -244,3 +244,52 @@ def test_only_regular_files_are_opened(sound: Path, tmp_path: Path, kind: str) -
     expected = "does not exist" if kind == "missing" else "it is not a regular file"
     assert expected in refused(path)
     assert expected in refused(sound / "agent.zip", path)
+
+
+def test_epsilon_is_applied(sound: Path, tmp_path: Path):
+    """Actions are those of VecNormalize with a large epsilon, and a tiny one is refused where it matters."""
+
+    def rough(vector: Any) -> None:
+        vector.epsilon, vector.obs_rms.mean, vector.obs_rms.var = 1.0, np.array([0.1, 0.2, 0.3]), np.full(3, 0.5)
+
+    obs = np.array([[1, 0, 4]], np.float32)
+    model = sb3.PPO.load(sound / "agent.zip", device="cpu")
+    normalized = ((obs - [0.1, 0.2, 0.3]) / np.sqrt(0.5 + 1.0)).astype(np.float32)
+    agent = from_sb3(sound / "agent.zip", ENV, with_statistics(sound, tmp_path / "rough.pkl", rough))
+    np.testing.assert_allclose(
+        agent.predict(obs, deterministic=True)[0],
+        model.predict(normalized, deterministic=True)[0],
+        rtol=1e-4,
+        atol=1e-5,
+    )
+
+    def tiny(vector: Any) -> None:
+        vector.epsilon, vector.obs_rms.var = 1e-12, np.zeros(3)
+
+    assert "obs_rms.var is smaller than 1e-08" in refused(
+        sound / "agent.zip", with_statistics(sound, tmp_path / "tiny.pkl", tiny)
+    )
+
+
+def test_another_discount_of_rewards_is_refused(sound: Path, tmp_path: Path):
+    other = with_statistics(sound, tmp_path / "other.pkl", lambda vector: setattr(vector, "gamma", 0.5))
+    assert "discounts rewards with 0.5, but the agent with 0.99" in refused(sound / "agent.zip", other)
+    from_sb3(sound / "agent.zip", ENV, other, normalize={"reward": False})
+    from_sb3(sound / "agent.zip", ENV, other, gamma=0.5)
+
+
+@pytest.mark.parametrize("name", ["\x1b[2Jevil\n", "A" * 10**6, f"mlp_extractor.policy_net.{'9' * 5000}.weight"])
+def test_names_in_files_are_quoted_and_shortened(sound: Path, tmp_path: Path, name: str):
+    path = archive(sound, tmp_path / "odd.zip", saved(weights(sound) | {name: torch.zeros(1)}))
+    statistics = with_statistics(sound, tmp_path / "odd.pkl", lambda vector: setattr(vector, "obs_rms", {name: None}))
+    for message in (refused(path), refused(sound / "agent.zip", statistics)):
+        assert message.isprintable()
+        assert len(message) < 500
+
+
+@pytest.mark.parametrize("path", [None, b"x", 3])
+def test_what_is_no_path_is_refused(sound: Path, path: Any):
+    for given in ((path, ENV), (sound / "agent.zip", ENV, path)):
+        if given[-1] is not None:
+            with pytest.raises(ConfigError, match="pass a path"):
+                from_sb3(*given)

@@ -1,6 +1,7 @@
 """Frozen parameters keep every bit, in both learners, from whenever they are frozen."""
 
 import copy
+import json
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ def test_a_frozen_part_has_no_norm_and_leaves_the_clip_to_the_others() -> None:
     sides = both(SEVEN, CHOICES, **settings, **{"optimizer.frozen": ["critic"]})
     for side, before in zip(sides[:2], whole, strict=True):
         learned = side.learn(*sides[2:], knobs_of(config_of("torch")))
-        assert learned.metrics["train/critic_grad_norm"] == 0
+        assert "train/critic_grad_norm" not in learned.metrics
         assert learned.metrics["train/actor_grad_norm"] == pytest.approx(before["train/actor_grad_norm"], rel=1e-5)
         assert learned.grad_norm == pytest.approx(learned.metrics["train/actor_grad_norm"], rel=1e-5)
 
@@ -168,6 +169,20 @@ def test_a_resumed_run_continues_with_what_a_hook_froze(learner: str, tmp_path: 
             assert all(
                 torch.equal(a, b) for a, b in zip(whole.policy.parameters(), other.policy.parameters(), strict=True)
             )
+
+
+@pytest.mark.parametrize(("learner", "critic"), [("native", "scalar"), ("torch", "twin")])
+def test_a_critic_that_a_hook_froze_raises_no_alert(learner: str, critic: str, tmp_path: Path) -> None:
+    def freeze(run: Any, report: Any) -> None:
+        for name, parameter in run.policy.named_parameters():
+            parameter.requires_grad_(not name.startswith("critic"))
+
+    agent = PPO("CartPole-v1", **SMALL, learner=learner, critic=critic)
+    agent.learn(20 * ITERATION, hooks=[freeze], run_dir=tmp_path / "run")
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert len(lines) == 20
+    assert not [key for line in lines for key in line if "vanishing" in key or "imbalance" in key]
+    assert not [key for key in lines[-1] if key.startswith("train/critic") and "grad" in key]
 
 
 def test_the_setting_of_a_resumed_run_counts_and_hooks_may_thaw_it(tmp_path: Path) -> None:
@@ -263,6 +278,40 @@ def test_a_policy_of_which_nothing_learns_is_refused(learner: str) -> None:
     agent = PPO("CartPole-v1", **SMALL, learner=learner)
     with pytest.raises(PolicyError, match="every parameter of the policy is frozen"):
         agent.learn(2 * ITERATION, hooks=[freeze_all])
+
+
+@pytest.mark.parametrize("learner", ["native", "torch"])
+def test_what_the_user_froze_before_training_is_saved_and_can_be_thawed(learner: str, tmp_path: Path) -> None:
+    """Also by a run that continues on the loaded agent: its moments start at zero."""
+    agent = PPO("CartPole-v1", **SMALL, **EAGER, learner=learner)
+    agent.policy.get_parameter(HIDDEN).requires_grad_(False)
+    before = agent.policy.get_parameter(HIDDEN).detach().clone()
+    agent.learn(2 * ITERATION).save(tmp_path / "agent.safetensors")
+    loaded = PPO.load(tmp_path / "agent.safetensors")
+    thawed = PPO.load(tmp_path / "agent.safetensors")
+    thawed.policy.get_parameter(HIDDEN).requires_grad_(True)
+    assert not torch.equal(thawed.learn(ITERATION).policy.get_parameter(HIDDEN), before)
+    for one in (agent, loaded):
+        assert not one.policy.get_parameter(HIDDEN).requires_grad
+        one.learn(ITERATION)
+        assert torch.equal(one.policy.get_parameter(HIDDEN), before)
+        one.policy.get_parameter(HIDDEN).requires_grad_(True)
+        one.learn(ITERATION)
+        assert not torch.equal(one.policy.get_parameter(HIDDEN), before)
+    assert all(torch.equal(a, b) for a, b in zip(agent.policy.parameters(), loaded.policy.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("learner", ["native", "torch"])
+def test_a_run_of_which_everything_is_frozen_is_saved(learner: str, tmp_path: Path) -> None:
+    def freeze_all(run: Any, report: Any) -> None:
+        run.policy.requires_grad_(report.progress.iteration < 2)
+
+    agent = PPO("CartPole-v1", **SMALL, learner=learner)
+    with pytest.raises(PolicyError, match=rf"is frozen .*saved at step {2 * ITERATION}; 'surefoot resume"):
+        agent.learn(4 * ITERATION, run_dir=tmp_path / "run", hooks=[freeze_all])
+    saved = PPO.load(max((tmp_path / "run" / "checkpoints").iterdir()))
+    saved.policy.requires_grad_(True)
+    saved.learn(ITERATION)
 
 
 def test_what_was_built_frozen_is_not_thawed_in_silence() -> None:

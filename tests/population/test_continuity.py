@@ -68,7 +68,9 @@ def test_the_advice_about_a_damaged_line_works(whole: Path, copy: Path, number: 
     assert contents(copy) == contents(whole)
 
 
-@pytest.mark.parametrize("text", ["", "nonsense", "[]", "null", '{"score": "high"}', '{"step": -1}', '{"other": 1}'])
+@pytest.mark.parametrize(
+    "text", ["", "nonsense", "[]", "null", "{}", '{"score": "high"}', '{"step": -1}', '{"other": 1}']
+)
 def test_an_outcome_that_is_damaged_is_named_and_its_evaluation_can_be_repeated(whole: Path, copy: Path, text: str):
     (copy / "population.jsonl").write_bytes(b"".join((whole / "population.jsonl").read_bytes().splitlines(True)[:6]))
     file = copy / "members" / "01" / "rounds" / "0003.json"
@@ -127,3 +129,113 @@ def test_equal_populations_have_equal_files(whole: Path, tmp_path: Path):
     train(tmp_path / "again", PLAN)
     same = ("best.safetensors", "population.jsonl", "population.yaml")
     assert [(tmp_path / "again" / name).read_bytes() for name in same] == [(whole / name).read_bytes() for name in same]
+
+
+def begun(folder: Path) -> Path:
+    """The remains of a population without its decisions: only what training writes."""
+    (folder / "population.jsonl").unlink()
+    for member in (folder / "members").iterdir():
+        shutil.rmtree(member / "rounds")
+    return folder
+
+
+@pytest.mark.parametrize("left", ["best", "metrics", "damaged checkpoints"])
+def test_remains_of_any_kind_are_never_a_new_start(copy: Path, left: str):
+    begun(copy)
+    for file in (copy / "members").glob("*/checkpoints/*"):
+        if left == "damaged checkpoints":
+            file.write_bytes(file.read_bytes()[:500])
+        else:
+            file.unlink()
+    if left == "best":
+        shutil.rmtree(copy / "members")
+    else:
+        (copy / "best.safetensors").unlink()
+    before = contents(copy)
+    message = "lacks round 1 of 1, and" if left == "best" else "00 has begun round 1, but has no checkpoint"
+    with pytest.raises(PopulationError, match=message):
+        train(copy, PLAN)
+    after = contents(copy)
+    assert {name: after[name] for name in before if "log.txt" not in name} == {
+        name: data for name, data in before.items() if "log.txt" not in name
+    }
+
+
+def test_a_best_policy_alone_belongs_to_somebody(copy: Path):
+    begun(copy)
+    shutil.rmtree(copy / "members")
+    (copy / "population.yaml").unlink()
+    with pytest.raises(PopulationError, match=r"a population without its population\.yaml"):
+        train(copy, PLAN)
+
+
+@pytest.mark.parametrize("has_log", [True, False])
+@pytest.mark.parametrize("how", ["junk", "other"])
+def test_a_damaged_state_is_named_and_no_failure_of_the_member(copy: Path, whole: Path, how: str, has_log: bool):
+    """Two rounds are decided; the last outcomes and checkpoints are gone, so that the members need their states."""
+    lines = (copy / "population.jsonl").read_bytes().splitlines(keepends=True)
+    (copy / "population.jsonl").unlink()
+    if has_log:
+        (copy / "population.jsonl").write_bytes(b"".join(lines[:6]))
+    for member in (copy / "members").iterdir():
+        shutil.rmtree(member / "checkpoints")
+        (member / "rounds" / "0003.json").unlink()
+        (member / "rounds" / "0003.safetensors").rename(member / "rounds" / "0002.safetensors")
+    if how == "junk":
+        (copy / "members" / "01" / "rounds" / "0002.safetensors").write_bytes(b"junk" * 100)
+    message = r"0002\.safetensors is not (a Surefoot checkpoint|the state that member 0\d had).*; restore it"
+    with pytest.raises(PopulationError, match=message):
+        train(copy, PLAN)
+    assert (copy / "population.jsonl").read_bytes() == b"".join(lines[:6])
+
+
+def test_a_damaged_state_of_the_round_itself_can_be_removed(copy: Path, whole: Path):
+    lines = (copy / "population.jsonl").read_bytes().splitlines(keepends=True)
+    (copy / "population.jsonl").write_bytes(b"".join(lines[:6]))
+    (copy / "members" / "01" / "rounds" / "0003.json").unlink()
+    state = copy / "members" / "01" / "rounds" / "0003.safetensors"
+    state.unlink()
+    state.write_bytes(b"junk" * 100)
+    with pytest.raises(PopulationError, match=r"01/rounds/0003\.safetensors is not .*; remove it and resume"):
+        train(copy, PLAN)
+    state.unlink()
+    train(copy, PLAN)
+    assert (copy / "population.jsonl").read_bytes() == (whole / "population.jsonl").read_bytes()
+
+
+def test_impossible_next_values_are_named_with_their_line(copy: Path):
+    lines = (copy / "population.jsonl").read_text().splitlines(keepends=True)
+    entry = json.loads(lines[4])
+    entry["next_values"]["optimizer.lr"] = -5
+    (copy / "population.jsonl").write_text("".join([*lines[:4], json.dumps(entry) + "\n", lines[5]]))
+    with pytest.raises(PopulationError, match=r"population\.jsonl: line 5: next_values: optimizer\.lr: .*remove the"):
+        train(copy, PLAN)
+
+
+def test_a_file_in_the_place_of_a_folder_of_rounds(copy: Path):
+    (copy / "population.jsonl").unlink()
+    shutil.rmtree(copy / "members" / "00" / "rounds")
+    (copy / "members" / "00" / "rounds").write_text("")
+    with pytest.raises(PopulationError, match="00/rounds is not a directory"):
+        train(copy, PLAN)
+
+
+@pytest.mark.parametrize("has_log", [True, False])
+def test_a_deleted_best_policy_is_restored_or_said(
+    copy: Path, whole: Path, has_log: bool, caplog: pytest.LogCaptureFixture
+):
+    (copy / "best.safetensors").unlink()
+    if not has_log:
+        (copy / "population.jsonl").unlink()
+    rounds = [json.loads(line) for line in (whole / "population.jsonl").read_text().splitlines()]
+    winner = max(rounds, key=lambda entry: (entry["score"], entry["round"], -entry["member"]))
+    train(copy, PLAN)
+    if winner["round"] == 3:
+        assert contents(copy) == contents(whole)
+    else:
+        assert "best.safetensors is missing, and cannot be restored" in caplog.text
+    (copy / "best.safetensors").unlink(missing_ok=True)
+    for one in (copy / "members").glob("*/rounds/*.safetensors"):
+        one.unlink()
+    train(copy, PLAN)
+    assert "best.safetensors is missing, and cannot be restored" in caplog.text

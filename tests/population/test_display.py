@@ -19,8 +19,8 @@ def happen(display: PlainDisplay) -> None:
     display.progress(0, {"iteration": 3, "step": 12_345, "reward": 17.25})
     display.progress(2, {"is_evaluated": True})
     display.died(2, "its process was ended by signal 9")
-    display.finished(1, Outcome(score=123.5, interval=[100.0, 150.0], hash="abc", step=99))
-    display.finished(2, Outcome(error="member 02: NaN"))
+    display.finished(1, Outcome(123.5, [100.0, 150.0], "abc", 99, False, {}, ""))
+    display.finished(2, Outcome.failed("member 02: NaN"))
     display.decided([Entry(2, 2, None, None, "", 0, VALUES, {}, 1, CHANGED, "member 02: NaN")])
     display.close()
 

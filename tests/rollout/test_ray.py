@@ -377,6 +377,34 @@ def test_an_address_where_something_else_listens_is_refused_within_seconds(says,
         open_ones[0].close()
 
 
+@pytest.mark.parametrize("named_by", ["address", "RAY_ADDRESS"])
+def test_a_server_of_http2_that_is_no_cluster_is_refused_within_seconds(named_by):
+    """It sends its settings, like every gRPC server, and answers nothing; Ray reads its limit once per process."""
+    code = "from surefoot.machine.ray_cluster import RayCluster; RayCluster('{}')"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        open_ones = []
+
+        def serve() -> None:
+            while True:
+                with suppress(OSError):
+                    open_ones.append(server.accept()[0])
+                    open_ones[-1].sendall(bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)))
+                    continue
+                return
+
+        threading.Thread(target=serve, daemon=True).start()
+        environment = {**os.environ, "RAY_py_gcs_connect_timeout_s": "2", "RAY_ADDRESS": address}
+        code = code.format(address if named_by == "address" else "auto")
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=100
+        )
+        assert f"ClusterError: the program at {address} does not answer like a Ray cluster (" in done.stderr
+        server.shutdown(socket.SHUT_RDWR)
+        for connection in open_ones:
+            connection.close()
+
+
 def test_a_policy_travels_whole_or_is_refused():
     """Also what is not a tensor; modules are made again only if more than tensors changed."""
     config = configured("Pendulum-v1", "native")

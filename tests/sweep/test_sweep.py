@@ -142,6 +142,18 @@ def test_runs_that_the_database_does_not_have_are_never_mixed_with_new_ones(tmp_
     assert folder.exists()
 
 
+def test_a_trial_whose_run_was_deleted_is_never_started_again(tmp_path: Path) -> None:
+    """It was running when the sweep was killed, and had evaluations."""
+    settings = {"trials": 1}
+    config, sweep = read_settings(raw(settings), {})
+    write_settings(tmp_path / SETTINGS, {**config.model_dump(mode="json"), "sweep": sweep.model_dump(mode="json")})
+    with Study(tmp_path / DATABASE, sweep) as study:
+        study.report(study.begin().number, 64, 9.0)
+    (tmp_path / "trials" / "0000").mkdir(parents=True)
+    with pytest.raises(SweepError, match=r"trial 0 has evaluations in .*sweep\.db, but .*0000 has no run; restore it"):
+        sweep_in(tmp_path, settings)
+
+
 def test_the_help_lists_the_settings_of_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["sweep", "--help"])

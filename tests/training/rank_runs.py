@@ -91,12 +91,18 @@ def refusals(folder: Path, ranks: Ranks) -> dict[str, str]:
     own.mkdir()
     os.chdir(own)
     sys.path.insert(0, str(own))
-    for name in ("prices.csv", "own_envs.py", "model.safetensors"):
-        Path(name).write_text(f"# {ranks.rank}")
+    home, os.environ["HOME"] = os.environ.get("HOME", ""), str(own)
+    for name in ("prices.csv", "own_envs.py", "model.safetensors", "prices", "data/levels/one", "same/level"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text("" if name == "same/level" else f"# {ranks.rank}")
     by_rank: dict[str, dict[str, Any]] = {
         "gamma": {"ppo.gamma": (0.9, 0.95)[ranks.rank]},
         "several": {"train.seed": ranks.rank, "env.kwargs": {"g": 9.8 + ranks.rank}, "env.max_episode_steps": 10},
         "file": {"env.kwargs": {"file": "prices.csv"}},
+        "home": {"env.kwargs": {"file": "~/prices.csv"}},
+        "no suffix": {"env.kwargs": {"file": "prices"}},
+        "folder": {"env.kwargs": {"folder": "data"}},
+        "same folder": {"env.kwargs": {"folder": "same", "other": "."}},
         "module": {"env.id": "own_envs:Own-v0"},
         "model": {},
         "how": {"train.threads": 1 + ranks.rank, "rollout.workers": 1 + ranks.rank, "log.log_every": 1 + ranks.rank},
@@ -111,6 +117,7 @@ def refusals(folder: Path, ranks: Ranks) -> dict[str, str]:
         except RankError as error:
             found[name] = str(error)
     os.chdir(folder)
+    os.environ["HOME"] = home
     return found
 
 

@@ -96,6 +96,10 @@ def test_processes_that_differ_are_refused_before_anything_is_built(results: Pat
     assert "env.kwargs.g is 9.8 in process 0, 10.8 in process 1; train.seed is 0 in process 0, 1" in first["several"]
     assert "max_episode_steps" not in first["several"]
     assert "differ: contents of prices.csv is '" in first["file"]
+    assert "differ: contents of ~/prices.csv is '" in first["home"]
+    assert "differ: contents of prices is '" in first["no suffix"]
+    assert "differ: contents of data is '" in first["folder"]
+    assert first["same folder"] == ""
     assert "differ: contents of own_envs is '" in first["module"]
     assert "differ: contents of train.start_from is '" in first["model"]
     assert first["how"] == "", "threads and logs may differ"

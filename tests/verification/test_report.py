@@ -116,12 +116,19 @@ def test_summary_says_what_was_compared_and_what_was_not() -> None:
     findings = Findings()
     findings.fine("protocol", "resets and steps")
     findings.fine("minibatches", "sizes, against numpy")
+    findings.fine("knobs", "of every update, against numpy")
+    findings.fine("normalizer statistics", "moments of observations")
+    findings.fine("GAE", "advantages")
+    findings.uncovered("GAE", "against numpy", "ppo.estimator is 'risk'")
     findings.uncovered("learner", "native against readable", "PyTorch (train.learner is torch)")
     report = Report("Task-v0", "stepwise", "no native implementation", 0, findings.components())
     assert report.ok
     assert summary(report).splitlines() == [
-        "Task-v0: ok in 2 comparisons: the env keeps the protocol; targets, minibatches, statistics and schedules equal"
-        " plain numpy",
+        "Task-v0: ok in 5 comparisons: the env keeps the protocol; minibatches and schedules equal plain numpy",
+        "not compared: GAE, against numpy (ppo.estimator is 'risk')",
         "not compared: learner, native against readable (PyTorch (train.learner is torch))",
     ]
-    assert report.to_json()["not_compared"] == ["learner, native against readable (PyTorch (train.learner is torch))"]
+    assert report.to_json()["not_compared"] == [
+        "GAE, against numpy (ppo.estimator is 'risk')",
+        "learner, native against readable (PyTorch (train.learner is torch))",
+    ]

@@ -37,6 +37,7 @@ TORCH = PENDULUM | {"train.learner": "torch"}
 """Both sides learn with the same Python code."""
 RETURNS = PENDULUM | {"normalize.returns": True}
 REWARDS = PENDULUM | {"normalize.reward": True}
+RISK = PENDULUM | {"ppo.estimator": "risk", "ppo.gamma": 1.0}
 SCHEDULED = PENDULUM | {"schedules": {"lr": "linear", "clip": "cosine"}}
 MINIBATCH = TORCH | {"ppo.advantage_norm": "minibatch", "ppo.micro_batch_size": 16}
 
@@ -248,6 +249,7 @@ FAULTS: list[tuple[Callable[[Patch], None], dict[str, Any], set[tuple[str, str]]
         {(STATISTICS, "units of observations, against numpy")},
     ),
     (biased_std_of_advantages, PENDULUM, {("GAE", "normalized advantages, against numpy")}),
+    (biased_std_of_advantages, RISK, {("advantages", "normalized, against numpy")}),
     (advantages_of_the_next_step, PENDULUM, {(MINIBATCHES, "advantages, against numpy")}),
     (log_probs_of_another_row, PENDULUM, {(MINIBATCHES, "fields of every sample, against numpy")}),
     (advantages_normalized_per_micro_batch, MINIBATCH, {(MINIBATCHES, "advantages, against numpy")}),

@@ -24,7 +24,8 @@ class Frozen:
     is_optional = True  # checkpoints of earlier versions do not have it
 
     def __init__(self, module: nn.Module, patterns: Sequence[str] = ()) -> None:
-        self.named = _learnable(module)
+        self._module, self._patterns = module, patterns
+        self.named = learnable(module)
         self._all = list(module.parameters())
         self._configured = _matching(patterns, module, self.named)
         for name in self._configured:
@@ -49,12 +50,8 @@ class Frozen:
         return names
 
     def state(self) -> dict[str, Any]:
-        """Names of parameters that hooks froze, and of those of the config that hooks thawed."""
-        learning = {name for name, parameter in self.named.items() if parameter.requires_grad}
-        return {
-            "frozen": [name for name in self.named if name not in learning | self._configured],
-            "thawed": [name for name in self.named if name in learning & self._configured],
-        }
+        """What hooks froze and thawed."""
+        return frozen_now(self._module, self._patterns)
 
     def check_state(self, saved: Saved) -> None:
         """Refuse names of other parameters."""
@@ -70,8 +67,19 @@ class Frozen:
             parameter.requires_grad_(name not in frozen)
 
 
-def _learnable(module: nn.Module) -> dict[str, nn.Parameter]:
-    """The parameters that learned when the module first had an optimizer: another one may find some of them frozen."""
+def frozen_now(module: nn.Module, patterns: Sequence[str]) -> dict[str, Any]:
+    """Names of parameters that are frozen in addition to the config, and of those of the config that were thawed."""
+    named = learnable(module)
+    configured = _matching(patterns, module, named)
+    learning = {name for name, parameter in named.items() if parameter.requires_grad}
+    return {
+        "frozen": [name for name in named if name not in learning | configured],
+        "thawed": [name for name in named if name in learning & configured],
+    }
+
+
+def learnable(module: nn.Module) -> dict[str, nn.Parameter]:
+    """The parameters that learned at the first call, when the policy was built: some of them may be frozen since."""
     named = dict(module.named_parameters())
     names = vars(module).setdefault(_REMEMBERED, [name for name, one in named.items() if one.requires_grad])
     return {name: named[name] for name in names if name in named}

@@ -211,7 +211,7 @@ class GradientStep:
         self._is_begun = False  # without what an interrupted step added
         load_present(self.transforms, states)
         self._missed = MissedSteps(missed)
-        self._learn_only(self.frozen.learning())
+        self._flags = []  # what learns is looked up before the next step
 
     def check_state(self, saved: Saved) -> None:
         """Refuse moments of a different network, and what no Adam computes."""

@@ -16,7 +16,7 @@ _LEAST = 1e-12
 class PartNorms:
     """The slices of each part in the flat gradient; a policy says which part a parameter belongs to.
 
-    A part whose parameters are all frozen has a norm of 0.
+    A part whose parameters are all frozen has a norm of 0, which is not reported: `norms_of_frozen`.
     """
 
     def __init__(self, module: nn.Module, layout: Layout) -> None:
@@ -30,7 +30,7 @@ class PartNorms:
     @property
     def metrics(self) -> list[str]:
         """Their names as metrics."""
-        return [f"{names.TRAIN_PREFIX}{part}_grad_norm" for part in self._slices]
+        return [_metric(part) for part in self._slices]
 
     def measure(self, gradient: Tensor) -> dict[str, Tensor]:
         """The norm of every part, as metrics."""
@@ -52,6 +52,17 @@ class PartNorms:
         parts = enumerate(self._slices.values())
         slices = sorted((place.start, place.stop, index) for index, places in parts for place in places)
         return {"parts": slices, "clips": [int(is_apart and _is_critic(part)) for part in self._slices]}
+
+
+def norms_of_frozen(module: nn.Module) -> set[str]:
+    """The metrics of parts whose parameters are all frozen, by whomever: nothing is said about their gradients."""
+    part_of, named = parts_of(module), dict(module.named_parameters())
+    learning = {part_of(name) for name, parameter in named.items() if parameter.requires_grad}
+    return {_metric(part) for part in map(part_of, named) if part not in learning}
+
+
+def _metric(part: str) -> str:
+    return f"{names.TRAIN_PREFIX}{part}_grad_norm"
 
 
 def _is_critic(part: str) -> bool:

@@ -9,9 +9,8 @@ from surefoot.data.moments import Moments
 from surefoot.data.records import Rollout
 from surefoot.learning.native_returns import discounted_sums_in_core, suits_core
 from surefoot.native.kernels import faster_by
+from surefoot.policies.normalizer import EPSILON
 from surefoot.storage.saved import Saved
-
-_EPSILON = 1e-8
 
 
 @faster_by(discounted_sums_in_core, suits_core)  # the same bits
@@ -40,7 +39,7 @@ class RewardScaler:
         sums = discounted_sums(rewards, ended, self._carried, self._gamma)
         self._carried = sums[-1] * ~ended[-1]
         self._moments = self._moments.merge(Moments.of(sums[rollout.valid]))
-        deviation = (self._moments.var + _EPSILON).sqrt().float()
+        deviation = (self._moments.var + EPSILON).sqrt().float()
         return (rewards / deviation).clamp(-self._clip, self._clip)
 
     def forget_running(self) -> None:

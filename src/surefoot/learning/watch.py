@@ -7,7 +7,7 @@ from torch import Tensor
 
 from surefoot.data.moments import explained_variance
 from surefoot.data.records import Batch, Knobs, Learned
-from surefoot.learning.part_norms import critics_ratio
+from surefoot.learning.part_norms import critics_ratio, norms_of_frozen
 from surefoot.policies.policy import Policy
 from surefoot.rollout.samples import Samples, acted
 
@@ -72,6 +72,9 @@ class Watch:
         named = dict(zip(self._names, (rows.sum(0) / len(self._epochs)).tolist(), strict=True))
         skips = [bool(skipped) for skipped in rows[:, self._names.index(SKIPPED)].tolist()]
         others = {name: value for name, value in named.items() if name not in _NAMED}
+        if 0 in others.values():  # else no part is frozen, and there is no need to look
+            silent = norms_of_frozen(policy)
+            others = {name: value for name, value in others.items() if name not in silent}
         weights = {name.replace(".", "/"): value for name, value in knobs.items() if "." in name}
         return Learned(
             policy_loss=named[POLICY_LOSS],

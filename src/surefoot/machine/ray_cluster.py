@@ -25,9 +25,12 @@ INLINED = {
     "RAY_task_rpc_inlined_bytes_limit": str(4 * INLINE_BYTES),  # of all arguments, or all results, of a call
 }
 """Environment variables of every process that sends or receives such values."""
+_CONNECT_S = 20
+"""How long Ray's client waits for the first answer of a cluster (Ray's own limit: 30)."""
 _ENVIRONMENT = {
     **INLINED,
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_py_gcs_connect_timeout_s": str(_CONNECT_S),
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # silences a warning about GPUs
     "RAY_memory_monitor_refresh_ms": "0",  # on one machine, Ray would kill actors because other programs need memory
 }
@@ -152,9 +155,11 @@ def _cores(node: dict[str, Any]) -> float:
 
 def _refuse_silent(address: str) -> None:
     """Ray itself would try for minutes where nothing, or something else, listens."""
-    host, _, port = address.rpartition(":")
     if address == RUNNING:
-        return
+        address = os.environ.get("RAY_ADDRESS", RUNNING)
+        if "/" in address or ":" not in address:
+            return
+    host, _, port = address.rpartition(":")
     if "/" in host or not host or not port.isdecimal():
         raise ClusterError(f"'{address}' is not the address of a Ray cluster; pass HOST:PORT of its head node, or auto")
     try:
@@ -166,6 +171,22 @@ def _refuse_silent(address: str) -> None:
         ) from error
     if len(answer) < _FRAME_BYTES or answer[3] != _SETTINGS:
         raise ClusterError(f"the program at {address} is not a Ray cluster; check the address with `ray status`")
+    _refuse_other(address)
+
+
+def _refuse_other(address: str) -> None:
+    """Other servers of HTTP/2 do not answer the first question of Ray's own client; it waits _CONNECT_S."""
+    try:
+        client = importlib.import_module("ray._raylet").GcsClient
+    except (ImportError, AttributeError):  # it is not part of Ray's public interface
+        return
+    try:
+        client(address=address)
+    except Exception as error:  # Ray raises errors of many kinds, some of gRPC
+        raise ClusterError(
+            f"the program at {address} does not answer like a Ray cluster ({brief(error)}); check the address with"
+            " `ray status`"
+        ) from error
 
 
 def _greeted(connection: socket.socket) -> bytes:

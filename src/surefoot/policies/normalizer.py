@@ -10,7 +10,8 @@ from surefoot.errors import CheckpointError
 from surefoot.policies.native_parts import Plain, PlanBuilder
 from surefoot.storage.saved import Saved
 
-_EPSILON = 1e-8
+EPSILON = 1e-8
+"""Added to variances; also by the reward scaler."""
 
 
 class RunningNormalizer(nn.Module):
@@ -65,7 +66,7 @@ class RunningNormalizer(nn.Module):
     def refresh(self) -> None:
         """Update the derived buffers from the moments."""
         self.shift.copy_(self.mean)
-        self.scale.copy_((self.var + _EPSILON).sqrt())
+        self.scale.copy_((self.var + EPSILON).sqrt())
 
     def native(self, plan: PlanBuilder) -> Plain:
         return {"normalizer": plan.name(self), "clip": math.inf if self.clip is None else self.clip}

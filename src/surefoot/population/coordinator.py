@@ -16,7 +16,7 @@ from surefoot.jobs.local import LocalBackend
 from surefoot.jobs.pool import Event, Pool
 from surefoot.machine.cores import available_cores
 from surefoot.philox import Stream, derived_seed
-from surefoot.population.continuity import check_continuity, check_values
+from surefoot.population.continuity import check_continuity, check_states, check_values, restore_best
 from surefoot.population.decisions import Choice, choose, ranked, start_values
 from surefoot.population.files import PopulationFiles, copy_atomically
 from surefoot.population.log import Entry, Outcome, PopulationLog, parsed
@@ -74,13 +74,15 @@ class _Rounds:
         self._files, self._plan, self._pool, self._watcher = files, plan, pool, watcher
         self._log = PopulationLog(files.log, plan.population.members)
         self._members = [files.member(member) for member in range(plan.population.members)]
+        self._has_trained = False
 
     def run(self) -> list[Entry]:
         """All rounds that are not in the log yet."""
         rounds = self._log.read()
-        check_values(rounds, self._plan.names, self._files.log)
+        check_values(rounds, self._plan, self._files.log)
         if not (rounds and self._is_over(rounds[-1])):
-            check_continuity(rounds, self._members, self._files.log)
+            check_continuity(rounds, self._members, self._files)
+            restore_best(rounds, self._members, self._files.best)
         while not (rounds and self._is_over(rounds[-1])):
             number = len(rounds) + 1
             outcomes = self._train(number, rounds[-1] if rounds else None)
@@ -90,6 +92,7 @@ class _Rounds:
             for files in self._members:
                 files.forget(number - 1)
             self._watcher.decided(entries)
+        restore_best(rounds, self._members, self._files.best)
         return rounds[-1]
 
     def _is_over(self, entries: Sequence[Entry]) -> bool:
@@ -100,6 +103,9 @@ class _Rounds:
         """The outcomes of a round; those that an earlier coordinator has seen are on the disk."""
         outcomes: dict[int, Outcome] = {}
         choices = self._choices(last)
+        if not self._has_trained and not all(files.outcome(number).is_file() for files in self._members):
+            check_states(number, last or (), self._members)
+            self._has_trained = True
         self._watcher.begin_round(number, choices)
         for member, choice in enumerate(choices):
             file = self._members[member].outcome(number)
@@ -119,7 +125,7 @@ class _Rounds:
         return [outcomes[member] for member in range(len(choices))]
 
     def _keep(self, number: int, member: int, event: Event) -> Outcome:
-        outcome = Outcome(error=str(event.error)) if event.error is not None else Outcome(**event.result)
+        outcome = Outcome.failed(str(event.error)) if event.error is not None else Outcome(**event.result, error="")
         file = self._members[member].outcome(number)
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, json.dumps(asdict(outcome)).encode())
@@ -221,7 +227,7 @@ def _write_plan(files: PopulationFiles, plan: Plan) -> None:
                 f"{files.path} holds a population with another {', '.join(changed)}; use the same settings, continue it"
                 f" with 'surefoot population resume {files.path}', or choose another --run-dir"
             )
-    elif files.log.exists() or any(files.members.iterdir()):
+    elif files.log.exists() or files.best.exists() or any(files.members.iterdir()):
         raise PopulationError(
             f"{files.path} holds a population without its {files.config.name}; restore it, or choose another --run-dir"
         )

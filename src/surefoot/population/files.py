@@ -34,31 +34,31 @@ class MemberFiles:
 
     def __init__(self, population: Path, member: int) -> None:
         self.path = population / "members" / f"{member:02d}"
-        self._rounds = self.path / "rounds"
+        self.rounds = self.path / "rounds"
 
     def checkpoint(self, number: int) -> Path:
         """The state at the end of a round."""
-        return self._rounds / f"{number:04d}.safetensors"
+        return self.rounds / f"{number:04d}.safetensors"
 
     def outcome(self, number: int) -> Path:
         """What the job of a round returned, written by the coordinator and kept: the log can be made from it again."""
-        return self._rounds / f"{number:04d}.json"
+        return self.rounds / f"{number:04d}.json"
 
     def keep(self, checkpoint: Path, number: int) -> None:
         """Keep a checkpoint as the state at the end of a round."""
-        self._rounds.mkdir(exist_ok=True)
+        self.rounds.mkdir(exist_ok=True)
         copy_atomically(checkpoint, self.checkpoint(number))
 
     def forget(self, number: int) -> None:
         """Delete the states of rounds up to this one."""
-        for path in self._rounds.glob("*.safetensors"):
+        for path in self.rounds.glob("*.safetensors"):
             if path.stem.isdecimal() and int(path.stem) <= number:
                 path.unlink(missing_ok=True)
 
     @property
     def last_round(self) -> int:
         """The last round of which there is a state or an outcome; 0 if there is none."""
-        found = [path.stem for path in self._rounds.glob("*") if path.suffix in (".safetensors", ".json")]
+        found = [path.stem for path in self.rounds.glob("*") if path.suffix in (".safetensors", ".json")]
         return max((int(stem) for stem in found if stem.isdecimal()), default=0)
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -19,6 +19,7 @@ _REMEDY = "remove this line and all after it, and resume: the rounds are decided
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 T = TypeVar("T")
 Value = Scalar | None
+Interval = Annotated[list[float], Field(min_length=2, max_length=2)]
 
 
 @with_config(_STRICT)
@@ -26,13 +27,18 @@ Value = Scalar | None
 class Outcome:
     """What a member achieved in a round; one with an error has no state to continue from."""
 
-    score: float | None = None
-    interval: list[float] | None = None
-    hash: str = ""
-    step: Annotated[int, Field(ge=0)] = 0
-    is_done: bool = False
-    used: dict[str, Value] = field(default_factory=dict)
-    error: str = ""
+    score: float | None
+    interval: Interval | None
+    hash: str
+    step: Annotated[int, Field(ge=0)]
+    is_done: bool
+    used: dict[str, Value]
+    error: str
+
+    @staticmethod
+    def failed(error: str) -> "Outcome":
+        """Of a member that failed."""
+        return Outcome(None, None, "", 0, False, {}, error)
 
 
 @with_config(_STRICT)
@@ -43,7 +49,7 @@ class Entry:
     round: Annotated[int, Field(ge=1)]
     member: Annotated[int, Field(ge=0)]
     score: float | None
-    interval: Annotated[list[float], Field(min_length=2, max_length=2)] | None
+    interval: Interval | None
     """95% bootstrap interval of the score."""
     hash: str
     """SHA-256 of the policy at the end of the round; empty if the member failed."""

@@ -10,13 +10,16 @@ from typing import Any
 from torch import Tensor
 
 from surefoot.api import PPO
+from surefoot.call_arguments import as_path
 from surefoot.data.tree import tree_items
 from surefoot.envs.make import EnvSource
 from surefoot.errors import CheckpointError
+from surefoot.output.quoted import quoted
 from surefoot.policies.policy import ActorCritic
 from surefoot.sb3.member import read_member, reading_foreign
 from surefoot.sb3.saved_tensors import SavedTensors
 from surefoot.sb3.statistics import Moments, Statistics, read_statistics
+from surefoot.settings.layers import by_name, merge
 from surefoot.storage.files import open_regular
 from surefoot.storage.saved import is_finite, reading
 
@@ -44,11 +47,11 @@ def from_sb3(path: str | Path, env: EnvSource, vec_normalize: str | Path | None 
     `vec_normalize` is the file of its VecNormalize. Hyperparameters are taken over where the archive has them as plain
     numbers; `settings` override them. The optimizer is new. Nothing in the files is executed.
     """
-    with reading_foreign(Path(path), _KIND):
-        data, weights = _read_archive(Path(path))
+    with reading_foreign(path := as_path(path), _KIND):
+        data, weights = _read_archive(path)
         named = _hyperparameters(data) | _architecture(data, weights)
-    statistics = None if vec_normalize is None else read_statistics(Path(vec_normalize))
-    agent = PPO(env, preset="none", **(named | _normalization(statistics) | settings))
+    statistics = None if vec_normalize is None else read_statistics(as_path(vec_normalize))
+    agent = PPO(env, preset="none", **merge(named | _normalization(statistics), by_name(settings)))
     with reading(path):
         _load_weights(agent, weights)
     if vec_normalize is not None and statistics is not None:
@@ -65,7 +68,7 @@ def _read_archive(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise CheckpointError("it uses state-dependent exploration (gSDE), which Surefoot does not have")
     others = [name for name in policy.names if not _is_mlp(name)]
     if others or "action_net.weight" not in policy.names or "value_net.weight" not in policy.names:
-        what = f"it has {others[0]}" if others else "its networks are missing"
+        what = f"it has {quoted(others[0])}" if others else "its networks are missing"
         raise CheckpointError(f"it is not a PPO agent with an MLP policy: {what}")
     weights = policy.read()
     _check_layers(weights)
@@ -84,7 +87,7 @@ def _check_layers(weights: Mapping[str, Tensor]) -> None:
 
 
 def _is_mlp(name: str) -> bool:
-    layers = r"(mlp_extractor\.(policy|value)_net\.\d+|action_net|value_net)\.(weight|bias)"
+    layers = r"(mlp_extractor\.(policy|value)_net\.\d{1,4}|action_net|value_net)\.(weight|bias)"
     return name == "log_std" or re.fullmatch(layers, name, re.ASCII) is not None
 
 
@@ -120,7 +123,7 @@ def _architecture(data: Mapping[str, Any], weights: Mapping[str, Tensor]) -> dic
     described = str(kwargs.get("activation_fn", "Tanh'>")) if isinstance(kwargs, Mapping) else "Tanh'>"
     name = described.removesuffix("'>").rpartition(".")[2]
     if name not in _ACTIVATIONS:
-        raise CheckpointError(f"it has the activation {name[:60]}; Surefoot has {', '.join(_ACTIVATIONS)}")
+        raise CheckpointError(f"it has the activation {quoted(name)}; Surefoot has {', '.join(_ACTIVATIONS)}")
     hidden, critic_hidden = _sizes(weights, "policy_net"), _sizes(weights, "value_net")
     return {"policy.hidden": hidden, "policy.activation": _ACTIVATIONS[name]} | (
         ({"policy.critic_hidden": critic_hidden} if critic_hidden != hidden else {})
@@ -179,6 +182,12 @@ def _load_statistics(agent: PPO, statistics: Statistics) -> None:
     if agent.config.normalize.reward and statistics.returns is not None:
         _check_shape(statistics.returns, "ret_rms", ())
         scorer = agent._started().scorer
+        gamma = agent.config.ppo.gamma
+        if statistics.gamma != gamma:
+            raise CheckpointError(
+                f"it discounts rewards with {statistics.gamma:g}, but the agent with {gamma:g}, and Surefoot scales"
+                " rewards with the discount of the agent; pass the same gamma, or normalize={'reward': False}"
+            )
         state = scorer.state()
         scorer.load_state(state | {"reward_scaler": state["reward_scaler"] | statistics.returns})
 

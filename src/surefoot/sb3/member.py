@@ -8,6 +8,7 @@ from pathlib import Path
 from surefoot.errors import CheckpointError
 from surefoot.machine.ram import free_ram, readable
 from surefoot.output.failures import brief
+from surefoot.output.quoted import quoted
 from surefoot.storage.saved import reading
 
 _MOST_EXPANSION = 100
@@ -34,7 +35,7 @@ def reading_foreign(path: Path, what: str) -> Iterator[None]:
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
     """A file inside an archive."""
-    info = archive.getinfo(name)
+    info, name = archive.getinfo(name), quoted(name)
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise CheckpointError(f"{name} is compressed in an unusual way; save the agent again")
     if info.file_size > _MOST_EXPANSION * info.compress_size + 2**20:

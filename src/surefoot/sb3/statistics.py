@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from surefoot.errors import CheckpointError
+from surefoot.output.quoted import quoted
+from surefoot.policies.normalizer import EPSILON
 from surefoot.sb3.inert_pickle import Noted, read_inert
 from surefoot.sb3.member import reading_foreign
 from surefoot.storage.files import read_regular
@@ -39,6 +41,8 @@ class Statistics:
     normalizes_reward: bool
     clip_obs: float
     clip_reward: float
+    gamma: float
+    """The discount of the returns whose variance scales rewards."""
     obs: dict[str, Moments]
     returns: Moments | None
 
@@ -50,21 +54,24 @@ def read_statistics(path: Path) -> Statistics:
         if not {"norm_obs", "norm_reward", "obs_rms", "ret_rms"} <= fields.keys():
             raise CheckpointError(f"{path} is not {_KIND}: it has no statistics")
         has_obs, has_reward = (_switch(fields, name) for name in ("norm_obs", "norm_reward"))
+        more = _number(fields, "epsilon", EPSILON) - EPSILON
         return Statistics(
             *(has_obs, has_reward, _number(fields, "clip_obs"), _number(fields, "clip_reward")),
-            obs=_obs_moments(fields) if has_obs else {},
-            returns=_moments(fields["ret_rms"], "ret_rms") if has_reward else None,
+            gamma=_number(fields, "gamma", 0.99),
+            obs=_obs_moments(fields, more) if has_obs else {},
+            returns=_moments(fields["ret_rms"], "ret_rms", more) if has_reward else None,
         )
 
 
-def _obs_moments(fields: Mapping[str, Any]) -> dict[str, Moments]:
+def _obs_moments(fields: Mapping[str, Any], more: float) -> dict[str, Moments]:
     saved = fields["obs_rms"]
     if not isinstance(saved, dict):
-        return {"": _moments(saved, "obs_rms")}
-    return {key: _moments(part, f"obs_rms.{key}") for key, part in saved.items()}
+        return {"": _moments(saved, "obs_rms", more)}
+    return {key: _moments(part, f"obs_rms[{quoted(key)}]", more) for key, part in saved.items()}
 
 
-def _moments(saved: Any, name: str) -> Moments:
+def _moments(saved: Any, name: str, more: float) -> Moments:
+    """Variances contain by how much VecNormalize's epsilon is larger than that of Surefoot."""
     state = Saved(_state(saved), name)
     moments = {part: _array(state[part].value, f"{name}.{part}") for part in ("count", "mean", "var")}
     for part, array in moments.items():
@@ -75,7 +82,10 @@ def _moments(saved: Any, name: str) -> Moments:
     if moments["count"].shape or moments["mean"].shape != moments["var"].shape:
         shapes = ", ".join(f"{part} {array.shape}" for part, array in moments.items())
         raise CheckpointError(f"{name} has parts whose shapes do not fit: {shapes}")
-    return {part: torch.from_numpy(array) for part, array in moments.items()}
+    moments["var"] = moments["var"] + more
+    if (moments["var"] < 0).any():
+        raise CheckpointError(f"{name}.var is smaller than {EPSILON:g}, and so is epsilon; save it with a larger one")
+    return {part: torch.from_numpy(np.asarray(array)) for part, array in moments.items()}
 
 
 def _state(saved: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from surefoot.jobs.pool import Pool
 from surefoot.seeds.plan import SeedsPlan
 from surefoot.settings.config import Config
 from surefoot.telemetry.sinks import check_sinks
-from surefoot.training.run_directory import take_lock
+from surefoot.training.run_directory import RunDirectory, take_lock
 from surefoot.training.signals import StopSignal
 
 TASK = "surefoot.seeds.run_seed:run_seed"
@@ -57,11 +57,13 @@ def train_seeds(plan: SeedsPlan, watcher: Watcher) -> Outcome:
     """Train all seeds that have not finished yet, as many at a time as there are cores for."""
     plan.folder.mkdir(parents=True, exist_ok=True)
     with closing(take_lock(plan.folder)):
-        plan.write()
-        return _train(plan, watcher)
+        plan.refuse_lost()
+        begun = {seed for seed in plan.seeds if RunDirectory(plan.directory_of(seed)).has_begun}
+        plan.write(begun)
+        return _train(plan, watcher, begun)
 
 
-def _train(plan: SeedsPlan, watcher: Watcher) -> Outcome:
+def _train(plan: SeedsPlan, watcher: Watcher, begun: set[int]) -> Outcome:
     finished, errors = plan.results(), dict[int, str]()
     for seed, result in finished.items():
         watcher.finished(seed, result)
@@ -73,6 +75,9 @@ def _train(plan: SeedsPlan, watcher: Watcher) -> Outcome:
         for event in pool.events(stop.is_requested):
             seed = int(event.job.arguments["seed"])
             if event.progress is not None:
+                if seed not in begun:
+                    begun.add(seed)
+                    plan.write(begun)
                 watcher.progress(seed, event.progress)
             elif event.death:
                 if not stop.is_requested():

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,10 @@ from surefoot.settings.layers import Raw, build_config, read_yaml
 from surefoot.storage.files import read_regular
 from surefoot.storage.run_folder import SEEDS, refuse_other_kind
 from surefoot.training.checkpoint import write_atomically
+from surefoot.training.run_directory import RunDirectory
 
 MOST_SEEDS = 1000
+_RESULTS = "results.json"
 _PART = re.compile(r"(\d+)(?:-(\d+))?")
 
 
@@ -49,6 +52,8 @@ class SeedsPlan:
     seeds: tuple[int, ...]
     command: tuple[str, ...] = field(default=(), compare=False)
     """What the user typed, for the logs of the runs."""
+    begun: frozenset[int] = field(default=frozenset(), compare=False)
+    """Seeds whose runs had begun: they are never started again."""
 
     @property
     def slots(self) -> int:
@@ -63,19 +68,32 @@ class SeedsPlan:
         """The run directory of a seed."""
         return directory_of(self.folder, seed)
 
-    def write(self) -> None:
-        """Write the settings, so that the folder can be continued."""
+    def refuse_lost(self) -> None:
+        """Refuse to start a seed again whose run was deleted."""
+        for seed in self.seeds:
+            if seed in {*self.begun, *self._kept()} and not RunDirectory(self.directory_of(seed)).has_begun:
+                raise RunDirectoryError(
+                    f"the run of seed {seed} had begun, but {self.directory_of(seed)} has none; restore it, choose"
+                    f" another --run-dir, or, to train it from the start, remove it from 'begun' in"
+                    f" {self.folder / SETTINGS} and from {_RESULTS}"
+                )
+
+    def write(self, begun: Iterable[int] = ()) -> None:
+        """Write the settings and which runs have begun, so that the folder can be continued."""
         content = {"preset": NO_PRESET, **self.config.model_dump(mode="json"), "seeds": list(self.seeds)}
+        content |= {"begun": sorted(begun)}
         self._write(self.folder / SETTINGS, yaml.safe_dump(content, sort_keys=False))
 
     def results(self) -> dict[int, dict[str, Any]]:
         """What finished runs returned, by seed; a run counts as finished for the number of steps it was asked for."""
+        return {seed: one for seed, one in self._kept().items() if self._has_finished(seed, one)}
+
+    def _kept(self) -> dict[int, dict[str, Any]]:
         try:
-            found = json.loads(read_regular(self.folder / "results.json"))
-            kept = {int(seed): dict(result) for seed, result in found.items()}
+            found = json.loads(read_regular(self.folder / _RESULTS))
+            return {int(seed): dict(result) for seed, result in found.items()}
         except (OSError, ValueError, TypeError, AttributeError, RecursionError):
             return {}  # every seed is asked again: one that has finished says so at once
-        return {seed: one for seed, one in kept.items() if self._has_finished(seed, one)}
 
     def _has_finished(self, seed: int, result: dict[str, Any]) -> bool:
         is_sound = type(result.get("step")) is int and isinstance(result.get("reason"), str)
@@ -83,7 +101,7 @@ class SeedsPlan:
 
     def keep(self, results: dict[int, dict[str, Any]]) -> None:
         """Write down what finished runs returned."""
-        self._write(self.folder / "results.json", json.dumps(results, indent=1))
+        self._write(self.folder / _RESULTS, json.dumps(results, indent=1))
 
     def _write(self, file: Path, text: str) -> None:
         try:
@@ -112,16 +130,19 @@ def new_plan(folder: Path, config: Config, seeds: tuple[int, ...], command: tupl
             f"{folder} holds seeds that were trained with another {', '.join(problems)}; use the same settings,"
             f" continue them with 'surefoot resume {folder}', or choose another --run-dir"
         )
-    return SeedsPlan(folder, saved.config, tuple(dict.fromkeys([*saved.seeds, *seeds])), command)
+    return SeedsPlan(folder, saved.config, tuple(dict.fromkeys([*saved.seeds, *seeds])), command, saved.begun)
 
 
 def read_plan(folder: Path, changes: Raw | None = None, command: tuple[str, ...] = ()) -> SeedsPlan:
     """The plan that a folder says, with allowed changes of settings."""
     raw = read_yaml(folder / SETTINGS)
-    seeds, settings = raw.pop("seeds", None), {key: value for key, value in raw.items() if key != "preset"}
-    if not (isinstance(seeds, list) and seeds and all(type(seed) is int and seed >= 0 for seed in seeds)):
-        raise ConfigError([f"{folder / SETTINGS}: seeds: must be a list of numbers"])
-    return SeedsPlan(folder, resumed_config(build_config(settings), changes or {}), tuple(seeds), command)
+    seeds, begun = raw.pop("seeds", None), raw.pop("begun", [])
+    settings = {key: value for key, value in raw.items() if key != "preset"}
+    for name, numbers in (("seeds", seeds), ("begun", begun)):
+        if not (isinstance(numbers, list) and all(type(seed) is int and seed >= 0 for seed in numbers)) or not seeds:
+            raise ConfigError([f"{folder / SETTINGS}: {name}: must be a list of numbers"])
+    config = resumed_config(build_config(settings), changes or {})
+    return SeedsPlan(folder, config, tuple(seeds), command, frozenset(begun))
 
 
 def _with_threads(config: Config, count: int) -> Config:

@@ -51,7 +51,7 @@ def refuse_remains(path: Path) -> None:
         return
     metrics, checkpoints = path / "metrics.jsonl", path / "checkpoints"
     is_written = os.path.isfile(metrics) and not os.path.islink(metrics) and metrics.stat().st_size > 0
-    remains = [metrics] * is_written
+    remains = [metrics] * is_written + [best for best in [path / "best.safetensors"] if os.path.isfile(best)]
     if os.path.isdir(checkpoints) and os.access(checkpoints, os.R_OK):
         remains += sorted(checkpoints.glob("step_*.safetensors"))
     if remains:

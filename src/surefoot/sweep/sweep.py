@@ -19,6 +19,7 @@ from surefoot.sweep.directory import BEST, DATABASE, keep_settings, locked, refu
 from surefoot.sweep.finals import run_finals
 from surefoot.sweep.settings import SweepConfig
 from surefoot.sweep.study import Study, Trial, import_optuna
+from surefoot.training.run_directory import RunDirectory
 
 NEVER = 2
 """A score that was never reached counts as reached after this many times the length of the run."""
@@ -65,6 +66,8 @@ class Sweep:
             return
         pool, slots = self._pool()
         with pool:
+            for trial in unfinished:
+                self._refuse_lost(trial)
             for trial in unfinished:
                 self._submit(pool, trial)
             self._fill(pool, slots)
@@ -132,6 +135,16 @@ class Sweep:
         own = {key: value_of(self._config, key) for key in self._sweep.tunables}
         return {key: value for key, value in own.items() if _holds(self._sweep.tunables[key], value)}
 
+    def _refuse_lost(self, trial: Trial) -> None:
+        """Refuse to start a trial again whose runs were deleted: its evaluations say that all of them had begun."""
+        runs = [self._directory(trial.number, index) for index in range(self._sweep.seeds)]
+        lost = [run for run in runs if trial.evaluations and not RunDirectory(run).has_begun]
+        if lost:
+            raise SweepError(
+                f"trial {trial.number} has evaluations in {self._path / DATABASE}, but {lost[0]} has no run; restore"
+                " it, or choose another --run-dir for a new sweep"
+            )
+
     def _submit(self, pool: Pool, trial: Trial) -> None:
         self._say(f"trial {trial.number}", _shown(trial.values))
         try:
@@ -150,16 +163,22 @@ class Sweep:
         threads = train.threads or self._threads
         own |= {"train.threads": threads, "rollout.workers": self._config.rollout.workers or threads}
         config = build_config(self._config.model_dump(mode="json"), trial.values, own)
-        is_final, is_only = index >= self._sweep.seeds, self._sweep.seeds == 1 and index == 0
-        directory = self._path / ("finals" if is_final else "trials") / f"{trial.number:04d}"
         arguments = {
-            "directory": str((directory if is_only else directory / f"seed-{index}").resolve()),
+            "directory": str(self._directory(trial.number, index).resolve()),
             "config": config.model_dump(mode="json"),
             "episodes": self._sweep.episodes,
             "target": None if objective.time_to is None else objective.time_to.score,
         }
-        name = f"trial {trial.number}" + f" seed {index}" * (not is_only)
+        name = f"trial {trial.number}" + f" seed {index}" * (not self._is_only(index))
         return Job(name, "surefoot.sweep.trial:train_trial", arguments, threads)
+
+    def _directory(self, number: int, index: int) -> Path:
+        """The run directory of a trial with one of the seeds."""
+        directory = self._path / ("finals" if index >= self._sweep.seeds else "trials") / f"{number:04d}"
+        return directory if self._is_only(index) else directory / f"seed-{index}"
+
+    def _is_only(self, index: int) -> bool:
+        return self._sweep.seeds == 1 and index == 0
 
     def _handle(self, pool: Pool, event: Event) -> None:
         number = int(event.job.name.split()[1])

@@ -1,13 +1,16 @@
 """Compares the processes of a run before anything is built: other settings in one of them would change the result."""
 
 import hashlib
+import os
 import platform
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from io import FileIO
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -16,11 +19,14 @@ from surefoot.machine.ranks import Ranks, together
 from surefoot.native.kernels import core_or_none
 from surefoot.output.quoted import quoted
 from surefoot.settings.config import Config
+from surefoot.storage.files import open_regular
 from surefoot.storage.trust import names_in
 from surefoot.version import VERSION
 
 _PACKAGES = ("torch", "numpy", "gymnasium", "mujoco")
 _MISSING = "missing"
+_MOST_FILES, _MOST_NAMES = 1000, 100_000
+"""Files of a folder whose contents are compared, and whose names are."""
 _LISTED = 10
 """Maximum number of differences in a message."""
 
@@ -88,7 +94,7 @@ def _version(package: str) -> str:
 
 
 def _contents(config: Config) -> dict[str, str]:
-    """Digests of the files and of the sources of modules that a config names."""
+    """Digests of the files, folders and sources of modules that a config names."""
     found = {}
     for text in sorted(names_in(config.model_dump(mode="json"))):
         for name in {text, *text.split(":")}:
@@ -100,17 +106,37 @@ def _contents(config: Config) -> dict[str, str]:
 
 def _file(name: str, is_module: bool) -> Path | None:
     with suppress(Exception):  # whatever a module does when it is looked for: creating the env reports it
-        if any(mark in name for mark in "./\\") and Path(name).is_file():
-            return Path(name)
+        path = Path(name).expanduser()
+        if name and (path.is_file() or (path.is_dir() and not Path.cwd().is_relative_to(path.resolve()))):
+            return path
         if is_module and all(part.isidentifier() for part in name.split(".")):
             spec = find_spec(name)
             return Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
     return None
 
 
-def _digest(file: Path) -> str:
+def _digest(path: Path) -> str:
+    """The beginning of the SHA-256 of a file, or of the names and contents of a folder."""
     try:
-        with file.open("rb") as content:
-            return hashlib.file_digest(content, "sha256").hexdigest()[:16]
+        if path.is_file():
+            return _sha256(path)[:16]
+        digest = hashlib.sha256()
+        for place, file in enumerate(islice(_files(path), _MOST_NAMES)):
+            has_contents = place < _MOST_FILES and file.is_file()
+            entry = f"{file.relative_to(path)} {_sha256(file) if has_contents else ''}\n"
+            digest.update(entry.encode(errors="surrogateescape"))
+        return digest.hexdigest()[:16]
     except OSError as error:
         return f"not readable ({error.strerror})"
+
+
+def _sha256(file: Path) -> str:
+    with open_regular(file) as content:
+        return hashlib.file_digest(cast(FileIO, content), "sha256").hexdigest()
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """All files in a folder, in the same order everywhere; without what is hidden or compiled by Python."""
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "__pycache__")))
+        yield from (Path(root, name) for name in sorted(names))

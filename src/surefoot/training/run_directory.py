@@ -62,8 +62,9 @@ class RunDirectory:
 
     @property
     def has_begun(self) -> bool:
-        """Whether training has begun: the checkpoint of the start comes before the first metrics."""
-        return bool(self.saved()) or (self.metrics_file.is_file() and self.metrics_file.stat().st_size > 0)
+        """Whether training has begun: the checkpoint of the start comes before metrics and a best policy."""
+        has_metrics = self.metrics_file.is_file() and self.metrics_file.stat().st_size > 0
+        return bool(self.saved()) or has_metrics or self.best.exists()
 
     def __enter__(self) -> "RunDirectory":
         try:

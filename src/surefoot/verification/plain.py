@@ -93,6 +93,10 @@ class Plain:
         ppo, targets, valid = self._config.ppo, leg.targets, leg.rollout.valid.numpy()
         if ppo.estimator.kind != "gae":
             findings.uncovered(TARGETS, NUMPY, f"ppo.estimator is '{ppo.estimator.kind}'")
+            if ppo.advantage_norm == "rollout":
+                given = targets.advantage[valid].double().numpy()
+                expected = formulas.normalized(given, given)  # what is normalized stays the same
+                _within(findings, "advantages", f"normalized, {NUMPY}", targets.advantage[valid], expected, 1.0)
             return
         steps = self._scaled(_steps_of(leg)) if self._config.normalize.reward else _steps_of(leg)
         advantage = formulas.advantages(steps, ppo.gamma, ppo.gae_lambda)

@@ -19,9 +19,16 @@ _CLAIMS: dict[str, str] = {
     "policy outputs": "native rollouts equal those of the readable collector",
     "protocol": "the env keeps the protocol",
     "weights": "the learner ({learner}) equals the readable one",
-    "minibatches": "targets, minibatches, statistics and schedules equal plain numpy",
 }
 """What was shown if nothing differs, by a component that is only compared then."""
+_PLAIN: dict[str, str] = {
+    "GAE": "targets",
+    "advantages": "normalized advantages",
+    "minibatches": "minibatches",
+    "normalizer statistics": "statistics",
+    "knobs": "schedules",
+}
+"""What equals plain numpy, by component, if it was compared with numpy and nothing of it was left out."""
 
 
 def show(report: Report, console: Console) -> None:
@@ -51,6 +58,9 @@ def summary(report: Report) -> str:
     }
     learner = next((part.note for part in compared if part.name == "learner"), "")
     shown = [claim for name, claim in _CLAIMS.items() if name in names]
+    with_numpy = {part.name for part in compared if "numpy" in part.compared}
+    if plain := [claim for name, claim in _PLAIN.items() if name in names & with_numpy]:
+        shown.append(f"{' and '.join(filter(None, (', '.join(plain[:-1]), plain[-1])))} equal plain numpy")
     text = f"{report.target}: ok in {len(compared)} comparisons: {'; '.join(shown).format(learner=learner)}"
     return "\n".join([text, *(f"not compared: {missing}" for missing in report.not_compared)])
 
