@@ -96,5 +96,22 @@ def test_runs_of_env_objects_name_the_python_that_continues_them(tmp_path):
     assert newest_step(run) == 48
 
 
+def test_runs_of_wrapped_envs_are_not_continued_without_their_wrappers(tmp_path):
+    run = tmp_path / "run"
+
+    def wrapped():
+        return gym.wrappers.TransformReward(gym.make("CartPole-v1"), lambda reward: 100 * reward)
+
+    PPO(wrapped(), num_steps=16, batch_size=16, eval_episodes=0).learn(16, run_dir=run)
+    for command in (("resume", run, "--steps", 48), ("evaluate", run, "--episodes", 2)):
+        message = surefoot(*command).refused()
+        assert "TransformReward(CartPole-v1) is an object with wrappers or arguments that no file contains" in message
+        advice = re.search(r"in Python: (PPO\.load\(.+?\)\.\w+\([^)]*\))", message)
+        assert advice is not None, message
+        result = eval(advice[1], {"PPO": PPO, "YOUR_ENV": wrapped()})
+    assert min(result.rewards) >= 100
+    assert newest_step(run) == 48
+
+
 def newest_step(run):
     return max(int(file.stem.removeprefix("step_")) for file in (run / "checkpoints").iterdir())
