@@ -81,6 +81,7 @@ def test_a_task_passes_and_the_core_makes_many_of_it(env_id: str) -> None:
     [
         "import surefoot, gymnasium as gym",
         "import gymnasium as gym, surefoot",
+        "import surefoot, importlib.util; importlib.util.find_spec('gymnasium'); import gymnasium as gym",
         "import gymnasium as gym; gym.make('surefoot:TMaze-v0')",
     ],
 )
