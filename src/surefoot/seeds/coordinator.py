@@ -12,8 +12,8 @@ from surefoot.jobs.local import LocalBackend
 from surefoot.jobs.pool import Pool
 from surefoot.seeds.plan import SeedsPlan
 from surefoot.settings.config import Config
+from surefoot.storage.folder_lock import locked, unwritable
 from surefoot.telemetry.sinks import check_sinks
-from surefoot.training.run_directory import take_lock
 from surefoot.training.signals import StopSignal
 
 TASK = "surefoot.seeds.run_seed:run_seed"
@@ -55,10 +55,12 @@ def check(config: Config) -> None:
 
 def train_seeds(plan: SeedsPlan, watcher: Watcher) -> Outcome:
     """Train all seeds that have not finished yet, as many at a time as there are cores for."""
-    plan.folder.mkdir(parents=True, exist_ok=True)
-    with closing(take_lock(plan.folder)):
-        plan.write()
-        return _train(plan, watcher)
+    try:
+        with locked(plan.folder, "folder of seeds"):
+            plan.write()
+            return _train(plan, watcher)
+    except OSError as error:
+        raise unwritable(plan.folder, error) from error
 
 
 def _train(plan: SeedsPlan, watcher: Watcher) -> Outcome:
