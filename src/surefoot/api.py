@@ -62,7 +62,15 @@ from surefoot.policies.acting import as_mask, as_starts, as_state
 from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
 from surefoot.presets import NO_PRESET, configured
 from surefoot.run import Run
-from surefoot.saved_run import SavedRun, check_spaces, saved_setup, untrusted_cluster, untrusted_env
+from surefoot.saved_run import (
+    THE_ENV,
+    SavedRun,
+    check_spaces,
+    differing,
+    saved_setup,
+    untrusted_cluster,
+    untrusted_env,
+)
 from surefoot.settings.config import Config
 from surefoot.settings.layers import build_config, by_name
 from surefoot.settings.synonyms import of_agent
@@ -383,7 +391,7 @@ class PPO(TakesTurns):
             saved_agent_values(state)  # refuses a damaged file now
             if not is_policy_only(state):
                 Saved(state)["hooks"].entries()
-                if now.env.id != config.env.id and Saved(state)["collector"].entries():
+                if any(differing(config, now, THE_ENV)) and Saved(state)["collector"].entries():
                     state["collector"]["envs"] = None  # the state of the old envs does not apply to others
             load_states({"policy": ModuleState(own, "policy"), "frozen": Frozen(own, now.optimizer.frozen)}, state)
         agent = cls.__new__(cls)

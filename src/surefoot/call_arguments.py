@@ -2,13 +2,13 @@
 
 import os
 from copy import deepcopy
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from torch import nn
 
+from surefoot.envs.given import given
 from surefoot.envs.make import EnvSource, check_source, fixed_envs
 from surefoot.errors import CheckpointError, ConfigError
 from surefoot.output.quoted import quoted
@@ -37,26 +37,20 @@ def source_settings(env: EnvSource) -> tuple[EnvSource | None, Raw]:
         return None, {"env": load_preset(env)["env"] if env in preset_names() else {"id": env}}
     check_source(env)
     rows = fixed_envs(env)
-    each = env if isinstance(env, list | tuple) else [env]
-    name = "+".join(dict.fromkeys(map(_name, each)))
-    return env, {"env": {"id": name}} | ({} if rows is None else {"rollout": {"num_envs": rows}})
+    each = [given(one) for one in (env if isinstance(env, list | tuple) else [env])]
+    layer: Raw = {"env": {"id": "+".join(dict.fromkeys(one.name for one in each)), "eval_kwargs": {}}}
+    layer["env"] |= {"kwargs": dict(each[0].kwargs), "max_episode_steps": each[0].max_episode_steps}
+    return env, layer | ({} if rows is None else {"rollout": {"num_envs": rows}})
 
 
-def _name(env: Any) -> str:
-    """The id of an env, or the name of the function that makes it."""
-    if isinstance(env, partial):
-        return _name(env.func)
-    return str(getattr(getattr(env, "spec", None), "id", None) or getattr(env, "__name__", type(env).__name__))
-
-
-def check_fits(source: EnvSource | None, config: Config, given: Raw) -> None:
+def check_fits(source: EnvSource | None, config: Config, settings: Raw) -> None:
     """Refuse settings that contradict the envs themselves, or that only an id can take."""
     if source is None:
         return
     count, asked = fixed_envs(source), config.rollout.num_envs
     if count not in (None, asked):
         raise ConfigError([f"rollout.num_envs: {asked}, but {count} envs were passed; leave the setting out"])
-    unused = [name for name in _OF_IDS if given.get("env", {}).get(name)]
+    unused = [name for name in _OF_IDS if settings.get("env", {}).get(name)]
     if unused:
         raise ConfigError([f"env.{name}: applies to an id, but an env was passed; {_OF_IDS[name]}" for name in unused])
 

@@ -23,6 +23,9 @@ from surefoot.storage.trust import Trust, is_trusted, names_in, trusting
 FIXED_ON_RESUME = ("env", "policy", "normalize", "train.seed", "train.start_from")
 """Settings that a resumed run cannot change: they determine what the saved state means."""
 
+THE_ENV = ("env.id", "env.kwargs", "env.max_episode_steps")
+"""Settings that say which env it is: the state of one does not apply to another."""
+
 
 @dataclass(frozen=True)
 class SavedRun:

@@ -131,6 +131,11 @@ class ChannelsFirst(nn.Module):
         return self.layers(obs.permute(0, 3, 1, 2) if self.permute else obs)
 
 
+def test_layers_that_are_no_convolutions_are_not_told_to_permute():
+    with pytest.raises(PolicyError, match=r"observations of shape \[B, 12, 13, 3\]: RuntimeError"):
+        PPO(lambda: CounterEnv(form="image"), encoder=nn.Sequential(nn.Flatten(), nn.Linear(7, 4)), **TINY)
+
+
 def test_an_encoder_that_cannot_read_images_is_told_what_arrives_and_how_to_permute():
     message = (
         r"the encoder ChannelsFirst cannot read observations of shape \[B, 12, 13, 3\] with channels last, which"

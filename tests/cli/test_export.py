@@ -96,5 +96,45 @@ def test_runs_of_env_objects_name_the_python_that_continues_them(tmp_path):
     assert newest_step(run) == 48
 
 
+def test_runs_of_wrapped_envs_are_not_continued_without_their_wrappers(tmp_path):
+    run = tmp_path / "run"
+
+    def wrapped():
+        return gym.wrappers.TransformReward(gym.make("CartPole-v1"), lambda reward: 100 * reward)
+
+    PPO(wrapped(), num_steps=16, batch_size=16, eval_episodes=0).learn(16, run_dir=run)
+    for command in (("resume", run, "--steps", 48), ("evaluate", run, "--episodes", 2)):
+        message = surefoot(*command).refused()
+        assert "TransformReward(CartPole-v1) is an object with wrappers or arguments that no file contains" in message
+        advice = re.search(r"in Python: (PPO\.load\(.+?\)\.\w+\([^)]*\))", message)
+        assert advice is not None, message
+        result = eval(advice[1], {"PPO": PPO, "YOUR_ENV": wrapped()})
+    assert min(result.rewards) >= 100
+    assert newest_step(run) == 48
+
+
+def test_an_env_and_an_encoder_that_are_both_objects_are_both_named(tmp_path):
+    run, encoder = tmp_path / "run", nn.Sequential(nn.Linear(2, 3), nn.Tanh())
+    PPO(Own, encoder=encoder, num_envs=2, num_steps=8, batch_size=16, eval_episodes=0).learn(16, run_dir=run)
+    names = {"PPO": PPO, "YOUR_ENV": Own, "YOUR_ENCODER": encoder}
+    for command in (("resume", run, "--steps", 48), ("evaluate", run, "--episodes", 2)):
+        message = surefoot(*command).refused()
+        advice = re.search(r"in Python: (PPO\.load\(.+?\)\.\w+\([^)]*\))", message)
+        assert "env=YOUR_ENV, encoder=YOUR_ENCODER" in message
+        eval(advice[1], names)
+    assert newest_step(run) == 48
+
+
+def test_a_start_from_a_model_with_a_python_encoder_is_explained(tmp_path):
+    run, encoder = tmp_path / "run", nn.Sequential(nn.Linear(4, 3), nn.Tanh())
+    small = {"num_envs": 2, "num_steps": 8, "batch_size": 16, "eval_episodes": 0}
+    PPO("CartPole-v1", encoder=encoder, **small).learn(16, run_dir=run)
+    message = surefoot("train", "CartPole-v1", "--from", run, "--steps", 16, "--run-dir", tmp_path / "new").refused()
+    assert "an encoder or a policy was passed to PPO as an object" in message
+    assert "weight" not in message.replace("the weights of", "")
+    advice = re.search(r"in Python: (PPO\(.+?\)\.\w+\([^)]*\))", message)
+    assert eval(advice[1], {"PPO": PPO, "YOUR_ENCODER": encoder}).steps_trained >= 16
+
+
 def newest_step(run):
     return max(int(file.stem.removeprefix("step_")) for file in (run / "checkpoints").iterdir())

@@ -180,7 +180,10 @@ def test_any_checkpoint_continues_in_a_directory_of_its_own(tmp_path):
     settings = (*TINY, "--train.checkpoint_every", 32, "--train.eval_episodes", 2, "--train.eval_every", 64)
     train("CartPole-v1", run, *settings, "--steps", 128)
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-    continued = surefoot("resume", run, "--checkpoint", 64, "--run-dir", new).succeeded()
+    for step in ("x", "1.5", "nan"):
+        said = surefoot("resume", run, "--checkpoint", step).refused()
+        assert "--checkpoint: pass the step of a checkpoint" in said
+    continued = surefoot("resume", run, "--checkpoint", "6.4e1", "--run-dir", new).succeeded()
     assert f"resuming {run} from step_000000000064.safetensors in {new}" in continued.out
     assert_same_run(new, run)
     for name in ("checkpoints/step_000000000128.safetensors", "best.safetensors", "evaluations.jsonl"):

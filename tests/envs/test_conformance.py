@@ -17,6 +17,7 @@ from numpy.testing import assert_equal
 
 from surefoot.envs.native_vector import NativeVectorEnv
 from surefoot.envs.tasks.registration import OWN_TASKS
+from surefoot.errors import NativeError
 
 ROOT = Path(__file__).parents[2]
 PLACES = ("README.md", "examples/*.py", "docs/**/*.py", "docs/**/*.md", "cpp/new-env/*.py")
@@ -76,11 +77,18 @@ def test_a_task_passes_and_the_core_makes_many_of_it(env_id: str) -> None:
     assert_equal(envs.reset(seed=5)[0], one_by_one.reset(seed=5)[0])
 
 
+def test_vector_envs_of_the_core_say_that_they_draw_nothing() -> None:
+    with pytest.raises(NativeError, match=r"in the core draws no pictures, .* pass vectorization_mode='sync' to draw"):
+        gym.make_vec("Market-v0", num_envs=2, render_mode="rgb_array")
+    gym.make_vec("Market-v0", num_envs=2, render_mode=None).close()
+
+
 @pytest.mark.parametrize(
     "lines",
     [
         "import surefoot, gymnasium as gym",
         "import gymnasium as gym, surefoot",
+        "import surefoot, importlib.util; importlib.util.find_spec('gymnasium'); import gymnasium as gym",
         "import gymnasium as gym; gym.make('surefoot:TMaze-v0')",
     ],
 )

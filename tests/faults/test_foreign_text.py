@@ -82,6 +82,23 @@ def test_files_that_the_user_names_do_not_block(tmp_path: Path, arguments: list[
         surefoot(*(argument.format(**names) for argument in arguments)).refused()
 
 
+FILES = Path(__file__).parents[1] / "newcomer" / "files"
+SEVERAL = {
+    "seeds": ("train", "CartPole-v1", "--seeds", "1,2", "--steps", "64"),
+    "sweep": ("sweep", FILES / "my_sweep.yaml"),
+    "population": ("population", FILES / "my_population.yaml"),
+}
+
+
+@pytest.mark.parametrize("command", SEVERAL)
+def test_a_named_pipe_as_lock_of_several_runs_is_refused(tmp_path: Path, command: str) -> None:
+    folder = tmp_path / "several"
+    folder.mkdir()
+    os.mkfifo(folder / "lock")
+    said = " ".join(surefoot(*SEVERAL[command], "--run-dir", folder).refused().split())
+    assert f"is not writable ({folder / 'lock'}: it is not a regular file); choose another with --run-dir" in said
+
+
 def raw(folder: Path, *arguments: bytes) -> Finished:
     """`surefoot ARGUMENTS` with bytes that need not be UTF-8."""
     return Process(_raw, folder, arguments).wait()

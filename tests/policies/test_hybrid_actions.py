@@ -188,7 +188,11 @@ def test_masks_are_flat_or_of_the_form_of_the_action() -> None:
         (spaces.Tuple((spaces.Tuple((spaces.Discrete(2),)), spaces.Discrete(2))), "must not be empty or nested"),
         (spaces.Tuple(()), "must not be empty or nested"),
         (spaces.Tuple((spaces.Text(3),)), "use Box, Discrete, MultiDiscrete or MultiBinary, or a Tuple or Dict"),
-        (spaces.Dict({"a": spaces.Discrete(2**25)}), "the part 'a' of action space .* has more than 16777216 choices"),
+        (spaces.Dict({"a": spaces.Discrete(2**25)}), "the part 'a' of action space .* has choices beyond 16,777,216"),
+        (
+            spaces.Tuple((spaces.Discrete(3, start=10**8), spaces.Box(-1, 1, (2,)))),
+            "the part '0' of action space .* has choices beyond 16,777,216; .*: count from a smaller start",
+        ),
     ],
 )
 def test_other_spaces_are_refused(space: Any, message: str) -> None:

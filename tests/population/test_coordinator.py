@@ -18,9 +18,10 @@ from surefoot.population.member import hash_of
 from surefoot.population.page import population_page
 from surefoot.population.replay import lineage, replay_winner
 from surefoot.population.settings import build_plan
+from surefoot.storage.folder_lock import take_lock
 from surefoot.telemetry import names
 from surefoot.training.checkpoint import read_checkpoint
-from surefoot.training.run_directory import RunDirectory, take_lock
+from surefoot.training.run_directory import RunDirectory
 from tests.inspection.report.browser import unpacked
 from tests.population.populations import small_plan, small_raw, train
 

@@ -1,6 +1,7 @@
 """MuJoCo without a display: a backend that works is found, or the packages that are missing are named."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -129,12 +130,35 @@ def record_pool_with(path: str, choice: str) -> None:
     record_pool(path, MUJOCO_GL=choice, __EGL_VENDOR_LIBRARY_DIRS="/nonexistent", __EGL_VENDOR_LIBRARY_FILENAMES="")
 
 
-@pytest.mark.parametrize("choice", ["egl", "glfw"])
+@pytest.mark.parametrize("choice", ["egl", "glfw", "osmesa", "bogus"])
 def test_envpool_never_ends_the_process_where_it_cannot_draw(choice: str, tmp_path: Path) -> None:
     finished = Process(record_pool_with, str(tmp_path / "hopper.mp4"), choice).wait()
     assert finished.code == 2, finished.err
     assert f"MUJOCO_GL={choice} does not work here; set the variable MUJOCO_GL" in finished.out
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("choice", ["osmesa", "bogus"])
+def test_only_what_draws_needs_opengl(choice: str, tmp_path: Path) -> None:
+    """MuJoCo reads the variable when it is imported, and fails there if it names what does not work."""
+    if choice in BACKENDS and renderer_of(choice) is not None:
+        pytest.skip(f"MUJOCO_GL={choice} works on this machine")
+    small = ["--rollout.num_envs", "2", "--rollout.num_steps", "16", "--ppo.batch_size", "16", "--steps", "32"]
+    run = tmp_path / "run"
+    trained = with_choice(choice, "train", "Hopper-v5", "--run-dir", run, *small)
+    assert trained.returncode == 0, trained.stderr
+    filmed = with_choice(choice, "watch", run, "--video", tmp_path / "a.gif", "--max-steps", 2)
+    assert filmed.returncode == 2, filmed.stderr
+    said = " ".join(filmed.stderr.split())
+    assert said.startswith("error: ")
+    assert f"MUJOCO_GL={choice} does not work here; set the variable MUJOCO_GL" in said
+
+
+def with_choice(choice: str, *arguments: object) -> "subprocess.CompletedProcess[str]":
+    """A command that has not imported MuJoCo yet."""
+    command = [sys.executable, "-m", "surefoot", *map(str, arguments)]
+    environment = os.environ | {"MUJOCO_GL": choice}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_envpool_draws_in_another_process_first(monkeypatch: pytest.MonkeyPatch) -> None:

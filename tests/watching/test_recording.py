@@ -160,6 +160,16 @@ def test_what_is_no_picture_is_refused(lamp, drawing, problem, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("shape", [(1, 20000, 3), (20000, 2, 3)])
+def test_sizes_that_a_format_does_not_have_are_named_with_the_one_that_has_them(lamp, shape, tmp_path):
+    env = Broken("rgb_array")
+    env.drawing = np.zeros(shape, np.uint8)
+    with pytest.raises(VideoError, match=r"frames of .* pixels; write a \.gif"):
+        lamp.record(tmp_path / "no.mp4", env=env)
+    assert list(tmp_path.iterdir()) == []
+    lamp.record(tmp_path / "yes.gif", env=env, max_steps=2)
+
+
 def test_gray_and_transparent_pictures_are_converted(lamp, tmp_path):
     for drawing in (np.full((300, 300), 90, np.uint8), np.full((300, 300, 1), 90, np.uint8)):
         env = Broken("rgb_array")

@@ -11,8 +11,9 @@ import tyro
 from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
 from surefoot.cli.lines import LABEL, wrapped
 from surefoot.cli.trained import or_in_python
-from surefoot.errors import RunDirectoryError
+from surefoot.errors import ConfigError, RunDirectoryError
 from surefoot.inspection.seeds_folder import is_seeds_folder
+from surefoot.output.quoted import quoted
 from surefoot.settings.layers import Raw, build_config, merge, read_yaml
 from surefoot.storage.run_folder import check_new, check_run
 from surefoot.storage.trust import names_in
@@ -32,7 +33,7 @@ def main(arguments: list[str]) -> int:
         run: Annotated[Path, tyro.conf.Positional],
         /,
         steps: str | None = None,
-        checkpoint: int | None = None,
+        checkpoint: str | None = None,
         run_dir: Path | None = None,
         trust: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     ) -> int:
@@ -41,7 +42,7 @@ def main(arguments: list[str]) -> int:
         Args:
             run: the run directory, or a folder with several seeds, of which all that are not finished continue
             steps: new total number of environment steps, to extend the run
-            checkpoint: the step of the checkpoint to continue from, if it is not the newest one; requires --run-dir
+            checkpoint: the step of the checkpoint to continue from; any but the newest one requires --run-dir
             run_dir: a new directory for the continued run, which takes over the records up to the checkpoint; the old
                 one is unchanged
             trust: import modules and load libraries that the checkpoint names, but not config.yaml
@@ -57,13 +58,26 @@ def main(arguments: list[str]) -> int:
             if run_dir is not None:
                 check_new(run_dir)
         changes = merge(settings, {} if steps is None else {"train.steps": steps})
-        return go_on(run, changes, trust, ("resume", *arguments), checkpoint, run_dir)
+        return go_on(run, changes, trust, ("resume", *arguments), _step(checkpoint), run_dir)
 
     try:
         return parse(resume, "resume", rest)
     finally:
         if wants_help(rest):
             print_settings()
+
+
+def _step(text: str | None) -> int | None:
+    """A step, which may be written as 1e3."""
+    if text is None:
+        return None
+    try:
+        step = float(text) if not text.isdecimal() else int(text)
+    except ValueError:
+        step = -1
+    if not 0 <= step < 2**63 or step != int(step):
+        raise ConfigError([f"--checkpoint: pass the step of a checkpoint, such as 4096, got {quoted(text)}"])
+    return int(step)
 
 
 def go_on(

@@ -7,6 +7,7 @@ from contextlib import closing, nullcontext
 
 from surefoot.assembly import assemble
 from surefoot.cli.lines import LABEL, tell, tell_next, wrapped
+from surefoot.cli.trained import or_started_in_python
 from surefoot.compose import build_env
 from surefoot.envs.protocol import VecEnv
 from surefoot.machine.ranks import ALONE, Ranks
@@ -32,7 +33,8 @@ def train_from_start(
     check_settings(ranks, config, None if start is None else find_model(start).file)
     with closing(training_envs(config, ranks)) as env:
         # Built before the directory, so that invalid combinations leave no empty run behind.
-        run = assemble(config, env, directory=directory, ranks=ranks)
+        with or_started_in_python(start, config.env.id, config.train.steps):
+            run = assemble(config, env, directory=directory, ranks=ranks)
         with directory or nullcontext():
             if directory is not None:
                 directory.write_config(config)

@@ -16,6 +16,7 @@ from surefoot.envs.adapters.pettingzoo_env import is_parallel_env
 from surefoot.envs.adapters.pettingzoo_factory import pettingzoo_factory
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import Engine, engines
+from surefoot.envs.given import is_object_name
 from surefoot.envs.library import LibraryFactory, is_library, library_factory
 from surefoot.envs.packages import package_hint, refuse_missing_module
 from surefoot.envs.protocol import VecEnv
@@ -171,6 +172,11 @@ def gymnasium_factory(env_id: str, config: EnvConfig) -> GymnasiumFactory:
 
 
 def _known_id(env_id: str, asked: str) -> None:
+    if is_object_name(asked):
+        raise UnknownEnvError(
+            f"the environment {asked} is an object with wrappers or arguments that no file contains; create it in"
+            " Python and pass it"
+        )
     if env_id not in gym.registry:
         hint = package_hint(env_id) or f"{_suggestion(env_id)} ('surefoot envs' lists the known ones)"
         raise UnknownEnvError(f"unknown environment '{asked}'{hint}")

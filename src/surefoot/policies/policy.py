@@ -343,19 +343,20 @@ def _feature_size(encoder: nn.Module, spec: ObsSpec) -> int:
         raise
     except Exception as error:  # of a user's module
         raise PolicyError(
-            f"the encoder {type(encoder).__name__} cannot read {_described(spec)}: {brief(error)}"
+            f"the encoder {type(encoder).__name__} cannot read {_described(spec, encoder)}: {brief(error)}"
         ) from error
     if not isinstance(features, Tensor) or features.dim() != 2:
         raise PolicyError(f"an encoder must return features of shape [batch, size]; {type(encoder).__name__} does not")
     return features.shape[1]
 
 
-def _described(spec: ObsSpec) -> str:
-    """The batch that an encoder gets; images have their channels last if the env's have, unlike torch's layers."""
+def _described(spec: ObsSpec, encoder: nn.Module) -> str:
+    """The batch that an encoder gets; images have their channels last if the env's have, unlike in torch's layers."""
+    convolves = any(isinstance(module, nn.Conv2d) for module in encoder.modules())
     shapes = ", ".join(f"{key} {['B', *part.shape]}".strip().replace("'", "") for key, part in tree_items(spec))
     images = [part.shape for _, part in tree_items(spec) if part.kind == "image" and len(part.shape) == 3]
     advice = " with channels last, which convolutions of torch need first: call obs.permute(0, 3, 1, 2)"
-    return f"observations of shape {shapes}{advice if any(one[2] < one[0] for one in images) else ''}"
+    return f"observations of shape {shapes}{advice if convolves and any(one[2] < one[0] for one in images) else ''}"
 
 
 def _check_encoder_keys(spec: ObsSpec, config: PolicyConfig) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from surefoot.compose import build_env
-from surefoot.errors import ConfigError, PopulationError, RunDirectoryError
+from surefoot.errors import ConfigError, PopulationError
 from surefoot.evaluation.best_metric import check_best_metric
 from surefoot.jobs.inline import InlineBackend
 from surefoot.jobs.job import Backend, Job
@@ -24,9 +24,9 @@ from surefoot.population.member import Task
 from surefoot.population.settings import HOW, NAME, Plan
 from surefoot.settings.layers import read_yaml
 from surefoot.storage.files import read_regular
+from surefoot.storage.folder_lock import locked, unwritable
 from surefoot.storage.run_folder import POPULATION, refuse_other_kind
 from surefoot.training.checkpoint import write_atomically
-from surefoot.training.run_directory import take_lock
 
 TASK = "surefoot.population.member:train_round"
 
@@ -55,18 +55,14 @@ def run_population(folder: Path, plan: Plan, watcher: Watcher) -> list[Entry]:
     files = PopulationFiles(folder)
     _check_objective(plan)
     try:
-        files.members.mkdir(parents=True, exist_ok=True)
-        with closing(take_lock(folder)):
+        with locked(folder, "population in"):
+            files.members.mkdir(exist_ok=True)
             _write_plan(files, plan)
             backend, slots = _backend(plan, folder)
             with Pool(backend, slots, plan.population.patience_s) as pool:
                 return _Rounds(files, plan, pool, watcher).run()
     except OSError as error:
-        what = error.filename or folder
-        raise RunDirectoryError(
-            f"cannot write {what} ({error.strerror}); remove the cause and repeat the command, or choose another"
-            " directory with --run-dir"
-        ) from error
+        raise unwritable(folder, error) from error
 
 
 class _Rounds:

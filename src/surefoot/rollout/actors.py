@@ -1,6 +1,6 @@
 """Assigns rows to the learning policy, to others with frozen weights (opponents, teachers), or to functions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from surefoot.data.records import State
-from surefoot.data.specs import ArraySpec
 from surefoot.data.tree import tree_map
 from surefoot.envs.protocol import VecEnv
 from surefoot.errors import PolicyError
@@ -19,9 +18,9 @@ from surefoot.philox import Stream, uniforms
 from surefoot.policies.policy import Policy
 from surefoot.rollout.buffer import RolloutBuffer
 from surefoot.rollout.fields import COLLECTOR, Field, array
+from surefoot.rollout.script import Function, Script
 from surefoot.storage.saved import Saved
 
-Function = Callable[..., Any]
 LEARNER = ""
 """The name of the learning policy, which has the number 0."""
 NOBODY = -1
@@ -45,44 +44,6 @@ class Actor:
             part[rows] = after
         action = output.distribution.sample(self.policy.head.noise(uniform))
         return action, self.policy.head.to_env(action)
-
-
-class Script:
-    """A plain function that acts: batched observations to env actions, both as numpy arrays."""
-
-    memory: State = ()
-    noise_size = 0
-
-    def __init__(self, policy: Function, name: str, spec: ArraySpec, is_followed: bool = False) -> None:
-        self.policy, self._name, self._spec, self.is_followed = policy, name, spec, is_followed
-
-    def act(self, rows: Tensor, inputs: tuple[Any, Tensor, Tensor | None], uniform: Tensor) -> tuple[Tensor, Tensor]:
-        """Raw and env actions for some rows: `function(obs)`, or `function(obs, action_mask)` if the env has masks."""
-        obs, _, mask = inputs
-        arrays = [tree_map(lambda leaf: leaf.numpy().copy(), obs), *([] if mask is None else [mask.numpy().copy()])]
-        try:
-            actions = np.asarray(self.policy(*arrays))
-        except Exception as error:
-            raise PolicyError(f"the function '{self._name}' raised an exception: {brief(error)}") from error
-        checked = self._checked(actions, len(rows))
-        raw = checked.reshape(len(rows), -1) - (np.array(self._spec.start) if self._spec.sizes else 0)
-        return torch.from_numpy(raw), torch.from_numpy(checked)
-
-    def _checked(self, actions: NDArray[Any], count: int) -> NDArray[Any]:
-        """Refuse what the env could not take."""
-        spec, wanted = self._spec, (count, *self._spec.shape)
-        if actions.shape != wanted or actions.dtype.kind not in "biuf":
-            got = f"{actions.dtype} of shape {actions.shape}"
-            raise PolicyError(
-                f"the function '{self._name}' must return env actions of shape {wanted}, a row for each observation,"
-                f" not {got}"
-            )
-        whole = actions if spec.kind == "box" else actions.astype(np.int64)
-        low, high = (np.array(spec.start), np.array(spec.start) + spec.sizes - 1) if spec.sizes else (-np.inf, np.inf)
-        flat = whole.reshape(count, -1)
-        if not np.isfinite(actions).all() or (whole != actions).any() or (flat < low).any() or (flat > high).any():
-            raise PolicyError(f"the function '{self._name}' returned actions that are not in the action space")
-        return whole.copy()
 
 
 class Actors:
@@ -121,6 +82,8 @@ class Actors:
         the masks [B, choices]; it returns env actions [B, ...]. With `is_followed`, the recurrent state of the learning
         policy is also computed in the rows of the added policy, for terms that learn from them.
         """
+        if not isinstance(name, str):
+            raise PolicyError(f"the name of an added policy must be a string, not {quoted(name)}")
         if not name:
             raise PolicyError("the name of an added policy must not be empty; the empty name is the learning policy")
         if not callable(policy):

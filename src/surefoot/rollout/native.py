@@ -19,9 +19,10 @@ from surefoot.philox import Stream
 from surefoot.policies.native_parts import NotNative
 from surefoot.policies.native_plan import NativePlan, UntilChanged, native_tensors, plan_policy
 from surefoot.policies.policy import ActorCritic, Policy
-from surefoot.rollout.actors import Actor, Script
+from surefoot.rollout.actors import Actor
 from surefoot.rollout.collector import Collector
 from surefoot.rollout.rows import Rows
+from surefoot.rollout.script import Script
 from surefoot.rollout.stepwise import StepwiseCollector
 
 _log = logging.getLogger("surefoot")

@@ -12,8 +12,9 @@ from surefoot.jobs.local import LocalBackend
 from surefoot.jobs.pool import Pool
 from surefoot.seeds.plan import SeedsPlan
 from surefoot.settings.config import Config
+from surefoot.storage.folder_lock import locked, unwritable
 from surefoot.telemetry.sinks import check_sinks
-from surefoot.training.run_directory import RunDirectory, take_lock
+from surefoot.training.run_directory import RunDirectory
 from surefoot.training.signals import StopSignal
 
 TASK = "surefoot.seeds.run_seed:run_seed"
@@ -55,12 +56,14 @@ def check(config: Config) -> None:
 
 def train_seeds(plan: SeedsPlan, watcher: Watcher) -> Outcome:
     """Train all seeds that have not finished yet, as many at a time as there are cores for."""
-    plan.folder.mkdir(parents=True, exist_ok=True)
-    with closing(take_lock(plan.folder)):
-        plan.refuse_lost()
-        begun = {seed for seed in plan.seeds if RunDirectory(plan.directory_of(seed)).has_begun}
-        plan.write(begun)
-        return _train(plan, watcher, begun)
+    try:
+        with locked(plan.folder, "folder of seeds"):
+            plan.refuse_lost()
+            begun = {seed for seed in plan.seeds if RunDirectory(plan.directory_of(seed)).has_begun}
+            plan.write(begun)
+            return _train(plan, watcher, begun)
+    except OSError as error:
+        raise unwritable(plan.folder, error) from error
 
 
 def _train(plan: SeedsPlan, watcher: Watcher, begun: set[int]) -> Outcome:

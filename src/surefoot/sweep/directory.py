@@ -1,9 +1,6 @@
 """The directory of a sweep: its files, a lock against a second process, and settings that stay the same."""
 
-import fcntl
-import os
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from pathlib import Path
 
 import yaml
@@ -12,7 +9,6 @@ from surefoot.errors import ConfigError, RunDirectoryError, SweepError
 from surefoot.presets import NO_PRESET
 from surefoot.settings.config import Config
 from surefoot.settings.layers import Raw, read_yaml
-from surefoot.storage.files import open_own
 from surefoot.storage.run_folder import SWEEP, refuse_other_kind
 from surefoot.sweep.settings import FREE_TO_CHANGE, NAME, SweepConfig, read_settings
 from surefoot.training.checkpoint import write_atomically
@@ -65,25 +61,3 @@ def _refuse_differences(config: Config, sweep: SweepConfig, new_config: Config, 
     ]
     if problems:
         raise ConfigError(problems)
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Only one process runs a sweep; the kernel releases the lock of a process that died."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        lock = os.fdopen(open_own(path / "lock", os.O_RDWR), "r+", encoding="utf-8")
-    except OSError as error:
-        raise RunDirectoryError(f"{path} is not writable ({error.strerror}); choose another with --run-dir") from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise RunDirectoryError(
-                f"the sweep in {path} is in use by process {lock.read().strip() or 'unknown'}; stop it or choose"
-                " another with --run-dir"
-            ) from error
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        yield

@@ -15,7 +15,8 @@ from surefoot.machine.cores import available_cores
 from surefoot.settings.config import Config
 from surefoot.settings.layers import Raw, build_config
 from surefoot.settings.ranges import Range
-from surefoot.sweep.directory import BEST, DATABASE, keep_settings, locked, refuse_unknown_runs, write_settings
+from surefoot.storage.folder_lock import locked
+from surefoot.sweep.directory import BEST, DATABASE, keep_settings, refuse_unknown_runs, write_settings
 from surefoot.sweep.finals import run_finals
 from surefoot.sweep.settings import SweepConfig
 from surefoot.sweep.study import Study, Trial, import_optuna
@@ -48,7 +49,7 @@ class Sweep:
     def run(self) -> Trial:
         """Run all trials that are not finished yet; returns the best one."""
         _check_objective(self._config, self._sweep)
-        with locked(self._path):
+        with locked(self._path, "sweep in"):
             keep_settings(self._path, self._config, self._sweep)
             with Study(self._path / DATABASE, self._sweep, self._config.train.eval_every) as self._study:
                 refuse_unknown_runs(self._path, self._study.numbers())

@@ -1,7 +1,6 @@
 """The run directory: config, metrics, checkpoints, log, and a lock against a second process."""
 
 import errno
-import fcntl
 import logging
 import os
 import re
@@ -9,10 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from surefoot.errors import CheckpointError, DirectoryInUseError, RunDirectoryError
+from surefoot.errors import CheckpointError, RunDirectoryError
 from surefoot.settings.config import Config
 from surefoot.settings.layers import to_yaml
-from surefoot.storage.files import AppendedFile, open_own
+from surefoot.storage.files import AppendedFile
+from surefoot.storage.folder_lock import take_lock
 from surefoot.storage.run_folder import RUN, refuse_other_kind, refuse_remains
 from surefoot.storage.saved import Saved
 from surefoot.telemetry.records import lines_until, records_by_step
@@ -285,25 +285,6 @@ def _is_regular(path: Path) -> bool:
 def folder_name(name: str) -> str:
     """The name of a run as that of a folder: `ALE/Pong-v5` and `./my_env.so` have characters that it cannot have."""
     return re.sub(r"[^\w.+-]+", "_", name).lstrip("._").removesuffix(".so") or "run"
-
-
-def take_lock(folder: Path) -> IO[str]:
-    """The lock of a directory, until it is closed; an error if another process has it."""
-    lock = os.fdopen(open_own(folder / "lock", os.O_RDWR), "r+", encoding="utf-8")
-    try:
-        # The kernel releases this lock when its process dies, so there are no stale locks.
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        lock.seek(0)
-        holder = lock.read().strip() or "unknown"
-        lock.close()
-        raise DirectoryInUseError(
-            f"the run directory {folder} is in use by process {holder}; stop it or choose another with --run-dir"
-        ) from error
-    lock.truncate(0)
-    lock.write(str(os.getpid()))
-    lock.flush()
-    return lock
 
 
 def _step(checkpoint: Path) -> int:

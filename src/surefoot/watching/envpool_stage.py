@@ -8,8 +8,7 @@ from surefoot.envs.adapters.envpool_single import EnvPoolEnv
 from surefoot.errors import VideoError
 from surefoot.machine.opengl import ADVICE
 from surefoot.settings.config import EnvConfig
-from surefoot.watching.mujoco_backend import CURRENT, GLContext, trial
-from surefoot.watching.scene import SIDE
+from surefoot.watching.mujoco_backend import CURRENT, SIDE, GLContext, trial
 
 _TRIAL = f"""{CURRENT}
 import json

@@ -17,6 +17,8 @@ from surefoot.output.failures import brief
 
 BACKENDS = ("egl", "osmesa")
 """Rendering backends that need no display, in the order in which they are tried."""
+SIDE = 480
+"""Width and height of a picture in pixels, as those of Gymnasium's MuJoCo tasks."""
 TRACK = "track"
 """The usual name of the camera that follows the body in robot models."""
 _ON_DISPLAY = "glfw"
@@ -51,6 +53,8 @@ def prepare_mujoco(env: Any, name: str) -> None:
         if os.environ.get("DISPLAY"):
             return
         os.environ[VARIABLE] = working_backend(name)
+    else:
+        working_backend(name)
     without_slow_shadows(model, os.environ[VARIABLE])
 
 
@@ -77,7 +81,7 @@ def working_backend(name: str) -> str:
     chosen = os.environ.get(VARIABLE, "").lower().strip()
     if chosen:
         backend = chosen if chosen in BACKENDS else _ON_DISPLAY
-        if renderer_of(backend) is None:
+        if chosen not in (*BACKENDS, _ON_DISPLAY) or renderer_of(backend) is None:
             raise VideoError(
                 f"environment '{name}' cannot be rendered: {VARIABLE}={chosen} does not work here; {ADVICE}"
             )

@@ -9,10 +9,8 @@ import numpy as np
 from surefoot.envs.native_single import NativeEnv
 from surefoot.errors import VideoError
 from surefoot.watching.camera import Picture
-from surefoot.watching.mujoco_backend import TRACK, GLContext, without_slow_shadows
+from surefoot.watching.mujoco_backend import SIDE, TRACK, GLContext, without_slow_shadows
 
-SIDE = 480
-"""Width and height of a picture in pixels, as those of Gymnasium's MuJoCo tasks."""
 _MOST_GEOMS, _FONT_SCALE = 10_000, 150
 _ROOM = 1.5
 """How much farther away than MuJoCo proposes: it fits the model as it lies at rest."""

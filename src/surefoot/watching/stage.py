@@ -17,11 +17,11 @@ from surefoot.envs.native_task import native_task
 from surefoot.envs.protocol.parameters import Values, set_agent_values
 from surefoot.envs.protocol.shard import Shard, close_env, construct
 from surefoot.errors import EnvError, SurefootError, VideoError
+from surefoot.machine.opengl import import_mujoco
 from surefoot.settings.config import EnvConfig
 from surefoot.watching.camera import FilmedEnv
 from surefoot.watching.envpool_stage import drawn_pool
 from surefoot.watching.mujoco_backend import prepare_mujoco
-from surefoot.watching.scene import DrawnNativeEnv
 from surefoot.watching.target import has_display
 
 _DRIVER = "SDL_VIDEODRIVER"
@@ -106,6 +106,9 @@ def _made(source: EnvSource, config: EnvConfig, mode: RenderMode, name: str) -> 
     if isinstance(source, str) and is_library(source):
         factory = library_factory(source, config.kwargs, config.max_episode_steps)
         if not factory.twin_draws:
+            import_mujoco()
+            from surefoot.watching.scene import DrawnNativeEnv
+
             env = DrawnNativeEnv(NativeEnv(native_task(factory)), name)
             return HumanRendering(env) if mode == "human" else env
     if not isinstance(source, str):

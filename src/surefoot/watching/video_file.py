@@ -1,11 +1,13 @@
 """Video files: mp4 (H.264, with PyAV) and gif (with Pillow alone), complete or not there at all."""
 
+import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
@@ -49,6 +51,20 @@ def _alike(frame: Image.Image, first: Image.Image) -> Image.Image:
 def _write_mp4(path: Path, frames: Frames, fps: float) -> None:
     import av
 
+    first = next(frames)
+    try:
+        _encode(av, path, chain([first], frames), fps)
+    except av.error.FFmpegError as error:
+        if isinstance(error, OSError) and error.errno in errno.errorcode and error.errno != errno.EINVAL:
+            raise  # a full disk
+        width, height = first.size
+        raise VideoError(
+            f"H.264 cannot encode frames of {width} x {height} pixels; write a .gif, or return frames"
+            " of another size from render()"
+        ) from error
+
+
+def _encode(av: Any, path: Path, frames: Frames, fps: float) -> None:
     with av.open(os.fspath(path), "w", format="mp4", options={"movflags": "faststart"}) as file:
         stream = None
         for image in frames:

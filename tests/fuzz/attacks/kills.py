@@ -23,7 +23,7 @@ STEPS = "2048"
 TASKS = (
     ("CartPole-v1",),
     ("CartPoleNoVel-v1", "--policy.memory.hidden_size", "4"),
-    ("Pendulum-v1", "--normalize.returns", "true"),
+    ("Pendulum-v1", "--normalize.returns", "true", "--log.log_every", "3"),
 )
 SIGNALS = {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGHUP: 129}
 
@@ -53,6 +53,13 @@ def case(pick: random.Random, material: list[Whole], folder: Path) -> None:
         assert _is_done(_start(_command(run, TASKS[number])).wait(), run)
     assert_same(_final(run), whole.state)
     assert _lines(run) == whole.lines
+    earlier = RunDirectory(run).saved()[1:]
+    if earlier and pick.random() < 0.3:
+        step, other = int(pick.choice(earlier).stem.removeprefix("step_")), folder / "other"
+        again = ["resume", str(run), "--checkpoint", str(step), "--run-dir", str(other)]
+        assert _is_done(_start(again).wait(), other)
+        assert_same(_final(other), whole.state)
+        assert _lines(other) == whole.lines
 
 
 def _command(run: Path, task: tuple[str, ...]) -> list[str]:

@@ -12,9 +12,19 @@ SMALL = {"num_envs": 4, "num_steps": 32, "batch_size": 64}
 PPO(Lamps, **SMALL).learn(256, run_dir="runs/object")
 encoder = nn.Sequential(nn.Linear(4, 8), nn.Tanh())
 PPO("CartPole-v1", encoder=encoder, **SMALL).learn(256, run_dir="runs/encoder")
+of_lamps = nn.Sequential(nn.Linear(6, 8), nn.Tanh())
+PPO(Lamps, encoder=of_lamps, **SMALL).learn(256, run_dir="runs/both")
 names = {"PPO": PPO, "YOUR_ENV": Lamps, "YOUR_ENCODER": encoder}
-for run in ("runs/object", "runs/encoder"):
-    for command in ("resume {} --steps 512", "evaluate {} --episodes 2", "watch {} --video advice.gif --max-steps 5"):
+COMMANDS = (
+    "resume {} --steps 512",
+    "evaluate {} --episodes 2",
+    "watch {} --video advice.gif --max-steps 5",
+    "export {} --onnx advice.onnx",
+)
+OVER = ("evaluate {} --episodes 2 --over sutton_barto_reward=true,false",)
+for run, commands in (("runs/object", COMMANDS), ("runs/encoder", COMMANDS + OVER), ("runs/both", COMMANDS)):
+    names["YOUR_ENCODER"] = encoder if run == "runs/encoder" else of_lamps
+    for command in commands:
         typed = ["surefoot", *command.format(run).split()]
         said = subprocess.run(typed, capture_output=True, text=True, check=False)
         assert said.returncode == 2, said

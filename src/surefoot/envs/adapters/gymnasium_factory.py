@@ -13,6 +13,7 @@ from gymnasium.envs.registration import EnvSpec
 from surefoot.envs.adapters.gymnasium_envs import GymEnv
 from surefoot.errors import EnvError
 from surefoot.machine.extras import install_hint
+from surefoot.machine.opengl import import_mujoco
 
 _log = logging.getLogger("surefoot")
 
@@ -63,6 +64,7 @@ def _quiet_mujoco(env_id: str) -> Iterator[None]:
     if spec is None or not str(spec.entry_point).startswith("gymnasium.envs.mujoco"):
         yield
         return
+    import_mujoco()
     import mujoco
 
     messages: list[str] = []

@@ -55,7 +55,10 @@ def action_spec(space: spaces.Space[Any]) -> ArraySpec:
     parts = {leaf.key: array_spec(leaf.space, "action") for leaf in leaves}
     for key, part in parts.items():
         if any(abs(first) + size > _MOST_CHOICES for first, size in zip(part.start, part.sizes, strict=True)):
-            raise EnvError(f"the part '{key}' of action space {quoted(space)} has more than {_MOST_CHOICES} choices")
+            raise EnvError(
+                f"the part '{key}' of action space {quoted(space)} has choices beyond {_MOST_CHOICES:,}; hybrid actions"
+                " are float32, which holds no larger whole numbers exactly: count from a smaller start"
+            )
     return HybridSpec.of("dict" if isinstance(space, spaces.Dict) else "tuple", parts)
 
 

@@ -41,21 +41,22 @@ def register_with_gymnasium() -> None:
 
 
 class _Waiting:
-    """A finder of modules that waits for the import of Gymnasium, and is then removed."""
+    """A finder of modules that waits for the import of Gymnasium, and is removed when that is executed, not found."""
 
     def find_spec(self, fullname: str, path: Any = None, target: "ModuleType | None" = None) -> "ModuleSpec | None":
         if fullname != _GYMNASIUM:
             return None
-        from importlib.util import find_spec
-
-        sys.meta_path.remove(self)
-        spec = find_spec(fullname)  # of the other finders
+        others = (finder for finder in sys.meta_path if finder is not self)
+        found = (finder.find_spec(fullname, path, target) for finder in others)
+        spec = next((one for one in found if one is not None), None)
         if spec is not None and spec.loader is not None:
             run = spec.loader.exec_module
 
             def run_and_register(module: "ModuleType") -> None:
                 run(module)
-                register_envs()
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
+                    register_envs()
 
             spec.loader.exec_module = run_and_register  # type: ignore[method-assign]
         return spec
