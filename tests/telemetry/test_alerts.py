@@ -42,22 +42,6 @@ def test_an_entry_is_complete(alert: Alert) -> None:
 
 
 @pytest.mark.parametrize(
-    ("frozen", "silent"),
-    [
-        ("critic1", {"critic1"}),
-        ("critic", {"critic", "critic1", "critic2"}),
-        ("critic?", {"critic1", "critic2"}),
-        ("critic.*", {"critic", "critic1", "critic2"}),
-        ("actor", set()),
-    ],
-)
-def test_what_is_frozen_on_purpose_does_not_vanish(frozen: str, silent: set[str]) -> None:
-    config = build_config({}, {"optimizer.frozen": frozen})
-    parts = {name.partition("_")[0]: alert for name, alert in BY_NAME.items() if "vanishing" in name}
-    assert {part for part, alert in parts.items() if not alert.limits(config).is_bad(0.0)} == silent
-
-
-@pytest.mark.parametrize(
     ("actor", "whole", "changes", "is_bad"),
     [
         (0.128, 7.5e4, {}, True),  # CartPole, rewards times 1000: it stands still

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from surefoot.settings.config import Config
 from surefoot.telemetry import names
@@ -182,13 +181,6 @@ def _flowing_gradients(config: Config, typical: Metrics) -> list[Remedy]:
     return [*tips, changed(config, "optimizer.lr", config.optimizer.lr / 3, about="about ")]
 
 
-def _vanishing_limits(config: Config, part: str) -> Limits:
-    """1e-8; a part that is frozen on purpose cannot vanish."""
-    modules = ("critic.", "critic_body.")
-    frozen = any(fnmatchcase(part, one) or f"{one}.".startswith(modules) for one in config.optimizer.frozen)
-    return _NEVER if frozen else Limits(1e-8, 1e-7)
-
-
 def _starved_limits(config: Config) -> Limits:
     """The share at which the norm of the actor's clipped gradient is Adam's epsilon.
 
@@ -221,7 +213,7 @@ def _vanishing(part: str, metric: str) -> Alert:
         f"no gradient in {part}",
         f"the gradient of {part} is practically 0: it does not learn",
         lambda: plain(metric),
-        lambda config: _vanishing_limits(config, part),
+        lambda config: Limits(1e-8, 1e-7),
         _flowing_gradients,
     )
 
