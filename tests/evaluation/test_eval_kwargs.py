@@ -3,8 +3,9 @@
 import pytest
 
 from surefoot.api import PPO
-from surefoot.compose import evaluator, untrusted_env
+from surefoot.compose import evaluator
 from surefoot.errors import ConfigError
+from surefoot.saved_run import untrusted_env
 from surefoot.settings.layers import build_config
 
 HEAVY, LIGHT = {"g": 10.0}, {"g": 0.0}

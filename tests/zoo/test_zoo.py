@@ -7,10 +7,10 @@ import torch
 
 from surefoot import PPO
 from surefoot.cli.main import main
-from surefoot.compose import differing
 from surefoot.errors import ZooError
 from surefoot.models import find_model
 from surefoot.presets import configured, preset_names
+from surefoot.saved_run import differing
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.zoo import folder, rounded, zoo_entries, zoo_entry, zoo_missing
 
