@@ -36,7 +36,10 @@ TASKS: dict[str, dict[str, Any]] = {
 _SUBJECT = """
 import json, sys, time
 from surefoot.compose import Specs, build_env, build_policy, build_trainer
-from surefoot.settings.layers import build_config
+try:
+    from surefoot.settings.layers import build_config
+except ImportError:  # earlier versions
+    from surefoot.core.layers import build_config
 config = build_config(json.loads(sys.argv[1]))
 env = build_env(config)
 trainer = build_trainer(config, env, build_policy(config, Specs(env.obs_spec, env.action_spec)))

@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from torch import nn
 
+from surefoot import PPO
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.run_directory import RunDirectory
 from tests.cli.processes import surefoot
@@ -209,6 +211,17 @@ def test_checkpoints_that_do_not_exist_or_would_be_overwritten(tmp_path):
     assert saved_steps(run) == [96, 64, 32]
     assert "already contains a run" in surefoot("resume", run, "--checkpoint", 32, "--run-dir", run).refused()
     surefoot("resume", run, "--checkpoint", 96, "--steps", 128).succeeded()
+
+
+def test_a_new_directory_is_left_as_it_was_if_its_run_cannot_be_built(tmp_path):
+    """Then the Python that the error names can use it."""
+    run, new, encoder = tmp_path / "run", tmp_path / "new", nn.Linear(4, 8)
+    PPO("CartPole-v1", encoder=encoder, num_envs=2, num_steps=32, batch_size=64).learn(128, run_dir=run)
+    message = surefoot("resume", run, "--checkpoint", 128, "--run-dir", new, "--steps", 256).refused()
+    assert "encoder=YOUR_ENCODER" in message
+    assert {path.name for path in new.rglob("*") if path.is_file()} <= {"lock", "log.txt"}
+    PPO.load(run / "checkpoints/step_000000000128.safetensors", encoder=encoder).learn(128, run_dir=new)
+    assert saved_steps(new) == [256]
 
 
 @pytest.mark.parametrize("moment", ["evaluation", "no line", "half a line", "older"])

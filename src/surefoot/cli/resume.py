@@ -1,7 +1,7 @@
 """`surefoot resume RUN ...`"""
 
 import os
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -120,11 +120,13 @@ def go_on(
             with ExitStack() as opened:
                 with or_in_python(saved.path, more):
                     env = opened.enter_context(closing(training_envs(config, ranks)))
-                    opened.enter_context(new or nullcontext())
-                    if new is not None and source is not None:
-                        new.take_over(source, found.path.name, found.state, found.step)
                     directory = new or source
-                    run = assemble(config, env, saved, directory=directory, ranks=ranks)
+                    begun: AbstractContextManager[None] = nullcontext()
+                    if new is not None and source is not None:
+                        opened.enter_context(new)
+                        begun = new.taking_over(source, found.path.name, found.state, found.step)
+                    with begun:
+                        run = assemble(config, env, saved, directory=directory, ranks=ranks)
                 if directory is not None:
                     directory.write_config(config)
                     log_command(command)

@@ -4,7 +4,8 @@ import errno
 import logging
 import os
 import re
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -152,8 +153,21 @@ class RunDirectory:
             if _is_regular(file) and (kept := lines_until(file, last).encode()) != file.read_bytes():
                 self._write(file, kept)
 
-    def take_over(self, other: "RunDirectory", name: str, state: dict[str, Any], step: int) -> None:
-        """Begin with a checkpoint of another run, its records up to there, and its best policy if that is not newer."""
+    @contextmanager
+    def taking_over(self, other: "RunDirectory", name: str, state: dict[str, Any], step: int) -> Iterator[None]:
+        """Begin with a checkpoint of another run, its records up to there, and its best policy if that is not newer.
+
+        After an error inside, nothing of it is left.
+        """
+        try:
+            self._take_over(other, name, state, step)
+            yield
+        except BaseException:
+            for file in (self.metrics_file, self.evaluations_file, self.best, self.checkpoints / name):
+                file.unlink(missing_ok=True)
+            raise
+
+    def _take_over(self, other: "RunDirectory", name: str, state: dict[str, Any], step: int) -> None:
         for source, file in (
             (other.metrics_file, self.metrics_file),
             (other.evaluations_file, self.evaluations_file),
