@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "flat_tensors.hpp"
 #include "made_up.hpp"
 #include "surefoot/learner.hpp"
 #include "surefoot/parts/head.hpp"
@@ -147,24 +148,8 @@ TEST(rows_of_a_head_from_one_file_do_not_depend_on_their_neighbors) {
 TEST(a_head_from_one_file_learns) {
   // Two samples with ratio 1: the gradient is -mean(advantage * d log-prob), by hand.
   for (const Kernels* kernels : available_kernels()) {
-    std::vector<float> values;
-    FlatMemory memory{};
-    std::vector<NamedTensor> tensors = laplace_tensors();
-    for (const NamedTensor& tensor : tensors) {
-      memory.offsets[tensor.name] = values.size();
-      values.insert(values.end(), tensor.data,
-                    tensor.data + (tensor.shape.size() == 2 ? 2 * tensor.shape[0] : tensor.shape[0]));
-    }
-    for (NamedTensor& tensor : tensors) tensor.data = values.data() + memory.offsets[tensor.name];
-    std::vector<float> gradient(values.size()), mean(values.size()), square(values.size());
-    memory.value = values.data();
-    memory.gradient = gradient.data();
-    memory.mean = mean.data();
-    memory.square = square.data();
-    memory.size = values.size();
-    memory.parts = {{0, memory.size, 0}};
-    memory.clips = {0};
-    Learner learner(laplace_plan(), {{"surrogate"}}, tensors, *kernels);
+    FlatTensors flat(laplace_tensors());
+    Learner learner(laplace_plan(), {{"surrogate"}}, flat.tensors, *kernels);
     const std::vector<float> obs{1, 2, -1, 0.5f}, nothing(2);
     // Locations are obs * weight + bias: (5.25, -0.5) and (0.25, 0.75); actions beside them, scale 0.5.
     const std::vector<float> action{6.25f, -1.0f, 0.0f, 1.0f}, advantage{2, -1};
@@ -179,13 +164,15 @@ TEST(a_head_from_one_file_learns) {
     update.weights = {1};
     update.knobs = {{"clip", 0.2}};
     ThreadPool pool(1);
-    const UpdateRecord record = learner.learn(update, tensors, memory, pool);
+    const UpdateRecord record = learner.learn(update, flat.tensors, flat.memory, pool);
     CHECK_EQUAL(record.steps, 1);
     // d log-prob / d location is sign(distance) / 0.5: (2, -2) and (-2, 2). Times -advantage / 2: (-2, 2), (-1, 1).
     const std::vector<double> weight{-2 * 1 + -1 * -1, -2 * 2 + -1 * 0.5, 2 * 1 + 1 * -1, 2 * 2 + 1 * 0.5};
-    CHECK_NEAR(std::vector<float>(gradient.begin(), gradient.begin() + 4), weight, 1e-6);
-    CHECK_NEAR(std::vector<float>(gradient.begin() + 4, gradient.begin() + 6), (std::vector<double>{-3, 3}), 1e-6);
-    CHECK_NEAR(std::vector<float>(values.begin() + 4, values.begin() + 6), (std::vector<double>{0.35, -0.6}), 1e-6);
+    CHECK_NEAR(std::vector<float>(flat.gradient.begin(), flat.gradient.begin() + 4), weight, 1e-6);
+    CHECK_NEAR(std::vector<float>(flat.gradient.begin() + 4, flat.gradient.begin() + 6), (std::vector<double>{-3, 3}),
+               1e-6);
+    CHECK_NEAR(std::vector<float>(flat.values.begin() + 4, flat.values.begin() + 6), (std::vector<double>{0.35, -0.6}),
+               1e-6);
   }
 }
 

@@ -242,6 +242,22 @@ def test_a_policy_is_planned_again_after_any_other_change(change: str) -> None:
     assert len(calls) == 2
 
 
+def test_after_an_error_nothing_old_is_returned() -> None:
+    policy, answers = build(), iter([1, ValueError("no"), 2])
+
+    def make(policy: Any) -> int:
+        if isinstance(answer := next(answers), Exception):
+            raise answer
+        return answer
+
+    made = UntilChanged(make)
+    assert made.of(policy) == 1
+    policy.critic = ScalarCritic(64, PolicyConfig(), NormalizeConfig())
+    with pytest.raises(ValueError, match="no"):
+        made.of(policy)
+    assert made.of(policy) == 2
+
+
 def test_attributes_of_other_objects_count_too() -> None:
     class Settings:
         clip = 0.2

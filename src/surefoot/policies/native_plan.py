@@ -70,8 +70,8 @@ class UntilChanged(Generic[Made]):
     def of(self, *objects: object) -> Made:
         """What was made of these objects last, or is made of them now."""
         if self._looked_at(objects) != self._seen:
+            self._made = self._make(*objects)  # first: after an error, the next call makes it again
             self._look_again(objects)
-            self._made = self._make(*objects)
         return self._made
 
     def _look_again(self, objects: Sequence[object]) -> None:
