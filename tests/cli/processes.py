@@ -21,7 +21,7 @@ import torch
 
 _IMPORTS = [
     *("surefoot.api", "surefoot.cli.resume", "surefoot.cli.train"),
-    *("pytest", "tensorboard.summary.writer.event_file_writer", "torch._dynamo"),
+    *("pytest", "tensorboard.summary.writer.event_file_writer"),
 ]
 _server = multiprocessing.get_context("forkserver")
 _server.set_forkserver_preload(_IMPORTS)

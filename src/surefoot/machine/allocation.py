@@ -28,6 +28,11 @@ class AllocationLimit(TorchDispatchMode):
         super().__init__()
         self._bytes, self._tensors = most_bytes, most_tensors
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """PyTorch asks. To skip it, PyTorch would import its compiler, which takes most of a second."""
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:

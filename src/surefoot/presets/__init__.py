@@ -5,6 +5,7 @@ Envs of a family share presets: every Atari game without one of its own has `Ata
 """
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -93,6 +94,11 @@ def preset_text(name: str) -> str:
 
 def load_preset(name: str) -> Raw:
     """The settings of a preset."""
+    return deepcopy(_parsed(name))
+
+
+@cache
+def _parsed(name: str) -> Raw:
     settings: Raw = yaml.safe_load(preset_text(name))
     return settings
 

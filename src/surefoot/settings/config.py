@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny
@@ -385,6 +386,7 @@ def nearest_divisor(number: int, wanted: int) -> int:
     return min((*small, *(number // d for d in small)), key=lambda d: abs(math.log(d) - math.log(wanted)))
 
 
+@cache
 def key_types() -> dict[str, type[Section]]:
     """The section classes by name, in order."""
     return {

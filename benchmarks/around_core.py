@@ -1,0 +1,94 @@
+"""The time of Python in an iteration whose rollout and update run in the core: `python -m benchmarks.around_core`.
+
+Through `PPO.learn` in a run directory, with the default hooks, metrics and log files, on one thread. What is printed is
+the median of the iterations: their time without the two calls of the core, and those two. Prints a JSON object, too.
+"""
+
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from surefoot import PPO
+from surefoot.rollout.native import NativeCollector
+
+TASKS: dict[str, dict[str, Any]] = {
+    "CartPole-v1, 8 x 128": {"num_envs": 8, "num_steps": 128, "batch_size": 256, "epochs": 4, "preset": "none"},
+    "Pendulum-v1, 4 x 1024": {"num_envs": 4, "num_steps": 1024, "batch_size": 256, "epochs": 2, "preset": "none"},
+}
+ITERATIONS = 600
+WARM_UP = 100
+
+
+class Clock:
+    """Milliseconds in calls of the core, and of whole iterations."""
+
+    def __init__(self) -> None:
+        self.spent = dict.fromkeys(("rollout", "update"), 0.0)
+        self.rows: list[dict[str, float]] = []
+        self._last = time.perf_counter()
+
+    def timed(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        """The call, whose time counts as the core's."""
+
+        def timed(*arguments: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return call(*arguments)
+            finally:
+                self.spent[name] += 1e3 * (time.perf_counter() - began)
+
+        return timed
+
+    def end_iteration(self, report: object) -> None:
+        """A hook: called after each iteration."""
+        now = time.perf_counter()
+        whole = 1e3 * (now - self._last)
+        self.rows.append({**self.spent, "python": whole - sum(self.spent.values())})
+        self.spent = dict.fromkeys(self.spent, 0.0)
+        self._last = now
+
+
+class Core:
+    """An object of the core, one method of which is timed."""
+
+    def __init__(self, core: Any, method: str, timed: Callable[..., Any]) -> None:
+        self._core = core
+        setattr(self, method, timed)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._core, name)
+
+
+def measure(settings: dict[str, Any], env: str, folder: Path) -> dict[str, float]:
+    """Milliseconds per iteration: the median of each part."""
+    clock = Clock()
+    agent = PPO(env, **settings, threads=1, eval_episodes=0, checkpoint_every=10**9, console="off")
+    trainer = agent._started()
+    collector, learner = trainer.collector, trainer.learner
+    assert isinstance(collector, NativeCollector)
+    collector._env._core = Core(
+        collector._env.core, "collect", clock.timed("rollout", collector._env.core.collect)
+    )
+    learner._core = Core(learner._core, "learn", clock.timed("update", learner._core.learn))
+    agent.learn(ITERATIONS * settings["num_envs"] * settings["num_steps"], run_dir=folder, hooks=[clock.end_iteration])
+    rows = clock.rows[WARM_UP:]
+    return {name: statistics.median(row[name] for row in rows) for name in rows[0]}
+
+
+def main() -> None:
+    """Measure all tasks and print a table."""
+    results = {}
+    print("| ms per iteration | Python | rollout | update |\n|---|---:|---:|---:|")
+    for name, settings in TASKS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            found = results[name] = measure(settings, name.partition(",")[0], Path(folder) / "run")
+        print(f"| {name} | **{found['python']:.2f}** | {found['rollout']:.2f} | {found['update']:.2f} |", flush=True)
+    print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()
