@@ -63,16 +63,15 @@ class Core:
         return getattr(self._core, name)
 
 
-def measure(settings: dict[str, Any], env: str, folder: Path) -> dict[str, float]:
+def measure(settings: dict[str, Any], env_id: str, folder: Path) -> dict[str, float]:
     """Milliseconds per iteration: the median of each part."""
     clock = Clock()
-    agent = PPO(env, **settings, threads=1, eval_episodes=0, checkpoint_every=10**9, console="off")
+    agent = PPO(env_id, **settings, threads=1, eval_episodes=0, checkpoint_every=10**9, console="off")
     trainer = agent._started()
-    collector, learner = trainer.collector, trainer.learner
-    assert isinstance(collector, NativeCollector)
-    collector._env._core = Core(
-        collector._env.core, "collect", clock.timed("rollout", collector._env.core.collect)
-    )
+    assert isinstance(trainer.collector, NativeCollector)
+    env: Any = trainer.collector._env
+    env._core = Core(env.core, "collect", clock.timed("rollout", env.core.collect))
+    learner: Any = trainer.learner
     learner._core = Core(learner._core, "learn", clock.timed("update", learner._core.learn))
     agent.learn(ITERATIONS * settings["num_envs"] * settings["num_steps"], run_dir=folder, hooks=[clock.end_iteration])
     rows = clock.rows[WARM_UP:]
