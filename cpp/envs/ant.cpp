@@ -1,21 +1,18 @@
 // Ant-v5: run forward on four legs.
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "noisy_start.hpp"
+#include "noisy_task.hpp"
 #include "numpy_clip.hpp"
-#include "surefoot/mujoco_checks.hpp"
-#include "surefoot/mujoco_env.hpp"
 #include "surefoot/numpy_sum.hpp"
 
 namespace surefoot {
 namespace {
 
-class Ant final : public Cloned<Ant, MujocoEnv> {
+class Ant final : public Cloned<Ant, NoisyTask> {
  public:
   explicit Ant(const Options& options)
-      : Cloned(options, "ant.xml", 5),
+      : Cloned(options, Defaults{"ant.xml", 5, 0.1, 2, SpeedNoise::kNormal}),
         forward_weight_(options.number("forward_reward_weight", 1.0)),
         control_weight_(static_cast<float>(options.number("ctrl_cost_weight", 0.5))),
         contact_weight_(options.number("contact_cost_weight", 5e-4)),
@@ -24,15 +21,13 @@ class Ant final : public Cloned<Ant, MujocoEnv> {
         may_terminate_(options.flag("terminate_when_unhealthy", true)),
         healthy_z_(options.range("healthy_z_range", {0.2, 1.0})),
         force_range_(options.range("contact_force_range", {-1.0, 1.0})),
-        noise_(options, 0.1),
-        skipped_(options.flag("exclude_current_positions_from_observation", true) ? 2 : 0),
         shows_forces_(options.flag("include_cfrc_ext_in_observation", true)) {
     expect_at_least(model(), 3, 0);
   }
 
   std::vector<ObsPart> obs_parts() const override {
     // The world, body 0, is not shown.
-    return {{"", {qpos().size() + qvel().size() - skipped_ + (shows_forces_ ? forces().size() - 6 : 0)}}};
+    return {{"", {num_observed() + (shows_forces_ ? forces().size() - 6 : 0)}}};
   }
 
   Outcome step(const Action& action) override {
@@ -47,16 +42,9 @@ class Ant final : public Cloned<Ant, MujocoEnv> {
   }
 
   void observe(double* obs) const override {
-    obs = std::copy(qpos().begin() + skipped_, qpos().end(), obs);
-    obs = std::copy(qvel().begin(), qvel().end(), obs);
+    obs = observe_coordinates(obs);
     if (!shows_forces_) return;
     for (const double force : forces().subspan(6)) *obs++ = numpy_clip(force, force_range_);
-  }
-
- protected:
-  void reset_model(Generator& random) override {
-    const auto start = noise_.uniform(init_qpos(), random), speed = noise_.normal(init_qvel(), random);
-    set_state(start, speed);
   }
 
  private:
@@ -88,11 +76,7 @@ class Ant final : public Cloned<Ant, MujocoEnv> {
     return contact_weight_ * numpy_sum<double>(0, forces().size(), squared);
   }
 
-  bool is_healthy() const {
-    const auto finite = [](double value) { return std::isfinite(value); };
-    return healthy_z_.first <= qpos()[2] && qpos()[2] <= healthy_z_.second &&
-           std::all_of(qpos().begin(), qpos().end(), finite) && std::all_of(qvel().begin(), qvel().end(), finite);
-  }
+  bool is_healthy() const { return healthy_z_.first <= qpos()[2] && qpos()[2] <= healthy_z_.second && is_finite(); }
 
   double forward_weight_;
   float control_weight_;
@@ -100,8 +84,6 @@ class Ant final : public Cloned<Ant, MujocoEnv> {
   int main_body_;
   bool may_terminate_;
   std::pair<double, double> healthy_z_, force_range_;
-  NoisyStart noise_;
-  std::ptrdiff_t skipped_;
   bool shows_forces_;
 };
 

@@ -10,7 +10,7 @@ namespace {
 class Hopper final : public Cloned<Hopper, PlanarWalker> {
  public:
   explicit Hopper(const Options& options)
-      : Cloned(options, Defaults{"hopper.xml", {0.7, std::numeric_limits<double>::infinity()}, {-0.2, 0.2}}),
+      : Cloned(options, "hopper.xml", Range{0.7, std::numeric_limits<double>::infinity()}, Range{-0.2, 0.2}),
         healthy_state_(options.range("healthy_state_range", {-100.0, 100.0})) {}
 
  protected:

@@ -3,8 +3,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "surefoot/mujoco_checks.hpp"
-#include "surefoot/mujoco_env.hpp"
+#include "noisy_task.hpp"
 #include "surefoot/numpy_math.hpp"
 
 namespace surefoot {
@@ -14,12 +13,11 @@ constexpr double kLowestTip = 1, kBestTip = 2, kBound = 10;
 
 double clipped(double value) { return std::clamp(value, -kBound, kBound); }
 
-class InvertedDoublePendulum final : public Cloned<InvertedDoublePendulum, MujocoEnv> {
+class InvertedDoublePendulum final : public Cloned<InvertedDoublePendulum, NoisyTask> {
  public:
   explicit InvertedDoublePendulum(const Options& options)
-      : Cloned(options, "inverted_double_pendulum.xml", 5),
-        healthy_reward_(options.number("healthy_reward", 10.0)),
-        noise_(reset_noise_scale(options, 0.1)) {
+      : Cloned(options, Defaults{"inverted_double_pendulum.xml", 5, 0.1, 0, SpeedNoise::kNormal}),
+        healthy_reward_(options.number("healthy_reward", 10.0)) {
     expect_coordinates(model(), 3, 3);
     if (model().nsite < 1) throw std::invalid_argument("the model has no site at the tip of its poles");
   }
@@ -45,17 +43,8 @@ class InvertedDoublePendulum final : public Cloned<InvertedDoublePendulum, Mujoc
     *obs = clipped(data().qfrc_constraint[0]);
   }
 
- protected:
-  void reset_model(Generator& random) override {
-    std::vector<double> start(init_qpos().begin(), init_qpos().end()), speed(init_qvel().begin(), init_qvel().end());
-    for (double& value : start) value += random.uniform(-noise_, noise_);
-    for (double& value : speed) value += random.normal() * noise_;
-    set_state(start, speed);
-  }
-
  private:
   double healthy_reward_;
-  double noise_;
 };
 
 const Registered kInvertedDoublePendulum{"InvertedDoublePendulum-v5", make<InvertedDoublePendulum>};
