@@ -6,20 +6,11 @@ from typing import Any
 
 from benchmarks.sides import OURS, find_side, missing_packages, peers
 from benchmarks.tasks import TASKS, Task
-from surefoot.benchmark.cells import (
-    FAILED,
-    NOISE_NOTE,
-    effort_to_json,
-    failures,
-    megabytes,
-    subject_to_json,
-    times,
-)
+from surefoot.benchmark.cells import FAILED, NOISE_NOTE, failures, megabytes, subject_to_json, times
 from surefoot.benchmark.load import summarize_load
-from surefoot.benchmark.recipe import Plan, Recipe
 from surefoot.benchmark.report import MISSING, Report, Table
-from surefoot.benchmark.rounds import Effort, Measured, Rounds, Say, measure
-from surefoot.benchmark.spread import Spread, ratio
+from surefoot.benchmark.rounds import Effort, Measured, Rounds, Say, Spread, measure, ratio
+from surefoot.benchmark.subject import Plan, Recipe
 from surefoot.errors import ConfigError
 from surefoot.machine.extras import install_hint
 from surefoot.settings.registry import nearest
@@ -99,7 +90,7 @@ def _report(comparison: Comparison, effort: Effort, measured: Sequence[tuple[Tas
     )
     results = {
         "threads": threads,
-        "effort": effort_to_json(effort),
+        "effort": asdict(effort),
         "tasks": [_to_json(task, rounds, sides) for task, rounds in measured],
         "absent": sides.absent,
         "failed": failed_sides(measured),

@@ -16,10 +16,8 @@ from unittest.mock import patch
 
 from surefoot.benchmark.configured import Training
 from surefoot.benchmark.machine import describe_machine, machine
-from surefoot.benchmark.recipe import Plan, Recipe, training_recipe
-from surefoot.benchmark.rounds import Effort, measure
-from surefoot.benchmark.spread import spread
-from surefoot.benchmark.window import Window
+from surefoot.benchmark.rounds import Effort, measure, spread
+from surefoot.benchmark.subject import Plan, Recipe, Window, run_recipe
 from surefoot.policies.policy import ActorCritic
 from surefoot.settings.config import Config
 from surefoot.settings.layers import build_config
@@ -97,7 +95,7 @@ SUBJECTS = {"monitored": Monitored, "unmonitored": Unmonitored}
 
 def recipe_of(option: Option) -> Recipe:
     """How to build the subject of an option."""
-    recipe = training_recipe(build_config(BASE, option.settings))
+    recipe = run_recipe("training", build_config(BASE, option.settings))
     return recipe if option.subject == "training" else recipe | {"kind": "benchmarks.costs", "side": option.subject}
 
 

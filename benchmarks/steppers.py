@@ -10,8 +10,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from surefoot.benchmark.subject import Subject
-from surefoot.benchmark.window import Window
+from surefoot.benchmark.subject import Subject, Window
 from surefoot.errors import EnvError
 
 DRAWN = 64

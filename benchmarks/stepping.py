@@ -7,11 +7,10 @@ from typing import Any
 
 from benchmarks.comparison import refuse_unknown
 from benchmarks.steppers import STEPPERS
-from surefoot.benchmark.cells import FAILED, NOISE_NOTE, effort_to_json, failures, megabytes, subject_to_json, times
-from surefoot.benchmark.recipe import Plan, Recipe
+from surefoot.benchmark.cells import FAILED, NOISE_NOTE, failures, megabytes, subject_to_json, times
 from surefoot.benchmark.report import MISSING, Report, Table
-from surefoot.benchmark.rounds import Effort, Measured, Say, measure
-from surefoot.benchmark.spread import Spread, ratio
+from surefoot.benchmark.rounds import Effort, Measured, Say, Spread, measure, ratio
+from surefoot.benchmark.subject import Plan, Recipe
 from surefoot.benchmark.subject_process import SubjectError
 from surefoot.errors import ConfigError
 from surefoot.machine.extras import install_hint
@@ -52,7 +51,7 @@ def bench_stepping(course: Course, sides: Sequence[str], effort: Effort, say: Sa
     table = Table(title, columns, [_row(subject, native) for subject in rounds.subjects])
     results = {
         **asdict(course),
-        "effort": effort_to_json(effort),
+        "effort": asdict(effort),
         "order": rounds.order,
         "subjects": [_to_json(subject, native) for subject in rounds.subjects],
         "absent": absent,

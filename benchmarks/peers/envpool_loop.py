@@ -11,7 +11,7 @@ from torch.distributions import Categorical, Distribution, Normal
 from benchmarks import tasks
 from benchmarks.peers import PEERS, use_torch_threads
 from benchmarks.tasks import Task
-from surefoot.benchmark.window import Window
+from surefoot.benchmark.subject import Window
 
 
 @PEERS.register("envpool")

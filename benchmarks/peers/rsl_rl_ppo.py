@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode
 from benchmarks import tasks
 from benchmarks.peers import PEERS, use_torch_threads
 from benchmarks.tasks import Task
-from surefoot.benchmark.window import Window
+from surefoot.benchmark.subject import Window
 
 
 @PEERS.register("rsl-rl")

@@ -12,7 +12,7 @@ from benchmarks import tasks
 from benchmarks.peers import PEERS, use_torch_threads
 from benchmarks.peers.envpool_loop import network
 from benchmarks.tasks import Task
-from surefoot.benchmark.window import Window
+from surefoot.benchmark.subject import Window
 
 
 @PEERS.register("skrl")

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from benchmarks import tasks
 from benchmarks.peers import PEERS, use_torch_threads
 from benchmarks.tasks import Task
-from surefoot.benchmark.window import Window
+from surefoot.benchmark.subject import Window
 
 
 class Learning:

@@ -46,10 +46,9 @@ from surefoot.telemetry.sinks import check_sinks
 from surefoot.training.trainer import Trainer
 from surefoot.watching.hook import Film, check_videos
 from surefoot.watching.playing import Program
-from surefoot.watching.preview import Preview
 from surefoot.watching.recording import record
 from surefoot.watching.stage import MOST_FPS, RenderMode, Stage
-from surefoot.watching.video_file import most_fps
+from surefoot.watching.video_file import Preview, most_fps
 
 _log = logging.getLogger("surefoot")
 

@@ -29,7 +29,7 @@ from surefoot.starting import frozen_policy
 from surefoot.storage.saved import Saved, reading
 from surefoot.storage.state import load_states, states
 from surefoot.telemetry.console import ConsoleMode, build_console
-from surefoot.telemetry.history import NO_HISTORY, History, read_history
+from surefoot.telemetry.records import NO_HISTORY, History, read_history
 from surefoot.telemetry.sink_group import SinkGroup
 from surefoot.telemetry.sinks import Sink, open_sinks
 from surefoot.telemetry.watch import AlertWatch

@@ -16,9 +16,8 @@ from benchmarks.peers import PEERS
 from benchmarks.sides import OURS, find_side
 from benchmarks.tasks import TASKS, Task
 from surefoot.benchmark.cells import FAILED
-from surefoot.benchmark.rounds import Effort, Measured
-from surefoot.benchmark.spread import Spread
-from surefoot.benchmark.window import Window
+from surefoot.benchmark.rounds import Effort, Measured, Spread
+from surefoot.benchmark.subject import Window
 from surefoot.errors import ConfigError
 from surefoot.machine.extras import install_hint
 

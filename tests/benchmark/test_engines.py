@@ -3,9 +3,8 @@
 import pytest
 
 from surefoot.benchmark.engines import LIMIT, NATIVE, against, in_order, thread_ratios, threads_name
-from surefoot.benchmark.rounds import Measured
-from surefoot.benchmark.spread import Spread
-from surefoot.benchmark.window import Window
+from surefoot.benchmark.rounds import Measured, Spread
+from surefoot.benchmark.subject import Window
 
 
 def taking(name: str, *seconds: float) -> Measured:

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surefoot.benchmark.configured import Collecting
-from surefoot.benchmark.limit import Replaying, env_actions
+from surefoot.benchmark.configured import Collecting, Replaying, env_actions
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.errors import NativeError
 from surefoot.settings.config import Config

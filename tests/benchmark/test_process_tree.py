@@ -2,8 +2,7 @@
 
 import os
 
-from surefoot.benchmark.peak_ram import PeakRam
-from surefoot.benchmark.process_tree import cpu_seconds, members, tree_ram
+from surefoot.benchmark.process_tree import PeakRam, cpu_seconds, members, tree_ram
 from tests.benchmark.trees import MEGABYTE, script, wait_until
 
 SLEEPER = "import sys; print(flush=True); sys.stdin.read()"

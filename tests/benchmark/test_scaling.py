@@ -2,10 +2,9 @@
 
 import pytest
 
-from surefoot.benchmark.rounds import Measured
+from surefoot.benchmark.rounds import Measured, Spread
 from surefoot.benchmark.scaling import Point, farthest, is_tie, recommend, with_num_envs
-from surefoot.benchmark.spread import Spread
-from surefoot.benchmark.window import Window
+from surefoot.benchmark.subject import Window
 from surefoot.settings.layers import build_config
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from surefoot.benchmark.spread import Spread, ratio, spread
+from surefoot.benchmark.rounds import Spread, ratio, spread
 
 
 def test_median_and_range() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from surefoot.benchmark.host import GRACE_S, describe
 from surefoot.benchmark.process_tree import members
-from surefoot.benchmark.recipe import Plan, training_recipe
 from surefoot.benchmark.rounds import Effort
+from surefoot.benchmark.subject import Plan, run_recipe
 from surefoot.benchmark.subject_process import SubjectError, SubjectProcess
 from surefoot.errors import ConfigError
 from surefoot.settings.layers import build_config
@@ -32,7 +32,7 @@ def plan(env: str = "CartPole-v1", **kwargs: str) -> Plan:
             "policy": {"hidden": [4]},
         }
     )
-    return Plan(env, training_recipe(config), threads=1)
+    return Plan(env, run_recipe("training", config), threads=1)
 
 
 @contextmanager

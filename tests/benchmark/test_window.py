@@ -1,6 +1,6 @@
 """Rates by hand."""
 
-from surefoot.benchmark.window import Window
+from surefoot.benchmark.subject import Window
 
 
 def test_rates() -> None:

@@ -13,7 +13,7 @@ from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import slot_for, step_all
 from surefoot.errors import CheckpointError, CheckpointMismatchError, EnvError
-from surefoot.population.takeover import take_over
+from surefoot.population.member import take_over
 from surefoot.settings.config import EnvConfig, RolloutConfig
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from surefoot.training.parts import AGENT_PARAMETERS

@@ -11,7 +11,7 @@ import pytest
 from gymnasium import spaces
 
 from surefoot.data.specs import ArraySpec
-from surefoot.export.script import run_script
+from surefoot.export.onnx_file import run_script
 from tests.export.agents import Noise, agent
 
 pytestmark = pytest.mark.xdist_group("export")

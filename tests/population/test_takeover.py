@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from surefoot.compose import Specs, build_env, build_policy, build_trainer
-from surefoot.population.readback import read_back
-from surefoot.population.takeover import take_over
+from surefoot.population.member import read_back, take_over
 from surefoot.settings.config import Config
 from surefoot.settings.layers import build_config
 from surefoot.storage.state import copied, states

@@ -5,7 +5,7 @@ from pathlib import Path
 from surefoot.jobs.job import Job
 from surefoot.jobs.local import LocalBackend
 from surefoot.jobs.pool import Pool
-from surefoot.sweep.finals import run_finals
+from surefoot.sweep.trial import run_finals
 
 
 def job(name: str, task: str, **arguments: object) -> Job:

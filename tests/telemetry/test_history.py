@@ -8,9 +8,9 @@ from rich.console import Console
 
 from surefoot.settings.config import Config
 from surefoot.telemetry import names
-from surefoot.telemetry.history import NO_HISTORY, History, read_history
+from surefoot.telemetry.console import ProgressLine
 from surefoot.telemetry.live import LiveConsole
-from surefoot.telemetry.progress_line import ProgressLine
+from surefoot.telemetry.records import NO_HISTORY, History, read_history
 from surefoot.telemetry.watch import AlertWatch
 
 

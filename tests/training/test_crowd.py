@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from surefoot import PPO
-from surefoot.learning.crowd import Crowd
+from surefoot.learning.execution import Crowd
 from surefoot.machine.cores import available_cores
 
 

@@ -9,9 +9,8 @@ from PIL import Image
 
 from surefoot.errors import VideoError
 from surefoot.machine.extras import install_hint
-from surefoot.watching.preview import MOST_FRAMES, SIDE, Preview
 from surefoot.watching.target import check_video_file
-from surefoot.watching.video_file import write_video
+from surefoot.watching.video_file import MOST_FRAMES, SIDE, Preview, write_video
 
 COLORS = [(200, 30, 30), (30, 200, 30), (30, 30, 200)]
 

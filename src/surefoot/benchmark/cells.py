@@ -5,8 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from surefoot.benchmark.report import MISSING
-from surefoot.benchmark.rounds import Effort, Measured
-from surefoot.benchmark.spread import Spread
+from surefoot.benchmark.rounds import Measured, Spread
 
 MEGABYTE = 10**6
 FAILED = "failed"
@@ -55,8 +54,3 @@ def subject_to_json(subject: Measured) -> dict[str, Any]:
         "peak_memory_bytes": subject.peak_ram,
         "windows": [asdict(window) for window in subject.windows],
     }
-
-
-def effort_to_json(effort: Effort) -> dict[str, Any]:
-    """Number and length of the measured windows."""
-    return asdict(effort)

@@ -1,14 +1,13 @@
 """`bench rollout`: compares the engines on rollouts, and the native engine with its limit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from surefoot.benchmark.cells import (
     FAILED,
     NOISE_NOTE,
     decimals,
-    effort_to_json,
     failures,
     megabytes,
     share,
@@ -16,10 +15,9 @@ from surefoot.benchmark.cells import (
     subject_to_json,
     times,
 )
-from surefoot.benchmark.recipe import Plan, collecting_recipe, limit_recipe
 from surefoot.benchmark.report import MISSING, Report, Table
-from surefoot.benchmark.rounds import Effort, Measured, Rounds, Say, measure
-from surefoot.benchmark.spread import Spread, ratio
+from surefoot.benchmark.rounds import Effort, Measured, Rounds, Say, Spread, measure, ratio
+from surefoot.benchmark.subject import Plan, run_recipe
 from surefoot.benchmark.subject_process import SubjectError
 from surefoot.settings.config import Config
 from surefoot.settings.layers import build_config
@@ -59,12 +57,12 @@ def _plans(config: Config, contest: Contest) -> list[Plan]:
     torch_threads = config.train.threads or None
     plans = []
     for engine in sorted(contest.engines, key=lambda name: name != NATIVE):
-        plans.append(Plan(engine, collecting_recipe(with_engine(config, engine)), torch_threads))
+        plans.append(Plan(engine, run_recipe("collecting", with_engine(config, engine)), torch_threads))
         if engine == NATIVE:
-            plans.append(Plan(LIMIT, limit_recipe(with_engine(config, NATIVE, workers=0)), torch_threads))
+            plans.append(Plan(LIMIT, run_recipe("limit", with_engine(config, NATIVE, workers=0)), torch_threads))
             for count in contest.threads:
                 one = with_engine(config, NATIVE, workers=count)
-                plans.append(Plan(threads_name(count), collecting_recipe(one), torch_threads))
+                plans.append(Plan(threads_name(count), run_recipe("collecting", one), torch_threads))
     return plans
 
 
@@ -130,7 +128,7 @@ def _more(fewer: Measured, more: Measured) -> str:
 def _results(config: Config, effort: Effort, rounds: Rounds, subjects: Sequence[Measured]) -> dict[str, Any]:
     return {
         "config": config.model_dump(mode="json"),
-        "effort": effort_to_json(effort),
+        "effort": asdict(effort),
         "order": rounds.order,
         "subjects": [
             {

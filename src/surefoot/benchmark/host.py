@@ -15,8 +15,7 @@ from dataclasses import asdict
 from typing import IO, Any
 
 from surefoot.benchmark.checkout import import_from_checkout
-from surefoot.benchmark.recipe import Recipe
-from surefoot.benchmark.subject import Subject
+from surefoot.benchmark.subject import Recipe, Subject
 from surefoot.errors import SurefootError
 
 GRACE_S = 5.0
@@ -50,8 +49,7 @@ def main() -> int:
 
 def build_subject(recipe: Recipe) -> Subject:
     """The subject of a recipe."""
-    from surefoot.benchmark.configured import Collecting, Training
-    from surefoot.benchmark.limit import Replaying
+    from surefoot.benchmark.configured import Collecting, Replaying, Training
     from surefoot.settings.layers import build_config
 
     if recipe["kind"].startswith("benchmarks."):  # other systems: only a checkout has them

@@ -19,8 +19,7 @@ from surefoot.benchmark.cells import decimals, share, spread_to_json, times
 from surefoot.benchmark.load import OthersClock, loadavg, summarize_load
 from surefoot.benchmark.noise_env import NoiseEnv
 from surefoot.benchmark.report import MISSING, Report, Table
-from surefoot.benchmark.rounds import Say
-from surefoot.benchmark.spread import Spread, ratio, spread
+from surefoot.benchmark.rounds import Say, Spread, ratio, spread
 from surefoot.compose import Specs, build_policy, build_trainer
 from surefoot.errors import ConfigError, SurefootError
 from surefoot.machine.torch_threads import torch_threads

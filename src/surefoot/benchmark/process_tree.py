@@ -1,10 +1,14 @@
-"""Process ids, RAM and CPU time of a process and its descendants."""
+"""Process ids, CPU time and RAM of a process and its descendants, and their peak RAM by sampling."""
 
 import os
+import time
 
 import psutil
 
 FACTS = ["ppid", "cpu_times", "memory_info"]
+SHORTEST_PAUSE_S = 0.02
+_PAUSE_FACTOR = 4
+"""Ratio of pauses to samples: sampling inspects every process, and must take at most a fifth of one core."""
 
 
 def members(root: int) -> list[int]:
@@ -44,3 +48,20 @@ def _session(pid: int) -> int | None:
         return os.getsid(pid)
     except OSError:  # it has ended, or belongs to another user
         return None
+
+
+class PeakRam:
+    """Sampled while waiting for the tree, and never during timed windows."""
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self.peak: int | None = None
+        self.pause_s = SHORTEST_PAUSE_S
+
+    def sample(self) -> None:
+        """Take one sample; `pause_s` is the pause before the next one."""
+        began = time.perf_counter()
+        now = tree_ram(self._root)
+        if now is not None:
+            self.peak = max(self.peak or 0, now)
+        self.pause_s = max(SHORTEST_PAUSE_S, _PAUSE_FACTOR * (time.perf_counter() - began))

@@ -1,23 +1,60 @@
 """Interleaved measurements: A B C, A B C, ... so that temporary slowdowns of the machine affect all subjects."""
 
 import math
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from types import TracebackType
+from typing import Any
 
 from surefoot.benchmark.load import Load, OthersClock, loadavg, summarize_load
-from surefoot.benchmark.recipe import Plan
-from surefoot.benchmark.spread import Spread, spread
+from surefoot.benchmark.subject import Plan, Window
 from surefoot.benchmark.subject_process import SubjectError, SubjectProcess
-from surefoot.benchmark.window import Window
 from surefoot.errors import ConfigError
 
 SHORTEST_WARM_UP_S = 1.0
 """Long enough for RAM samples to cover every phase, and for the CPU to reach its clock speed."""
 
 Say = Callable[[str], None]
+_TO = "\N{EN DASH}"
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The median of repeats with their range."""
+
+    median: float
+    low: float
+    high: float
+
+    def with_range(self, form: str = ",.0f") -> str:
+        """`median (low to high)`, or just the number if there is only one repeat."""
+        if self.low == self.high:
+            return format(self.median, form)
+        return f"{self.median:{form}} ({self.low:{form}}{_TO}{self.high:{form}})"
+
+    def with_noise(self, form: str = ",.0f") -> str:
+        """`median ±3%`, the largest deviation of a repeat from the median, or just the number for one repeat."""
+        if self.low == self.high:
+            return format(self.median, form)
+        distance = max(self.high - self.median, self.median - self.low) / self.median
+        return f"{self.median:{form}} ±{distance:.0%}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Median, low and high by name."""
+        return asdict(self)
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """The spread of at least one value."""
+    return Spread(statistics.median(values), min(values), max(values))
+
+
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Spread:
+    """Ratios of repeats in the same round, measured close in time, so that slow drift of the machine cancels."""
+    return spread([mine / other for mine, other in zip(ours, theirs, strict=True)])
 
 
 @dataclass(frozen=True)

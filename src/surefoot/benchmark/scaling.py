@@ -1,24 +1,22 @@
 """`bench scaling`: speed and RAM for different numbers of envs, with a recommendation."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from surefoot.benchmark.cells import (
     FAILED,
     NOISE_NOTE,
     decimals,
-    effort_to_json,
     failures,
     megabytes,
     spread_to_json,
     subject_to_json,
 )
 from surefoot.benchmark.engines import with_engine
-from surefoot.benchmark.recipe import Plan, collecting_recipe, training_recipe
 from surefoot.benchmark.report import MISSING, Report, Table
-from surefoot.benchmark.rounds import Effort, Measured, Rounds, Say, measure
-from surefoot.benchmark.spread import Spread, ratio
+from surefoot.benchmark.rounds import Effort, Measured, Rounds, Say, Spread, measure, ratio
+from surefoot.benchmark.subject import Plan, run_recipe
 from surefoot.benchmark.subject_process import SubjectError
 from surefoot.settings.config import Config, nearest_divisor
 from surefoot.settings.layers import build_config
@@ -76,8 +74,11 @@ class Sweep:
 def bench_scaling(config: Config, sweep: Sweep, effort: Effort, say: Say) -> Report:
     """Measure every number of envs with every engine, with interleaved repeats."""
     configs = [with_num_envs(with_engine(config, engine), size) for engine in sweep.engines for size in sweep.sizes]
-    threads, recipe = config.train.threads or None, collecting_recipe if sweep.only_rollout else training_recipe
-    plans = [Plan(f"{one.rollout.num_envs} envs, {one.rollout.engine.kind}", recipe(one), threads) for one in configs]
+    threads, kind = config.train.threads or None, "collecting" if sweep.only_rollout else "training"
+    plans = [
+        Plan(f"{one.rollout.num_envs} envs, {one.rollout.engine.kind}", run_recipe(kind, one), threads)
+        for one in configs
+    ]
     rounds = measure(plans, effort, say)
     points = _points(configs, rounds)
     if all(point.measured.has_failed for point in points):
@@ -86,7 +87,7 @@ def bench_scaling(config: Config, sweep: Sweep, effort: Effort, say: Say) -> Rep
     results = {
         "config": config.model_dump(mode="json"),
         "only_rollout": sweep.only_rollout,
-        "effort": effort_to_json(effort),
+        "effort": asdict(effort),
         "order": rounds.order,
         "points": [_to_json(point) for point in points],
         "step_cost_deviation": {name: point.deviation for name, point in farthest(points).items()},

@@ -12,9 +12,8 @@ import time
 from typing import Any
 
 from surefoot.benchmark.host import GRACE_S
-from surefoot.benchmark.peak_ram import PeakRam
-from surefoot.benchmark.recipe import Plan
-from surefoot.benchmark.window import Window
+from surefoot.benchmark.process_tree import PeakRam
+from surefoot.benchmark.subject import Plan, Window
 from surefoot.errors import SurefootError
 
 ANSWER_WITHIN_S = 900.0

@@ -1,24 +1,27 @@
 """`bench train`: a complete configured run, by phase, with the RAM of all processes."""
 
-from surefoot.benchmark.cells import effort_to_json, megabytes, subject_to_json
-from surefoot.benchmark.recipe import Plan, training_recipe
+from dataclasses import asdict
+
+from surefoot.benchmark.cells import megabytes, subject_to_json
 from surefoot.benchmark.report import Report, Table
-from surefoot.benchmark.rounds import Effort, Measured, Say, measure
-from surefoot.benchmark.spread import spread
+from surefoot.benchmark.rounds import Effort, Measured, Say, measure, spread
+from surefoot.benchmark.subject import Plan, run_recipe
 from surefoot.benchmark.subject_process import SubjectError
 from surefoot.settings.config import Config
 
 
 def bench_train(config: Config, effort: Effort, say: Say) -> Report:
     """Measure one run in a separate process."""
-    plan = Plan(f"{config.env.id}, {config.rollout.engine.kind}", training_recipe(config), config.train.threads or None)
+    plan = Plan(
+        f"{config.env.id}, {config.rollout.engine.kind}", run_recipe("training", config), config.train.threads or None
+    )
     rounds = measure([plan], effort, say)
     subject = rounds.subjects[0]
     if subject.has_failed:
         raise SubjectError(f"{subject.name}: {subject.error}")
     results = {
         "config": config.model_dump(mode="json"),
-        "effort": effort_to_json(effort),
+        "effort": asdict(effort),
         "subjects": [subject_to_json(subject)],
     }
     named = title(config, subject.engine)

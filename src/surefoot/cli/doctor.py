@@ -25,8 +25,7 @@ def examine(
         run: a run directory; the run may be finished or still in progress
         json: print JSON
     """
-    from surefoot.inspection.diagnosis import diagnose
-    from surefoot.inspection.prescription import print_diagnosis
+    from surefoot.inspection.diagnosis import diagnose, print_diagnosis
 
     diagnosis = diagnose(run)
     if json:

@@ -1,6 +1,9 @@
 """`surefoot evaluate RUN|MODEL ...`"""
 
 import json as json_text
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from math import prod
 from pathlib import Path
@@ -9,15 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from surefoot.cli.arguments import parse
-from surefoot.cli.attack import attack_of, side_by_side
 from surefoot.cli.lines import wrapped
-from surefoot.cli.over import axes_of, cell_progress
 from surefoot.cli.trained import load_agent, or_in_python
 from surefoot.errors import ConfigError
+from surefoot.output.quoted import quoted
+from surefoot.settings.strict_yaml import YamlError, parse_yaml
 from surefoot.statistics.risk import DEFAULT_ALPHA, Estimate, Risk, check_alpha, percent
 
 if TYPE_CHECKING:
     from surefoot.evaluation.evaluation import Evaluation
+    from surefoot.learning.attacks import Attack
+_RANGE = re.compile(r"(-?\d{1,9})-(-?\d{1,9})")
+_MOST_VALUES = 1000
 
 
 def main(arguments: list[str]) -> int:
@@ -157,4 +163,89 @@ def _table(risk: Risk) -> list[str]:
     head = f"{'':15s} {'value':>{width}}   95% bootstrap interval"
     return [head] + [
         f"{name:15s} {value:>{width}}   {low:>{wide}} to {high:>{wide}}" for name, (value, low, high) in cells.items()
+    ]
+
+
+def axes_of(options: Sequence[str]) -> dict[str, list[Any]]:
+    """The values of each name: `level=0-9`, `terrain=stairs,gaps` or a YAML list, `terrain=[stairs, "0-9"]`."""
+    axes: dict[str, list[Any]] = {}
+    for option in options:
+        name, equals, text = (part.strip() for part in option.partition("="))
+        if not name or not equals or not text:
+            raise ConfigError([f"--over: pass NAME=VALUES, such as level=0-9 or terrain=stairs,gaps (got {option!r})"])
+        if name in axes:
+            raise ConfigError([f"--over: {name} is given twice; put its values in one list"])
+        axes[name] = _values(name, text)
+    return axes
+
+
+def _values(name: str, text: str) -> list[Any]:
+    if text.startswith("["):
+        return list(_parsed(name, text))
+    return [value for part in text.split(",") for value in _part(name, part.strip())]
+
+
+def _part(name: str, text: str) -> list[Any]:
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        return [_parsed(name, text)]
+    first, last = int(match[1]), int(match[2])
+    if not first <= last < first + _MOST_VALUES:
+        raise ConfigError([f"--over: {name}: {text} is not a range of 1 to {_MOST_VALUES} numbers, lowest first"])
+    return list(range(first, last + 1))
+
+
+def _parsed(name: str, text: str) -> Any:
+    try:
+        value = parse_yaml(text)
+    except YamlError as error:
+        raise ConfigError([f"--over: {name}: cannot parse {quoted(text)}: {error}"]) from error
+    if value is None:
+        raise ConfigError([f"--over: {name}: a value is missing in {quoted(text)}"])
+    return value
+
+
+@contextmanager
+def cell_progress(cells: int) -> Iterator[Callable[[Any], None]]:
+    """A bar on a terminal that is called with every cell; elsewhere nothing."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from surefoot.output.terminal import Terminal
+
+    console = Terminal(stderr=True)
+    columns = (BarColumn(bar_width=20), MofNCompleteColumn(), TextColumn("cells"), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("", total=cells)
+        yield lambda cell: progress.advance(bar)
+
+
+def attack_of(method: str | None, epsilon: float | None, steps: int | None) -> "Attack | None":
+    """The attack that the options describe."""
+    if method is None:
+        unused = [name for name, value in (("--epsilon", epsilon), ("--attack-steps", steps)) if value is not None]
+        if unused:
+            raise ConfigError([f"{name}: has no effect without --attack; add --attack pgd" for name in unused])
+        return None
+    if epsilon is None:
+        raise ConfigError(["--attack: requires --epsilon, the maximum perturbation; add --epsilon 0.1, for example"])
+    if method == "fgsm" and steps is not None:
+        raise ConfigError(["--attack-steps: fgsm takes a single step; use --attack pgd for more"])
+    from surefoot.learning.attacks import Attack
+
+    return Attack(method, epsilon) if steps is None else Attack(method, epsilon, steps)
+
+
+def side_by_side(attack: "Attack", clean: "Evaluation", attacked: "Evaluation") -> list[str]:
+    """A table of both results."""
+    how = f", {attack.steps} steps" if attack.method == "pgd" else ""
+    rows = [
+        ("", "clean", "attacked"),
+        ("mean reward", *(f"{one.mean_reward:.2f} ± {one.std_reward:.2f}" for one in (clean, attacked))),
+        ("95% interval", *("{:.2f} to {:.2f}".format(*one.interval()) for one in (clean, attacked))),
+        ("mean length", *(f"{one.mean_ep_length:.1f}" for one in (clean, attacked))),
+    ]
+    width = max(len(row[1]) for row in rows)
+    return [
+        f"attack          {attack.method}, epsilon {attack.epsilon:g}{how}",
+        *(f"{name:15s} {left:{width}s}   {right}" for name, left, right in rows),
     ]

@@ -58,7 +58,7 @@ def _train(plan: "SeedsPlan", preset: str = "") -> int:
 def _conclude(plan: "SeedsPlan", outcome: "Outcome") -> int:
     """Print the table, write the report, and say what failed or is missing."""
     from surefoot.cli.report import print_written
-    from surefoot.inspection.compare.seeds_table import print_seeds
+    from surefoot.inspection.compare.table import print_seeds
     from surefoot.inspection.seeds_folder import runs_in
 
     folder, missing = plan.folder, [seed for seed in plan.seeds if seed not in outcome.finished]

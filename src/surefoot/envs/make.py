@@ -8,7 +8,7 @@ import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
 from surefoot.envs.adapters.atari import RAW, AtariFactory, is_atari, register_games
-from surefoot.envs.adapters.envpool_batch import EnvPoolEnvs
+from surefoot.envs.adapters.envpool import EnvPoolEnvs
 from surefoot.envs.adapters.gymnasium_envs import GymEnv
 from surefoot.envs.adapters.gymnasium_factory import GymnasiumFactory
 from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv

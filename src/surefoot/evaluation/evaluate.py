@@ -1,23 +1,72 @@
 """Evaluation: complete episodes from fixed seeds, deterministic or sampled."""
 
+from collections.abc import Callable
+from typing import Any
+from zlib import crc32
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
+from surefoot.data.records import Obs, State
+from surefoot.data.tree import tree_items, tree_map
 from surefoot.envs.protocol import Slot, VecEnv, slot_for, step_all
 from surefoot.envs.protocol.metrics import SUCCESS_RATE
 from surefoot.envs.protocol.steps import check_step
 from surefoot.errors import EnvError
 from surefoot.evaluation.evaluation import Evaluation
-from surefoot.evaluation.player import Perturb, Player
-from surefoot.evaluation.repetition import Repetition
 from surefoot.machine.torch_threads import torch_threads
+from surefoot.philox import Stream, uniforms
 from surefoot.policies.policy import Policy
 from surefoot.rollout.episode_metrics import EpisodeMetrics
 
+Perturb = Callable[[Obs, State, Tensor, Tensor | None], Obs]
+"""Changes what the policy observes: from (obs, state, start, action mask), exactly what it is about to be given.
+
+It runs without gradients; one that needs them enables them itself (`torch.enable_grad`).
+"""
 PATIENCE = 100_000
 """Evaluation fails after this many steps without a finished episode."""
 FEWEST = 3
 """Fewest episodes that are called identical: two may be equal by chance."""
+
+
+class Player:
+    """The policy with its recurrent state; samples with counted randomness if it has a seed."""
+
+    def __init__(self, policy: Policy, rows: int, seed: int | None, perturb: Perturb | None = None) -> None:
+        self._policy, self._rows, self._seed, self._perturb = policy, rows, seed, perturb
+        self._state = policy.initial_state(rows)
+        self.step = 0
+
+    def act(self, slot: Slot, start: Tensor) -> NDArray[Any]:
+        """Env actions for the observations in the slot; `start` marks rows at the beginning of an episode."""
+        obs, mask = _tensors(slot.obs), _mask(slot.action_mask)
+        if self._perturb is not None:
+            obs = self._perturb(obs, self._state, start, mask)
+        output = self._policy(obs, self._state, start, mask)
+        action = output.distribution.mode() if self._seed is None else output.distribution.sample(self._noise())
+        self._state = output.state
+        self.step += 1
+        env_action: NDArray[Any] = self._policy.head.to_env(action).numpy()
+        return env_action
+
+    def _noise(self) -> Tensor:
+        assert self._seed is not None
+        head = self._policy.head
+        drawn = uniforms(self._seed, [self.step], np.arange(self._rows), head.noise_size, Stream.EVALUATION)
+        return head.noise(torch.from_numpy(drawn))[0]
+
+
+def _tensors(obs: Any) -> Obs:
+    # A copy: the env writes the next observation into the same memory, and a policy may keep a reference.
+    tensors: Obs = tree_map(torch.tensor, obs)
+    return tensors
+
+
+def _mask(mask: NDArray[np.bool_] | None) -> Tensor | None:
+    return None if mask is None else torch.from_numpy(mask)
 
 
 @torch.no_grad()
@@ -109,3 +158,34 @@ class _Played:
             {name: values for name, values in metrics.items() if name != SUCCESS_RATE or not np.isnan(values).all()},
             are_identical=len(finished) >= FEWEST and self._repetition.is_possible,
         )
+
+
+class Repetition:
+    """Compares checksums of the observations and rewards of all episodes; free of cost once two of them differ."""
+
+    def __init__(self, first: Slot) -> None:
+        self._traces = [0] * len(first.reward)
+        self._finished = set[int]()
+        self.is_possible = True
+        """Whether no two episodes have differed so far."""
+        self._observe(first)
+
+    def absorb(self, slot: Slot) -> None:
+        """Add a step of all rows."""
+        if not self.is_possible:
+            return
+        for row in range(len(self._traces)):
+            if not slot.valid[row]:
+                self._traces[row] = 0  # an episode begins with this observation
+                continue
+            self._traces[row] = crc32(slot.reward[row].tobytes(), self._traces[row])
+            if slot.ended[row]:
+                self._finished.add(self._traces[row])
+                self._traces[row] = 0
+        self._observe(slot)
+
+    def _observe(self, slot: Slot) -> None:
+        for _, leaf in tree_items(slot.obs):
+            self._traces = [crc32(leaf[row].tobytes(), trace) for row, trace in enumerate(self._traces)]
+        # Until the first episode ends, all rows are at the same step.
+        self.is_possible = len(self._finished or set(self._traces)) == 1

@@ -3,19 +3,53 @@
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from surefoot.data.records import State
 from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.data.tree import tree_items
-from surefoot.export.one_step import replace_memories
 from surefoot.policies.distributions import Distribution
 from surefoot.policies.hybrid_head import Hybrid
+from surefoot.policies.memory.recurrent import Recurrent
 from surefoot.policies.policy import ActorCritic, Policy, PolicyOutput
 
 OBS, ACTION, EPISODE_START, ACTION_MASK = "obs", "action", "episode_start", "action_mask"
 STATE, NEXT_STATE, DISTRIBUTION = "state_", "next_state_", "distribution/"
+
+
+class OneStep(nn.Module):
+    """Layers of PyTorch's cells with the weights of a recurrent memory."""
+
+    def __init__(self, memory: Recurrent) -> None:
+        super().__init__()
+        self.cells = memory.cells
+
+    def forward(self, features: Tensor, state: State, batch_sizes: None) -> tuple[Tensor, State]:
+        """One step of the memory."""
+        after = []
+        for layer, weights in enumerate(self.cells.all_weights):
+            parts = _cell(self.cells, features, [part[:, layer] for part in state], weights)
+            features = parts[0]
+            after.append(parts)
+        return features, tuple(torch.stack(parts, dim=1) for parts in zip(*after, strict=True))
+
+
+def replace_memories(module: nn.Module) -> None:
+    """Replace recurrent memories with `OneStep`."""
+    for name, child in module.named_children():
+        if isinstance(child, Recurrent):
+            setattr(module, name, OneStep(child))
+        else:
+            replace_memories(child)
+
+
+def _cell(cells: nn.RNNBase, features: Tensor, before: list[Tensor], weights: Any) -> tuple[Tensor, ...]:
+    if isinstance(cells, nn.LSTM):
+        return torch.lstm_cell(features, before, *weights)
+    return (torch.gru_cell(features, before[0], *weights),)
 
 
 @dataclass(frozen=True)

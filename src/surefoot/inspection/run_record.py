@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import RunDirectoryError
-from surefoot.inspection.run_log import RunLog
+from surefoot.inspection.run_record import RunLog
 from surefoot.inspection.seeds_folder import refuse_seeds_folder
 from surefoot.settings.strict_yaml import parse_yaml
 from surefoot.storage.files import open_regular, read_regular, readable_text

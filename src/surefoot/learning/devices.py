@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from surefoot.errors import ConfigError
-from surefoot.learning.work import minibatch_work
+from surefoot.learning.devices import minibatch_work
 from surefoot.machine.ranks import ALONE, Ranks
 from surefoot.policies.policy import Policy
 from surefoot.settings.config import Config

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from surefoot.learning.crowd import ONE_THREAD, Crowd
-from surefoot.learning.devices import ON_CPU, DeviceChoice
+from surefoot.learning.devices import ON_CPU, DeviceChoice, minibatch_work
+from surefoot.learning.execution import ONE_THREAD, Crowd
 from surefoot.learning.gradient import unchanged
-from surefoot.learning.work import minibatch_work
 from surefoot.machine.cores import available_cores
 from surefoot.machine.ranks import ALONE, Ranks
 from surefoot.machine.torch_threads import torch_threads

@@ -24,9 +24,7 @@ from surefoot.errors import CheckpointError
 from surefoot.evaluation.evaluate import evaluate
 from surefoot.jobs.job import Say
 from surefoot.population.files import MemberFiles
-from surefoot.population.readback import read_back
-from surefoot.population.score import interval_of, score_of
-from surefoot.population.takeover import take_over
+from surefoot.population.member import interval_of, read_back, score_of, take_over
 from surefoot.run import Run
 from surefoot.saved_run import SavedRun, saved_setup
 from surefoot.settings.layers import Raw, build_config

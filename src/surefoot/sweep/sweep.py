@@ -17,9 +17,9 @@ from surefoot.settings.layers import Raw, build_config
 from surefoot.settings.ranges import Range
 from surefoot.storage.folder_lock import locked
 from surefoot.sweep.directory import BEST, DATABASE, keep_settings, refuse_unknown_runs, write_settings
-from surefoot.sweep.finals import run_finals
 from surefoot.sweep.settings import SweepConfig
 from surefoot.sweep.study import Study, Trial, import_optuna
+from surefoot.sweep.trial import run_finals
 from surefoot.training.run_directory import RunDirectory
 
 NEVER = 2

@@ -12,10 +12,10 @@ from rich.console import Console
 
 from surefoot.output.terminal import Terminal
 from surefoot.telemetry import names
-from surefoot.telemetry.history import NO_HISTORY, History
+from surefoot.telemetry.console import ProgressLine
 from surefoot.telemetry.live import LiveConsole
-from surefoot.telemetry.progress_line import ProgressLine
 from surefoot.telemetry.readings import EVAL, LINE, SPEED, Pace, duration, raised_alerts
+from surefoot.telemetry.records import NO_HISTORY, History
 from surefoot.telemetry.sinks import Metrics, Sink
 
 ConsoleMode = Literal["auto", "live", "line", "plain", "off"]

@@ -14,9 +14,9 @@ from rich.text import Text
 
 from surefoot.output.terminal import Terminal
 from surefoot.telemetry import names
-from surefoot.telemetry.history import NO_HISTORY, History
-from surefoot.telemetry.notebook import NotebookCell
+from surefoot.telemetry.live import NotebookCell
 from surefoot.telemetry.readings import RATES, TABLE, TRENDS, Pace, Reading, duration, raised_alerts, sparkline
+from surefoot.telemetry.records import NO_HISTORY, History
 from surefoot.telemetry.sinks import Metrics
 
 _log = logging.getLogger("surefoot")

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from surefoot.envs.adapters.envpool_batch import EnvPoolVector
+from surefoot.envs.adapters.envpool import EnvPoolVector
 from surefoot.envs.engines import Engine
 from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import ENVPOOL, PETTINGZOO, EnvSource

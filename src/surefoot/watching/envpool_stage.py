@@ -3,8 +3,7 @@
 import json
 from functools import cache
 
-from surefoot.envs.adapters.envpool_batch import is_mujoco
-from surefoot.envs.adapters.envpool_single import EnvPoolEnv
+from surefoot.envs.adapters.envpool import EnvPoolEnv, is_mujoco
 from surefoot.errors import VideoError
 from surefoot.machine.opengl import ADVICE
 from surefoot.settings.config import EnvConfig

@@ -15,9 +15,9 @@ from surefoot.telemetry.sinks import Video
 from surefoot.training.hooks import Every, Hook
 from surefoot.training.run_directory import RunDirectory
 from surefoot.watching.overlay import shown_return
-from surefoot.watching.preview import Preview
 from surefoot.watching.recording import Recording
 from surefoot.watching.target import missing_package
+from surefoot.watching.video_file import Preview
 
 _log = logging.getLogger("surefoot")
 _NAME = re.compile(r"step_(\d+)\.(?:mp4|gif)")

@@ -9,8 +9,7 @@ import torch
 from surefoot.envs.protocol import new_slot
 from surefoot.envs.protocol.shard import Shard
 from surefoot.envs.protocol.steps import check_step
-from surefoot.evaluation.evaluate import shares_of
-from surefoot.evaluation.player import Player
+from surefoot.evaluation.evaluate import Player, shares_of
 from surefoot.policies.policy import Policy
 from surefoot.watching.camera import Picture
 from surefoot.watching.stage import Stage

@@ -10,9 +10,8 @@ from PIL import Image
 from surefoot.policies.policy import Policy
 from surefoot.watching.overlay import drawn, shown_return
 from surefoot.watching.playing import Moment, Program, play
-from surefoot.watching.preview import Preview
 from surefoot.watching.stage import Stage
-from surefoot.watching.video_file import write_video
+from surefoot.watching.video_file import Preview, write_video
 
 _log = logging.getLogger("surefoot")
 

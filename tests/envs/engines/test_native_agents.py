@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from surefoot import PPO
-from surefoot.benchmark.limit import Replaying
+from surefoot.benchmark.configured import Replaying
 from surefoot.cli.envs import list_envs
 from surefoot.compose import Specs, build_collector, build_env, build_policy
 from surefoot.envs import native

@@ -8,12 +8,10 @@ import pytest
 from rich.console import Console
 
 from surefoot.errors import ConfigError, RunDirectoryError
-from surefoot.inspection.compare.comparison import Comparison, compare
+from surefoot.inspection.compare.comparison import Comparison, compare, scaled, scales_of
 from surefoot.inspection.compare.page import compare_page
-from surefoot.inspection.compare.scales import scaled, scales_of
 from surefoot.inspection.compare.scores import Measure
-from surefoot.inspection.compare.seeds_table import print_seeds
-from surefoot.inspection.compare.table import print_comparison
+from surefoot.inspection.compare.table import print_comparison, print_seeds
 from surefoot.inspection.report.reported_run import ReportedRun
 from tests.inspection.report.browser import probe
 from tests.inspection.report.test_page import LOOK

@@ -1,9 +1,8 @@
 """What the page says about how runs ended, what to try, and how to repeat them."""
 
 from surefoot.inspection.diagnosis import diagnose
-from surefoot.inspection.report.page import report_page
+from surefoot.inspection.report.page import report_page, reproduction
 from surefoot.inspection.report.remedies import MOST_RUNS, remedies
-from surefoot.inspection.report.reproduce import reproduction
 from surefoot.inspection.report.run_groups import group_runs
 from surefoot.inspection.report.tables import summary_table
 from surefoot.telemetry.alerts import ALERTS

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import gymnasium as gym
 import numpy as np
 
-from surefoot.envs.adapters.envpool_batch import EnvPoolVector
+from surefoot.envs.adapters.envpool import EnvPoolVector
 from surefoot.settings.config import EnvConfig
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from surefoot.inspection.compare.scales import NONE, Scale, scaled, scales_of
+from surefoot.inspection.compare.comparison import NONE, Scale, scaled, scales_of
 from surefoot.inspection.compare.scores import Measure, scores_of
 from surefoot.inspection.report.reported_run import ReportedRun
 from surefoot.inspection.report.run_groups import ENV, Group, group_runs, label_differences, settings_of

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.inspection.report.curves import SMOOTHING, Floats
-from surefoot.inspection.report.evaluations import evaluation_curve, group_evaluations, run_evaluations
-from surefoot.inspection.report.metric_curve import metric_curve
+from surefoot.inspection.report.charts import evaluation_curve, group_evaluations, run_evaluations
+from surefoot.inspection.report.curves import SMOOTHING, Floats, metric_curve
 from surefoot.inspection.report.run_groups import Group
 from surefoot.inspection.report.traces import TimeUnit, Trace, curve_traces, raw_trace, spread_traces
 from surefoot.telemetry import names

@@ -15,9 +15,9 @@ from surefoot.inspection.report.charts import (
     learning_chart,
 )
 from surefoot.inspection.report.document import Document
+from surefoot.inspection.report.page import reproduction
 from surefoot.inspection.report.remedies import remedies
 from surefoot.inspection.report.reported_run import with_distinct_names
-from surefoot.inspection.report.reproduce import reproduction
 from surefoot.inspection.report.returns import MOST_RUNS, return_charts, return_table, runs_of, shown_evaluations
 from surefoot.inspection.report.run_groups import SEED, Group, flat, group_runs, settings_of
 from surefoot.inspection.report.tables import all_settings, differences_table, summary_table

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from html import escape
 
 from surefoot.errors import SurefootError
-from surefoot.inspection.diagnosis import diagnosis_of
+from surefoot.inspection.diagnosis import describe, diagnosis_of
 from surefoot.inspection.findings import Finding
-from surefoot.inspection.prescription import describe
 from surefoot.inspection.report.reported_run import ReportedRun
 from surefoot.inspection.report.run_groups import Group
 from surefoot.storage.trust import WANTS_TO_IMPORT, trusting

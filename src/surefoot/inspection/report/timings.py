@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from surefoot.inspection.report.charts import MOST_POINTS_SMALL, Chart, metric_chart, ranges
-from surefoot.inspection.report.curves import SMOOTHING, spread
-from surefoot.inspection.report.metric_curve import metric_curve
+from surefoot.inspection.report.curves import SMOOTHING, metric_curve, spread
 from surefoot.inspection.report.reported_run import ReportedRun
 from surefoot.inspection.report.run_groups import Group
 from surefoot.inspection.report.traces import TimeUnit, Trace, plain, rounded, views
