@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from surefoot.envs.adapters.envpool import EnvPoolEnvs
 
 from surefoot.data.tree import tree_items
+from surefoot.envs.adapters.envpool import EnvPoolEnvs
 from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.protocol import VecEnv, new_slot
 from surefoot.envs.protocol.steps import check_step

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from surefoot.envs.adapters.envpool import EnvPoolEnvs
 
 from surefoot import PPO
+from surefoot.envs.adapters.envpool import EnvPoolEnvs
 from surefoot.envs.protocol import slot_for, step_all
 from tests.cli.runs import column
 

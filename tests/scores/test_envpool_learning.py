@@ -1,9 +1,9 @@
 """An EnvPool task, learned although every episode is followed by a step that is none."""
 
 import pytest
-from surefoot.envs.adapters.envpool import EnvPoolEnvs
 
 from surefoot.compose import Specs, build_policy, build_trainer
+from surefoot.envs.adapters.envpool import EnvPoolEnvs
 from surefoot.evaluation.evaluate import evaluate
 from surefoot.settings.layers import build_config
 

@@ -10,9 +10,9 @@ import av
 import mujoco
 import numpy as np
 import pytest
-from surefoot.envs.adapters.envpool import EnvPoolVector
 
 from surefoot.api import PPO
+from surefoot.envs.adapters.envpool import EnvPoolVector
 from surefoot.errors import EnvError
 from surefoot.machine.opengl import PACKAGES
 from surefoot.settings.config import EnvConfig

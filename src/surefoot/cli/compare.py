@@ -6,19 +6,13 @@ from typing import Annotated, Literal
 
 import tyro
 
-from surefoot.cli.arguments import parse
 from surefoot.cli.lines import tell
 from surefoot.errors import ConfigError
 
 FILE_NAME = "compare.html"
 
 
-def main(arguments: list[str]) -> int:
-    """Parse, then compare."""
-    return parse(compare_runs, "compare", arguments)
-
-
-def compare_runs(
+def run(
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional] = (),
     /,
     names: tuple[str, ...] = (),

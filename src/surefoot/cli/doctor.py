@@ -6,15 +6,8 @@ from typing import Annotated
 
 import tyro
 
-from surefoot.cli.arguments import parse
 
-
-def main(arguments: list[str]) -> int:
-    """Parse, then examine."""
-    return parse(examine, "doctor", arguments)
-
-
-def examine(
+def run(
     run: Annotated[Path, tyro.conf.Positional],
     /,
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,

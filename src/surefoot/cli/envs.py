@@ -5,16 +5,10 @@ from typing import Annotated
 
 import tyro
 
-from surefoot.cli.arguments import parse
 from surefoot.storage.files import readable_text
 
 
-def main(arguments: list[str]) -> int:
-    """Parse, then list."""
-    return parse(list_envs, "envs", arguments)
-
-
-def list_envs(library: Annotated[Path | None, tyro.conf.Positional] = None, /, filter: str = "") -> int:
+def run(library: Annotated[Path | None, tyro.conf.Positional] = None, /, filter: str = "") -> int:
     """List the available environments; * marks those with a preset, n those with a native implementation.
 
     Libraries that were built in the current folder are listed first (surefoot native build).

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from surefoot.cli.arguments import parse
 from surefoot.cli.lines import wrapped
 from surefoot.cli.trained import load_agent, or_in_python
 from surefoot.errors import ConfigError
@@ -26,12 +25,7 @@ _RANGE = re.compile(r"(-?\d{1,9})-(-?\d{1,9})")
 _MOST_VALUES = 1000
 
 
-def main(arguments: list[str]) -> int:
-    """Parse, then evaluate."""
-    return parse(evaluate_model, "evaluate", arguments)
-
-
-def evaluate_model(
+def run(
     model: Annotated[str, tyro.conf.Positional],
     /,
     episodes: int = 20,

@@ -5,17 +5,11 @@ from typing import Annotated
 
 import tyro
 
-from surefoot.cli.arguments import parse
 from surefoot.cli.lines import tell
 from surefoot.cli.trained import load_agent, or_in_python
 
 
-def main(arguments: list[str]) -> int:
-    """Parse, then export."""
-    return parse(export_model, "export", arguments)
-
-
-def export_model(
+def run(
     model: Annotated[str, tyro.conf.Positional],
     /,
     onnx: Path,

@@ -70,10 +70,16 @@ def _run(rest: list[str]) -> int:
 
 
 def _dispatch(command: str, arguments: list[str]) -> int:
+    """A command declares its options as the parameters of `run`, or takes its arguments apart itself in `main`."""
     if command not in COMMANDS:
         raise SurefootError(f"unknown command '{command}'{nearest(command, COMMANDS)} (see surefoot --help)")
     module = importlib.import_module(f"surefoot.cli.{command}")
-    code: int = module.main(arguments)
+    if hasattr(module, "run"):
+        from surefoot.cli.arguments import parse
+
+        code: int = parse(module.run, command, arguments)
+    else:
+        code = module.main(arguments)
     return code
 
 

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import tyro
 
-from surefoot.cli.arguments import parse
 from surefoot.cli.lines import wrapped
 from surefoot.population.presets import population_presets
 from surefoot.presets import describe_preset, preset_names, preset_text
@@ -14,12 +13,7 @@ _NAMES = 29
 """Width of the column with the names."""
 
 
-def main(arguments: list[str]) -> int:
-    """Parse, then list or show."""
-    return parse(list_presets, "presets", arguments)
-
-
-def list_presets(name: Annotated[str | None, tyro.conf.Positional] = None, /) -> int:
+def run(name: Annotated[str | None, tyro.conf.Positional] = None, /) -> int:
     """List the presets, also those of populations and sweeps, or show the settings of one.
 
     Args:

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import tyro
 
-from surefoot.cli.arguments import parse
 from surefoot.cli.lines import tell
 from surefoot.errors import ConfigError
 from surefoot.storage.files import beginning
@@ -18,12 +17,7 @@ _OTHERS = {"sweep.db": "sweep", "population.yaml": "population"}
 """Directories that are not those of runs, by a file in them."""
 
 
-def main(arguments: list[str]) -> int:
-    """Parse, then write the page."""
-    return parse(write_report, "report", arguments)
-
-
-def write_report(runs: Annotated[tuple[Path, ...], tyro.conf.Positional] = (), /, output: Path | None = None) -> int:
+def run(runs: Annotated[tuple[Path, ...], tyro.conf.Positional] = (), /, output: Path | None = None) -> int:
     """Write an HTML report about one or more runs, a sweep or a population; it opens in any browser, offline.
 
     Args:

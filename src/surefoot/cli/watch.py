@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from surefoot.cli.arguments import parse
 from surefoot.cli.trained import load_agent, or_in_python
 from surefoot.errors import ConfigError
 from surefoot.output.terminal import Terminal
@@ -17,12 +16,7 @@ if TYPE_CHECKING:
     from surefoot.watching.recording import Recording, Shown
 
 
-def main(arguments: list[str]) -> int:
-    """Parse, then show or record."""
-    return parse(watch_model, "watch", arguments)
-
-
-def watch_model(
+def run(
     model: Annotated[str, tyro.conf.Positional],
     /,
     video: Path | None = None,

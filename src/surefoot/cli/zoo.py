@@ -6,7 +6,6 @@ from typing import Annotated
 
 import tyro
 
-from surefoot.cli.arguments import parse
 from surefoot.cli.lines import LABEL, terminal_width, wrapped
 from surefoot.zoo import PREFIX, ZooEntry, rounded, zoo_entries, zoo_entry, zoo_missing
 
@@ -14,12 +13,7 @@ _TITLES = ("policy", "score", "95% interval", "seeds: mean ± std", "steps", "se
 _GAP = "  "
 
 
-def main(arguments: list[str]) -> int:
-    """Parse, then list or show."""
-    return parse(list_zoo, "zoo", arguments)
-
-
-def list_zoo(name: Annotated[str | None, tyro.conf.Positional] = None, /) -> int:
+def run(name: Annotated[str | None, tyro.conf.Positional] = None, /) -> int:
     """List the trained policies that come with Surefoot, or show one with the commands that reproduce it.
 
     Args:

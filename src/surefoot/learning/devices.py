@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import torch
 
 from surefoot.errors import ConfigError
-from surefoot.learning.devices import minibatch_work
 from surefoot.machine.ranks import ALONE, Ranks
 from surefoot.policies.policy import Policy
-from surefoot.settings.config import Config
+from surefoot.settings.config import Config, PPOConfig
 
 LARGE_WORK = 100_000_000
 """Work of a minibatch from which on `auto` uses a GPU.
@@ -18,6 +17,31 @@ An estimate, not a measurement: the two hundred small kernels of a gradient step
 they compute, and a CPU of a few cores computes the products of so much work in a few milliseconds.
 """
 CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Work:
+    """How much a minibatch computes, by which threads and devices are chosen: samples at once, and parameters.
+
+    A gradient step has about 6 FLOPs per sample and parameter.
+    """
+
+    samples: int
+    parameters: int
+
+    @property
+    def size(self) -> int:
+        """Samples times parameters."""
+        return self.samples * self.parameters
+
+    def __str__(self) -> str:
+        return f"{self.samples:,} samples x {self.parameters:,} parameters"
+
+
+def minibatch_work(policy: Policy, ppo: PPOConfig) -> Work:
+    """The work of a minibatch, or of a micro-batch if minibatches are split."""
+    samples = min(ppo.batch_size, ppo.micro_batch_size or ppo.batch_size)
+    return Work(samples, sum(parameter.numel() for parameter in policy.parameters()))
 
 
 @dataclass(frozen=True)

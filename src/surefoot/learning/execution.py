@@ -1,5 +1,7 @@
 """The execution context: where a run computes, with how many threads in each phase, and together with whom."""
 
+import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -7,7 +9,6 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from surefoot.learning.devices import ON_CPU, DeviceChoice, minibatch_work
-from surefoot.learning.execution import ONE_THREAD, Crowd
 from surefoot.learning.gradient import unchanged
 from surefoot.machine.cores import available_cores
 from surefoot.machine.ranks import ALONE, Ranks
@@ -16,6 +17,7 @@ from surefoot.native.kernels import kernel_thread_count, set_kernel_threads
 from surefoot.policies.policy import Policy
 from surefoot.settings.config import Config, PPOConfig
 from surefoot.storage.saved import Saved
+from surefoot.telemetry.machine import waited_s
 
 SMALL_WORK = 10_000_000
 """Work of a minibatch below which PyTorch has one thread.
@@ -24,6 +26,60 @@ A second core makes a gradient step 0.7 times as fast at 2 million samples times
 at 35 million if it is idle. If other processes keep it busy, the step takes 3 to 80 times as long.
 """
 _MOST_THREADS = 1024
+_log = logging.getLogger("surefoot")
+
+CROWDED = 0.25
+"""Fraction of an update that is spent waiting for a core, from which on the machine counts as crowded."""
+_NOTICEABLE_S = 0.005
+_IN_A_ROW = 3
+"""Crowded updates in a row before a thread is given up: a single one may be chance."""
+_FEWEST, _MOST = 20, 640
+"""Updates on one thread before all are tried again; twice as many each time that the machine is still crowded."""
+
+ONE_THREAD = "learning on one thread until they are done"
+
+
+class Crowd:
+    """Learns on one thread while others keep the cores busy: threads that wait for each other are slowest then.
+
+    Decides on how many threads of the core the next update runs. The core gives the same bits with any number.
+
+    When it first notices a crowd, it logs the remedy: PyTorch's threads are not changed during a run.
+    """
+
+    def __init__(self, remedy: str = ONE_THREAD, waited: Callable[[], float | None] = waited_s) -> None:
+        self._remedy, self._waited = remedy, waited
+        self._updates_left, self._pause, self._is_known = 0, _FEWEST, False
+        self._in_a_row = 0
+
+    @contextmanager
+    def threads(self, most: int) -> Iterator[int]:
+        """The number of threads of an update, which is watched."""
+        count = 1 if self._updates_left else most
+        began, waited = time.monotonic(), self._waited()
+        yield count
+        now = self._waited()
+        if count == 1:
+            self._updates_left = max(0, self._updates_left - 1)
+        elif waited is not None and now is not None:
+            self._judge(now - waited, time.monotonic() - began)
+
+    def _judge(self, waited_s: float, took_s: float) -> None:
+        if waited_s < max(_NOTICEABLE_S, CROWDED * took_s):
+            self._pause, self._in_a_row = _FEWEST, 0
+            return
+        self._in_a_row += 1
+        if self._in_a_row < _IN_A_ROW:
+            return
+        self._in_a_row = _IN_A_ROW - 1  # after a pause, one is enough
+        self._updates_left, self._pause = self._pause, min(2 * self._pause, _MOST)
+        if not self._is_known:
+            self._is_known = True
+            _log.info(
+                "other processes keep the cores busy (%.0f %% of an update was spent waiting for one): %s",
+                100 * waited_s / took_s,
+                self._remedy,
+            )
 
 
 @dataclass(frozen=True)

@@ -5,38 +5,50 @@ end of the last one, which stay until all members have finished this round.
 """
 
 import hashlib
+import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from torch import Tensor
 
 from surefoot.assembly import assemble, entered, resumed
 from surefoot.compose import EVALUATION_ROWS, build_env, build_saved_policy
 from surefoot.data.records import IterationReport
-from surefoot.envs.protocol.parameters import set_agent_values
+from surefoot.envs.protocol.parameters import AGENT_PARAMETERS, set_agent_values
 from surefoot.errors import CheckpointError
+from surefoot.evaluation.best_metric import score
 from surefoot.evaluation.evaluate import evaluate
+from surefoot.evaluation.evaluation import Evaluation
 from surefoot.jobs.job import Say
+from surefoot.learning.estimators.gae import GAE
+from surefoot.philox import Stream, words
 from surefoot.population.files import MemberFiles
-from surefoot.population.member import interval_of, read_back, score_of, take_over
+from surefoot.population.settings import setting_of
 from surefoot.run import Run
 from surefoot.saved_run import SavedRun, saved_setup
+from surefoot.settings.config import Config, TrainConfig
 from surefoot.settings.layers import Raw, build_config
 from surefoot.storage.saved import Saved, reading
-from surefoot.storage.state import ModuleState
+from surefoot.storage.state import ModuleState, load_states
 from surefoot.storage.trust import names_in
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.hooks import Hook
 from surefoot.training.parts import saved_agent_values
 from surefoot.training.run_directory import RunDirectory
+from surefoot.training.trainer import Trainer
 
 _SAY_EVERY_S = 1.0
+_PARTS = ("ppo.terms.", "optimizer.transforms.")
+TAKEN = ("policy", "objective", "schedules", "scorer", AGENT_PARAMETERS)
+"""Weights with their normalizers, and what terms, schedules and the scorer have learned."""
+_RESAMPLES = 400
 
 
 @dataclass(frozen=True)
@@ -196,3 +208,76 @@ def hash_of(weights: Mapping[str, Tensor]) -> str:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
+
+
+def read_back(
+    names: Iterable[str], trainer: Trainer, config: Config, knobs: Mapping[str, float], report: IterationReport
+) -> dict[str, Any]:
+    """Knobs after their schedules, as the update reports them; discounts of the estimator; other settings as built."""
+    learned, dump = report.learned, config.model_dump(mode="json")
+    seen = {**knobs, "lr": learned.lr, "clip": learned.clip, "entropy_coef": learned.entropy_coef}
+    estimator = trainer.scorer.estimator
+    if isinstance(estimator, GAE):
+        seen |= dict(zip(("gamma", "gae_lambda"), estimator.discounts, strict=True))
+    return {name: seen.get(_knob(name), setting_of(dump, name)) for name in names}
+
+
+def _knob(setting: str) -> str:
+    """The knob of a setting: `lr` of `optimizer.lr`, `penalty.weight` of `ppo.terms.penalty.weight`."""
+    for part in _PARTS:
+        if setting.startswith(part):
+            return setting.removeprefix(part)
+    section, _, key = setting.partition(".")
+    return key if section in ("optimizer", "ppo") else setting
+
+
+def take_over(
+    trainer: Trainer,
+    donor: Mapping[str, Any],
+    own: Mapping[str, Any] | None,
+    optimizer: Literal["reset", "copy"],
+) -> None:
+    """Load the donor's state into a new trainer, which was built from the member's changed config.
+
+    States hold no settings, so the changed ones stay. Counters and what hooks froze are the member's own; one that
+    failed has none, and counts on from the donor's. Rows start new episodes with new hidden states, and with their own
+    randomness.
+    """
+    counted = donor if own is None else own
+    parts = trainer.parts()
+    taken = (*TAKEN, "gradient") if optimizer == "copy" else TAKEN  # a new trainer has neither moments nor steps
+    with reading("the checkpoint of the donor"):
+        load_states({name: parts[name] for name in taken}, donor)
+    with reading("the checkpoint of the member"):
+        load_states({name: parts[name] for name in ("progress", "frozen")}, counted)
+    trainer.scorer.forget_running()
+    rows = trainer.collector.rows
+    rows.step = counted["collector"]["step"]
+    envs = donor["collector"]["envs"] or {}
+    rows.env.restore_parameters(donor["collector"].get("parameters") or envs.get("parameters", {}))
+    rows.restart()
+
+
+def score_of(evaluation: Evaluation, train: TrainConfig) -> float | None:
+    """A number that is higher for better policies; None if no episode has a value."""
+    value = score(evaluation, train)
+    return value if value is not None and math.isfinite(value) else None
+
+
+def interval_of(evaluation: Evaluation, train: TrainConfig) -> list[float] | None:
+    """95% bootstrap interval of the score, by drawing episodes with counted randomness."""
+    if train.best_metric == "mean_reward":
+        return list(evaluation.interval())
+    count = len(evaluation.rewards)
+    drawn = words(0, np.arange(_RESAMPLES), [0], count, Stream.BOOTSTRAP)[:, 0] % np.uint64(count)
+    found = [score_of(_chosen(evaluation, episodes), train) for episodes in drawn.astype(int).tolist()]
+    known = [value for value in found if value is not None]
+    return np.percentile(known, [2.5, 97.5]).tolist() if known else None
+
+
+def _chosen(evaluation: Evaluation, episodes: list[int]) -> Evaluation:
+    return Evaluation(
+        tuple(evaluation.rewards[index] for index in episodes),
+        tuple(evaluation.lengths[index] for index in episodes),
+        {name: tuple(values[index] for index in episodes) for name, values in evaluation.metrics.items()},
+    )

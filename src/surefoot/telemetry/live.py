@@ -3,8 +3,10 @@
 import logging
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
+from rich.jupyter import JupyterMixin
 from rich.live import Live
 from rich.logging import RichHandler
 from rich.panel import Panel
@@ -14,7 +16,6 @@ from rich.text import Text
 
 from surefoot.output.terminal import Terminal
 from surefoot.telemetry import names
-from surefoot.telemetry.live import NotebookCell
 from surefoot.telemetry.readings import RATES, TABLE, TRENDS, Pace, Reading, duration, raised_alerts, sparkline
 from surefoot.telemetry.records import NO_HISTORY, History
 from surefoot.telemetry.sinks import Metrics
@@ -25,6 +26,38 @@ _REFRESH_S = 0.25
 MAX_WIDTH, _WIDE, _WITH_TRENDS = 160, 70, 110
 _BESIDE_TRENDS, _GAP = 76, 4
 """Characters of the table besides its trends, and between its first pairs then."""
+
+
+class NotebookCell:
+    """Draws in the cell that is being run, like `rich.live.Live`, which would need ipywidgets for that."""
+
+    def __init__(self, get_renderable: Callable[[], RenderableType]) -> None:
+        self._get = get_renderable
+        self._handle: Any = None
+
+    def start(self, refresh: bool = True) -> None:
+        """Draw for the first time."""
+        from IPython.display import display  # present wherever a notebook runs
+
+        self._handle = display(_Shown(self._get()), display_id=True)
+
+    def refresh(self) -> None:
+        """Replace what was drawn."""
+        self._handle.update(_Shown(self._get()))
+
+    def stop(self) -> None:
+        """Draw for the last time."""
+        self.refresh()
+
+
+class _Shown(JupyterMixin):
+    """Anything that rich can print, in the form that notebooks ask for."""
+
+    def __init__(self, renderable: RenderableType) -> None:
+        self._renderable = renderable
+
+    def __rich__(self) -> RenderableType:
+        return self._renderable
 
 
 def started_live(console: Console, render: Callable[[], RenderableType]) -> Live | NotebookCell:

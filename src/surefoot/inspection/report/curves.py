@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.inspection.report.reported_run import ReportedRun
 from surefoot.statistics.aggregates import mean_band
 
 Floats = NDArray[np.float64]
@@ -96,3 +97,14 @@ def _bands(values: Floats, there: NDArray[np.bool_]) -> tuple[Floats, Floats]:
 def _at(grid: Floats, steps: Floats, values: Floats) -> Floats:
     result: Floats = np.interp(grid, steps, values, left=np.nan, right=np.nan)
     return result
+
+
+def metric_curve(run: ReportedRun, metric: str, factor: float = 1) -> Curve | None:
+    """A metric with its steps and times; None if it was never recorded."""
+    times = run.seconds or [0.0] * len(run.records)
+    found = [
+        (record["step"], seconds, factor * record[metric])
+        for record, seconds in zip(run.records, times, strict=True)
+        if metric in record
+    ]
+    return Curve(*np.array(found, dtype=np.float64).T) if found else None

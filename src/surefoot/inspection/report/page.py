@@ -1,5 +1,6 @@
 """One self-contained HTML page about one or several runs."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -15,12 +16,11 @@ from surefoot.inspection.report.charts import (
     learning_chart,
 )
 from surefoot.inspection.report.document import Document
-from surefoot.inspection.report.page import reproduction
 from surefoot.inspection.report.remedies import remedies
-from surefoot.inspection.report.reported_run import with_distinct_names
+from surefoot.inspection.report.reported_run import ReportedRun, with_distinct_names
 from surefoot.inspection.report.returns import MOST_RUNS, return_charts, return_table, runs_of, shown_evaluations
 from surefoot.inspection.report.run_groups import SEED, Group, flat, group_runs, settings_of
-from surefoot.inspection.report.tables import all_settings, differences_table, summary_table
+from surefoot.inspection.report.tables import all_settings, differences_table, summary_table, swatch
 from surefoot.inspection.report.timings import MOST_PHASE_CHARTS, timing_charts, totals_chart
 from surefoot.inspection.report.traces import swatch_style, time_unit
 from surefoot.inspection.report.videos import VIDEOS_NOTE, videos_of
@@ -42,6 +42,8 @@ _WHY_DIFFERENT = (
 _REPRODUCE_NOTE = (
     "The same bits on machines with the same kind of processor and the same versions of Surefoot and PyTorch."
 )
+MOST_LISTED = 20
+"""Runs of a group whose commands are listed."""
 
 
 class Page(Document):
@@ -206,3 +208,35 @@ def _switch(name: str, *choices: str) -> str:
     return (
         f'<div class="switch" role="group" aria-label="{label}"><span>{label}</span>{buttons}</div>' if choices else ""
     )
+
+
+def repeating_command(run: ReportedRun) -> str:
+    """The command that repeats a run from its config, in a new directory."""
+    config, new = shlex.quote(str(run.path / "config.yaml")), shlex.quote(f"{run.path}-again")
+    return f"surefoot train --config {config} --run-dir {new}"
+
+
+def reproduction(groups: Sequence[Group]) -> str:
+    """The commands of each group as HTML."""
+    several = len(groups) > 1
+    return "".join(
+        (f"<h3>{swatch(group)}{escape(group.label)}</h3>" if several else "") + _of(group) for group in groups
+    )
+
+
+def _of(group: Group) -> str:
+    runs = group.runs[:MOST_LISTED]
+    typed = list(dict.fromkeys(command for run in runs for command in run.log.commands))
+    parts = [_block("The same settings and seed again:", [repeating_command(run) for run in runs])]
+    if typed:
+        parts.append(_block("Typed originally:", typed))
+    if any(command.startswith("surefoot resume") for command in typed):
+        parts.append(
+            "<p class='note'>The run was resumed: config.yaml has the settings after the last resume, which it repeats"
+            " from the first step on.</p>"
+        )
+    return "".join(parts)
+
+
+def _block(title: str, commands: Sequence[str]) -> str:
+    return f"<p class='note'>{title}</p><pre><code>{escape(chr(10).join(commands))}</code></pre>"
