@@ -9,7 +9,8 @@ import pytest
 
 from surefoot import Attack
 from surefoot.api import PPO
-from surefoot.cli.evaluate import main as evaluate_main
+from surefoot.cli.arguments import parse
+from surefoot.cli.evaluate import run as evaluate
 from surefoot.errors import ConfigError
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.run_directory import RunDirectory
@@ -231,4 +232,4 @@ def test_a_grid_gives_a_table_json_and_a_heat_map(tmp_path):
 )
 def test_a_bad_grid_is_refused(options, message):
     with pytest.raises(ConfigError, match=re.escape(message)):
-        evaluate_main(["zoo:CartPole-v1", *options])
+        parse(evaluate, "evaluate", ["zoo:CartPole-v1", *options])

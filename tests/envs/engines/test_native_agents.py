@@ -8,7 +8,7 @@ import pytest
 
 from surefoot import PPO
 from surefoot.benchmark.configured import Replaying
-from surefoot.cli.envs import list_envs
+from surefoot.cli.envs import run as list_envs
 from surefoot.compose import Specs, build_collector, build_env, build_policy
 from surefoot.envs import native
 from surefoot.envs.engines.native import NativeEngine
