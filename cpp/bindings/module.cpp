@@ -18,6 +18,7 @@ void bind_learner(nb::module_& module);
 void bind_network(nb::module_& module);
 void bind_policy(nb::module_& module);
 void bind_recurrence(nb::module_& module);
+void bind_statistics(nb::module_& module);
 void bind_threads(nb::module_& module);
 
 namespace {
@@ -65,6 +66,7 @@ NB_MODULE(_core, module) {
   bind_network(module);
   bind_threads(module);
   bind_recurrence(module);
+  bind_statistics(module);
   bind_engine(module);
   bind_learner(module);
 }

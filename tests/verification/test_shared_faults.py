@@ -12,7 +12,7 @@ from torch import Tensor
 
 from surefoot.data import moments
 from surefoot.data.records import Batch, Progress, Rollout
-from surefoot.learning import learner, watch
+from surefoot.learning import learner, scorer, watch
 from surefoot.learning.adam import Adam
 from surefoot.learning.estimators.gae import GAE
 from surefoot.learning.learner import Learner
@@ -118,9 +118,9 @@ def scale_of_observations_never_refreshed(patch: Patch) -> None:
 
 def biased_std_of_advantages(patch: Patch) -> None:
     def biased(values: Tensor, valid: Tensor) -> Tensor:
-        return values[valid].std(correction=0)
+        return (values - values[valid].mean()) / values[valid].std(correction=0)
 
-    patch.setattr(moments, "masked_std", biased)
+    patch.setattr(scorer, "_normalized", biased)
 
 
 def advantages_of_the_next_step(patch: Patch) -> None:
@@ -221,7 +221,8 @@ def steps_of_twice_the_learning_rate(patch: Patch) -> None:
 
 
 def variance_explained_by_the_returns(patch: Patch) -> None:
-    patch.setattr(watch, "explained_variance", lambda value, returns: moments.explained_variance(returns, value))
+    fit = watch.fit
+    patch.setattr(watch, "fit", lambda value, returns: fit(returns, value))
 
 
 MINIBATCHES, STATISTICS = "minibatches", "normalizer statistics"

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "surefoot/philox.hpp"
+#include "surefoot/statistics.hpp"
 
 namespace surefoot {
 
@@ -166,20 +167,15 @@ void measure_advantages(const Update& update, Minibatch& minibatch) {
   if (!update.normalizes_advantages || update.shared != nullptr || minibatch.count < 2) return;
   const float* const advantage = update.samples.advantage;
   const float* const weight = update.samples.weight;
-  double sum = 0, squares = 0, count = 0;
-  const auto each_weighed = [&](const auto& function) {
+  const Standard standard = standard_of([&](const auto& take) {
     for (const Piece& piece : minibatch.pieces) {
       for (const std::int64_t sample : piece.samples) {
-        if (weight == nullptr || weight[sample] != 0) function(static_cast<double>(advantage[sample]));
+        if (weight == nullptr || weight[sample] != 0) take(static_cast<double>(advantage[sample]));
       }
     }
-  };
-  each_weighed([&](double one) { sum += one, ++count; });
-  if (count < 2) return;
-  const double mean = sum / count;
-  each_weighed([&](double one) { squares += (one - mean) * (one - mean); });
-  minibatch.mean = static_cast<float>(mean);
-  minibatch.scale = static_cast<float>(std::sqrt(squares / (count - 1))) + 1e-8f;
+  });
+  minibatch.mean = standard.mean;
+  minibatch.scale = standard.scale;
 }
 
 }  // namespace surefoot

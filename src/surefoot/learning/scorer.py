@@ -7,12 +7,17 @@ from surefoot.data.moments import normalized
 from surefoot.data.records import Rollout, Targets
 from surefoot.errors import ConfigError
 from surefoot.learning.estimators import Estimator, estimators
+from surefoot.learning.native_returns import suits_core
+from surefoot.learning.native_statistics import normalized_in_core
 from surefoot.learning.reward_scaler import RewardScaler
+from surefoot.native.kernels import faster_by
 from surefoot.policies.critics import Critic
 from surefoot.rollout.shared import of_all_processes
 from surefoot.settings.config import PPOConfig
 from surefoot.storage.saved import Saved
 from surefoot.storage.state import check_present
+
+_normalized = faster_by(normalized_in_core, suits_core)(normalized)
 
 
 class Scorer:
@@ -34,7 +39,7 @@ class Scorer:
         targets = self.estimator.estimate(rollout, critic)
         if self._norm != "rollout":
             return targets
-        return replace(targets, advantage=normalized(targets.advantage, rollout.valid))
+        return replace(targets, advantage=_normalized(targets.advantage, rollout.valid))
 
     def forget_running(self) -> None:
         """The episodes of the rows were cut off: only statistics of finished ones stay."""

@@ -7,7 +7,10 @@ from torch import Tensor
 
 from surefoot.data.moments import explained_variance
 from surefoot.data.records import Batch, Knobs, Learned
+from surefoot.learning.native_returns import suits_core
+from surefoot.learning.native_statistics import fit_in_core
 from surefoot.learning.part_norms import critics_ratio, norms_of_frozen
+from surefoot.native.kernels import faster_by
 from surefoot.policies.policy import Policy
 from surefoot.rollout.samples import Samples, acted
 
@@ -68,6 +71,7 @@ class Watch:
     def summary(self, samples: Samples, policy: Policy, knobs: Knobs, metrics: dict[str, float]) -> Learned:
         """Means over the epochs, except the KL divergence, which is that of the last epoch."""
         batch = acted(samples.batch)
+        explained, error = fit(batch.value, batch.returns)
         rows = torch.cat(self._epochs)
         named = dict(zip(self._names, (rows.sum(0) / len(self._epochs)).tolist(), strict=True))
         skips = [bool(skipped) for skipped in rows[:, self._names.index(SKIPPED)].tolist()]
@@ -83,14 +87,14 @@ class Watch:
             approx_kl=float(self.kl()),
             clip_fraction=named[CLIP_FRACTION],
             grad_norm=named[GRAD_NORM],
-            explained_variance=float(explained_variance(batch.value, batch.returns)),
+            explained_variance=explained,
             epochs=len(self._epochs),
             skipped_steps=sum(skips),
             lr=knobs.lr,
             clip=knobs.clip,
             entropy_coef=knobs.entropy_coef,
             std=_mean_std(samples, policy),
-            value_error=_value_error(batch),
+            value_error=error,
             skips=tuple(skips),
             metrics=metrics | others | critics_ratio(others) | weights | _critic_metrics(batch, policy),
         )
@@ -101,10 +105,15 @@ def _critic_metrics(batch: Batch, policy: Policy) -> dict[str, float]:
     return {} if stored is None else policy.critic.metrics(stored)
 
 
-def _value_error(batch: Batch) -> float:
-    """Unlike explained variance, it stays small if returns hardly vary and the values are nearly correct."""
-    error = (batch.returns - batch.value).std(correction=0)
-    return float(error / batch.returns.square().mean().sqrt())
+@faster_by(fit_in_core, suits_core)
+def fit(values: Tensor, returns: Tensor) -> tuple[float, float]:
+    """How well values predict returns: explained variance, and the std of errors relative to the size of the returns.
+
+    The second stays small if returns hardly vary and the values are nearly correct.
+    """
+    values, returns = values.double(), returns.double()
+    error = (returns - values).std(correction=0) / returns.square().mean().sqrt()
+    return float(explained_variance(values, returns)), float(error)
 
 
 @torch.no_grad()

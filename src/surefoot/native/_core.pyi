@@ -121,6 +121,21 @@ def gru_forward(arrays: dict, threads: Threads) -> None:
 def gru_backward(arrays: dict, threads: Threads) -> None:
     """Gradients of `gru_forward`'s gates and initial states, from which the weights' gradients follow."""
 
+def standardize(
+    numbers: Annotated[NDArray[numpy.float32], dict(order="C", device="cpu", writable=False)],
+    valid: object,
+    standardized: object,
+) -> None:
+    """Write the numbers with zero mean and unit standard deviation over those that are valid."""
+
+def fit(
+    values: Annotated[NDArray[numpy.float32], dict(order="C", device="cpu", writable=False)], returns: object
+) -> tuple[float, float]:
+    """Explained variance of values, and their error relative to the root mean square of the returns."""
+
+def crc32c(bytes: bytes) -> int:
+    """The CRC-32C checksum."""
+
 class NonFinite:
     """The first place with NaN or infinity, or with a mask that forbids every choice."""
 

@@ -4,11 +4,11 @@ import os
 import socket
 import time
 from pathlib import Path
-from typing import Any
 
 from surefoot.settings.config import Config, LogConfig
 from surefoot.settings.parts import PartSettings
 from surefoot.telemetry import names
+from surefoot.telemetry.event_file import EventFile, file_version, image, scalars, session_start
 from surefoot.telemetry.sinks import FileSink, Metrics, Video, file_sinks
 
 
@@ -21,11 +21,9 @@ class TensorBoardSink(FileSink):
     """
 
     def __init__(self, folder: Path, config: Config, settings: PartSettings | None = None) -> None:
-        from tensorboard.summary.writer.record_writer import RecordWriter
-
         name = f"events.out.tfevents.{time.time_ns()}.{socket.gethostname()}.{os.getpid()}"
-        self._records = RecordWriter((folder / name).open("xb"))
-        self._add(0, file_version="brain.Event:2")
+        self._events = EventFile(folder / name)
+        self._add(0, file_version())
 
     @staticmethod
     def is_wanted(log: LogConfig) -> bool:
@@ -34,31 +32,19 @@ class TensorBoardSink(FileSink):
 
     def rewind(self, step: int) -> None:
         """TensorBoard hides the events of earlier processes from this step on."""
-        from tensorboard.compat.proto.event_pb2 import SessionLog
-
-        self._add(step, session_log=SessionLog(status=SessionLog.START))
+        self._add(step, session_start())
 
     def write(self, step: int, metrics: Metrics) -> None:
         """Add one event with all values."""
-        from tensorboard.compat.proto.summary_pb2 import Summary
-
-        values: list[Any] = [Summary.Value(tag=name, simple_value=value) for name, value in metrics.items()]
-        self._add(step, summary=Summary(value=values))
+        self._add(step, scalars(metrics))
 
     def write_video(self, step: int, video: Video) -> None:
         """Add the moving picture as an image, which TensorBoard's page plays."""
-        from tensorboard.compat.proto.summary_pb2 import Summary
-
-        width, height = video.gif_size
-        image = Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=video.gif)
-        self._add(step, summary=Summary(value=[Summary.Value(tag=names.VIDEO, image=image)]))
+        self._add(step, image(names.VIDEO, video.gif, *video.gif_size))
 
     def close(self) -> None:
         """Close the event file."""
-        self._records.close()
+        self._events.close()
 
-    def _add(self, step: int, **content: Any) -> None:
-        from tensorboard.compat.proto.event_pb2 import Event
-
-        self._records.write(Event(wall_time=time.time(), step=step, **content).SerializeToString())
-        self._records.flush()
+    def _add(self, step: int, content: bytes) -> None:
+        self._events.add(time.time(), step, content)
