@@ -67,6 +67,9 @@ class Process:
         assert self._process.pid is not None
         return self._process.pid
 
+    def is_alive(self) -> bool:
+        return self._process.is_alive()
+
     def send(self, number: int) -> None:
         os.kill(self.pid, number)
 
@@ -74,7 +77,7 @@ class Process:
         """Until something is true that this process brings about."""
         deadline = time.monotonic() + _PATIENCE_S
         while not condition():
-            assert self._process.is_alive(), self.wait()
+            assert self.is_alive(), self.wait()
             assert time.monotonic() < deadline, "it never happened"
             time.sleep(0.001)
 

@@ -1,9 +1,10 @@
 """`python -m tests.fuzz [ATTACK ...] [--seconds S] [--seed N]`; `ATTACK --seed N --case C` repeats one case."""
 
 import argparse
+import multiprocessing
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from tests.fuzz.campaign import ATTACKS, Campaign, attack
@@ -30,7 +31,7 @@ def main() -> int:
     names = asked.attacks or list(ATTACKS)
     jobs = max(1, min(asked.jobs, len(names)))
     share = asked.seconds * jobs / len(names)
-    with ThreadPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
         campaigns = [pool.submit(attack, name, asked.seed, share) for name in names]
         results = [told(campaign.result()) for campaign in campaigns]
     print(

@@ -1,20 +1,19 @@
 """An attack for so many seconds: its cases run in a process that may crash or hang, and is then replaced."""
 
 import json
-import subprocess
-import sys
+import signal
 import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.cli.processes import Finished, Process
+from tests.fuzz.worker import MOST_FAILURES, work
+
 ATTACKS = tuple(sorted(path.stem for path in (Path(__file__).parent / "attacks").glob("[a-z]*.py")))
 HANG_S = 180.0
-MOST_FAILURES = 10
-"""After so many an attack ends."""
 START_S = 120.0
-"""For imports and what all cases begin with."""
+"""For what all cases begin with."""
 
 
 @dataclass
@@ -42,38 +41,33 @@ def attack(
 
 def _attack_once(result: Campaign, seed: int, seconds: float, folder: Path, hang_s: float) -> None:
     """Until the time is over or the process ends, which is a failure of the case that it was at."""
-    progress, output = folder / "progress.jsonl", folder / "output.txt"
+    progress, first = folder / "progress.jsonl", result.cases
     progress.touch()
-    arguments = [result.name, str(seed), str(result.cases), str(seconds), str(folder)]
-    first = result.cases
-    with output.open("wb") as file:
-        command = [sys.executable, "-m", "tests.fuzz.worker", *arguments]
-        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
-        reason = _watched(process, progress, hang_s)
+    ended, reason = _watched(Process(work, result.name, seed, first, seconds, folder), progress, hang_s)
     lines = [json.loads(line) for line in progress.read_text().splitlines()]
     result.cases = first + len([line for line in lines if "case" in line])
     for line in lines:
         if "failure" in line:
             result.failures.append(_failure(result.name, seed, line["of"], line["failure"]))
     if reason:
-        shown = f"{reason}\n{output.read_text(errors='replace')[-4000:]}"
+        shown = f"{reason}\n{(ended.out + ended.err)[-4000:]}"
         result.failures.append(_failure(result.name, seed, max(first, result.cases - 1), shown))
         result.cases = max(result.cases, first + 1)
 
 
-def _watched(process: "subprocess.Popen[bytes]", progress: Path, hang_s: float) -> str:
+def _watched(process: Process, progress: Path, hang_s: float) -> tuple[Finished, str]:
     """Wait for a worker to end; why it ended badly, or nothing."""
     size, changed, patience = 0, time.monotonic(), START_S
-    while process.poll() is None:
-        time.sleep(0.05)
+    while process.is_alive():
+        time.sleep(0.02)
         now = progress.stat().st_size
         if now != size:
             size, changed, patience = now, time.monotonic(), hang_s
         elif time.monotonic() - changed > patience:
-            process.kill()
-            process.wait()
-            return f"no progress for {patience:.0f} s"
-    return "" if process.returncode == 0 else f"the process ended with code {process.returncode}"
+            process.send(signal.SIGKILL)
+            return process.wait(), f"no progress for {patience:.0f} s"
+    ended = process.wait()
+    return ended, f"the process ended with code {ended.code}" if ended.code else ""
 
 
 def _failure(name: str, seed: int, case: int, text: str) -> str:

@@ -1,4 +1,4 @@
-"""An attack that finds something: every third case raises, ends the process or hangs."""
+"""An attack that finds something: every third of the first nine cases raises, ends the process or hangs."""
 
 import os
 import random
@@ -6,15 +6,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-
-def prepare(folder: Path) -> Path:
-    """Counts the cases, also of earlier processes."""
-    return Path(os.environ["SUREFOOT_PLANTED"])
+SEED = 3
+_NUMBERS = {random.Random(f"{SEED}/{number}").random(): number for number in range(9)}
 
 
-def case(pick: random.Random, material: Path, folder: Path) -> None:
-    """What happens depends on how many cases there were before."""
-    number = int(material.read_text())
-    material.write_text(str(number + 1))
+def prepare(folder: Path) -> None:
+    """Nothing is needed."""
+
+
+def case(pick: random.Random, material: None, folder: Path) -> None:
+    """What happens depends on the number of the case."""
     actions: dict[int, Any] = {2: lambda: 1 / 0, 5: os.abort, 8: lambda: time.sleep(3600)}
-    actions.get(number, lambda: None)()
+    actions.get(_NUMBERS[pick.random()], lambda: None)()

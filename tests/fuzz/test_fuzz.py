@@ -5,6 +5,7 @@ import random
 import pytest
 import torch
 
+from tests.fuzz import planted
 from tests.fuzz.attacks import checkpoint_contents
 from tests.fuzz.campaign import ATTACKS, attack
 from tests.fuzz.values import mutated
@@ -19,11 +20,8 @@ def test_an_attack_finds_nothing(name):
     assert not result.failures, "\n".join(result.failures)
 
 
-def test_errors_crashes_and_hangs_are_found_and_the_attack_goes_on(tmp_path, monkeypatch):
-    counter = tmp_path / "counter"
-    counter.write_text("0")
-    monkeypatch.setenv("SUREFOOT_PLANTED", str(counter))
-    result = attack("tests.fuzz.planted", seed=3, seconds=300.0, hang_s=5.0, most_failures=3)
+def test_errors_crashes_and_hangs_are_found_and_the_attack_goes_on():
+    result = attack("tests.fuzz.planted", planted.SEED, seconds=300.0, hang_s=2.0, most_failures=3)
     error, crash, hang = result.failures
     assert result.cases == 9
     assert "ZeroDivisionError" in error

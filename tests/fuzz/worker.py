@@ -1,4 +1,4 @@
-"""The process that tries cases: `python -m tests.fuzz.worker ATTACK SEED FIRST SECONDS FOLDER`."""
+"""The process that tries cases."""
 
 import importlib
 import json
@@ -7,7 +7,6 @@ import os
 import random
 import resource
 import shutil
-import sys
 import time
 import traceback
 from pathlib import Path
@@ -16,8 +15,8 @@ from typing import Any
 import psutil
 import torch
 
-from tests.fuzz.campaign import MOST_FAILURES
-
+MOST_FAILURES = 10
+"""After so many an attack ends."""
 MORE_MEMORY = 4 * 2**30
 """Bytes of address space that cases may take; more is a MemoryError, which no typed error covers."""
 
@@ -46,7 +45,7 @@ def run_case(module: Any, material: Any, folder: Path, seed: int, number: int) -
         _remove(folder)
 
 
-def main(name: str, seed: int, first: int, seconds: float, folder: Path) -> int:
+def work(name: str, seed: int, first: int, seconds: float, folder: Path) -> None:
     """Try cases until the time is over; writes each number before it is tried, and what failed."""
     module, material, place = prepared(name, folder)
     until = time.monotonic() + seconds
@@ -60,7 +59,6 @@ def main(name: str, seed: int, first: int, seconds: float, folder: Path) -> int:
                 failures += 1
                 print(json.dumps({"of": number, "failure": traceback.format_exc()[-4000:]}), file=progress)
             number += 1
-    return 0
 
 
 def _remove(folder: Path) -> None:
@@ -69,8 +67,3 @@ def _remove(folder: Path) -> None:
         if path.is_dir() and not path.is_symlink():
             path.chmod(0o700)
     shutil.rmtree(folder)
-
-
-if __name__ == "__main__":
-    name, seed, first, seconds, folder = sys.argv[1:]
-    sys.exit(main(name, int(seed), int(first), float(seconds), Path(folder)))

@@ -1,15 +1,17 @@
 """Runs that are killed at random moments and resumed until they are done: end and metrics of an undisturbed run."""
 
 import json
+import os
 import random
+import select
 import signal
-import subprocess
-import sys
 import time
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from surefoot.cli.main import main
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.run_directory import RunDirectory
 from tests.cli.runs import QUIET
@@ -50,14 +52,14 @@ def case(pick: random.Random, material: list[Whole], folder: Path) -> None:
         if _interrupted(pick, run, _command(run, TASKS[number]), whole.seconds):
             break
     else:
-        assert _is_done(_start(_command(run, TASKS[number])).wait(), run)
+        assert _is_done(_Command(_command(run, TASKS[number])).wait(), run)
     assert_same(_final(run), whole.state)
     assert _lines(run) == whole.lines
     earlier = RunDirectory(run).saved()[1:]
     if earlier and pick.random() < 0.3:
         step, other = int(pick.choice(earlier).stem.removeprefix("step_")), folder / "other"
         again = ["resume", str(run), "--checkpoint", str(step), "--run-dir", str(other)]
-        assert _is_done(_start(again).wait(), other)
+        assert _is_done(_Command(again).wait(), other)
         assert_same(_final(other), whole.state)
         assert _lines(other) == whole.lines
 
@@ -70,11 +72,11 @@ def _command(run: Path, task: tuple[str, ...]) -> list[str]:
 
 def _interrupted(pick: random.Random, run: Path, command: list[str], seconds: float) -> bool:
     """Start, send a signal after a random time unless it is done before, and wait; whether it is done."""
-    process, chosen = _start(command), pick.choice(list(SIGNALS))
+    process, chosen = _Command(command), pick.choice(list(SIGNALS))
     try:
         code = process.wait(pick.uniform(0.2, 1.1) * seconds)
-    except subprocess.TimeoutExpired:
-        process.send_signal(chosen)
+    except TimeoutError:
+        os.kill(process.pid, chosen)
         code = process.wait()
         if code in (SIGNALS[chosen], -chosen):  # before its handlers are installed, Python ends by the signal itself
             return False
@@ -87,20 +89,39 @@ def _is_done(code: int, run: Path) -> bool:
     return code == 0 or (code == 2 and _final(run)["progress"]["step"] == int(STEPS))
 
 
-def _start(arguments: list[str]) -> "subprocess.Popen[bytes]":
-    command = [str(Path(sys.executable).with_name("surefoot")), *arguments]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=_default_signals)
+class _Command:
+    """The command line in a fork of this process, which has imported everything and run nothing."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        self.pid = os.fork()
+        if self.pid == 0:
+            _run(arguments)
+        self._end = os.pidfd_open(self.pid)
+
+    def wait(self, patience_s: float | None = None) -> int:
+        """The exit code, negative for a signal; a TimeoutError if it still runs."""
+        if not select.select([self._end], [], [], patience_s)[0]:
+            raise TimeoutError
+        os.close(self._end)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
-def _default_signals() -> None:
-    """Under nohup, SIGHUP would stay ignored."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _run(arguments: list[str]) -> NoReturn:
+    """Ctrl-C interrupts this at any place, also at its last one."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os._exit(main(arguments))
+    except KeyboardInterrupt:
+        os._exit(SIGNALS[signal.SIGINT])
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
 
 
 def _whole(run: Path, task: tuple[str, ...]) -> Whole:
     began = time.monotonic()
-    assert _start(_command(run, task)).wait() == 0
+    assert _Command(_command(run, task)).wait() == 0
     return Whole(_final(run), _lines(run), time.monotonic() - began)
 
 
