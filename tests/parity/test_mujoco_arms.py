@@ -8,7 +8,7 @@ import pytest
 
 from surefoot.envs import native
 from surefoot.errors import NativeError
-from surefoot.verification.numpy_rounding import float64_tolerance
+from surefoot.verification.contract import float64_tolerance
 from tests.parity.stepping import Actions, compare, policy_actions, random_actions
 
 ENVS = ["InvertedPendulum-v5", "InvertedDoublePendulum-v5", "Reacher-v5", "Pusher-v5", "Swimmer-v5"]

@@ -27,8 +27,8 @@ from surefoot.settings.config import Config
 from surefoot.settings.layers import build_config
 from surefoot.storage.state import copied, load_states, states
 from surefoot.training.trainer import Trainer
-from surefoot.verification.independence import compare_machines
 from surefoot.verification.report import Findings
+from surefoot.verification.rollouts import compare_machines
 from surefoot.verification.subject import Subject
 from tests.envs.agent_envs import Grows
 from tests.envs.measured import ForgetfulEnv, MeasuredEnv

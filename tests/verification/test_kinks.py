@@ -14,8 +14,7 @@ from surefoot.native import core
 from surefoot.policies.memory import scan
 from surefoot.settings.layers import build_config
 from surefoot.verification import Report, gradients, verify
-from surefoot.verification.first_step import FirstStep
-from surefoot.verification.kinks import at_a_kink, kink_distances
+from surefoot.verification.gradients import FirstStep, at_a_kink, kink_distances
 from surefoot.verification.legs import Traveler
 from surefoot.verification.subject import Subject
 

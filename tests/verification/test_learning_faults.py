@@ -24,7 +24,7 @@ from surefoot.policies.distributions.tanh_gaussian import TanhGaussian
 from surefoot.rollout.minibatches import FlatSamples
 from surefoot.rollout.samples import samples_of
 from surefoot.settings.layers import build_config
-from surefoot.verification import Report, check, contract, independence, subject, verify
+from surefoot.verification import Report, check, contract, rollouts, subject, verify
 
 SMALL = {"policy.hidden": [16, 16], "normalize.obs": True, "ppo.entropy_coef": 0.01}
 PENDULUM = SMALL | {"env.id": "Pendulum-v1", "ppo.advantage_norm": "rollout"}
@@ -44,7 +44,7 @@ def _less(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subject, "STEPS", 32)
     monkeypatch.setattr(subject, "TIME_LIMITS", (7, 7))
     monkeypatch.setattr(check, "TIME_LIMITS", (7, 7))
-    monkeypatch.setattr(independence, "MORE_ROWS", 16)
+    monkeypatch.setattr(rollouts, "MORE_ROWS", 16)
     monkeypatch.setattr(contract, "STEPS_ALONE", 20)
 
 

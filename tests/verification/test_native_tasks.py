@@ -7,7 +7,7 @@ import pytest
 from surefoot.envs.native import native_ids
 from surefoot.presets import load_preset, preset_names
 from surefoot.settings.layers import build_config
-from surefoot.verification import Report, check, contract, independence, subject, verify
+from surefoot.verification import Report, check, contract, rollouts, subject, verify
 
 PROBE = "Probe-v0"
 COMPONENTS = {
@@ -69,7 +69,7 @@ def _less(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two legs of fewer steps are enough to find any difference, and there are many tasks."""
     monkeypatch.setattr(check, "LEGS", 2)
     monkeypatch.setattr(subject, "STEPS", 32)
-    monkeypatch.setattr(independence, "MORE_ROWS", 16)
+    monkeypatch.setattr(rollouts, "MORE_ROWS", 16)
     monkeypatch.setattr(contract, "STEPS_ALONE", 40)
 
 

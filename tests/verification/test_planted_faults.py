@@ -26,7 +26,7 @@ from surefoot.rollout.open_ends import OpenEnds
 from surefoot.rollout.rows import Rows
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.settings.layers import build_config
-from surefoot.verification import Report, check, contract, independence, verify
+from surefoot.verification import Report, check, contract, rollouts, verify
 
 CARTPOLE = {"env.id": "CartPole-v1", "normalize.obs": True}
 PENDULUM = {"env.id": "Pendulum-v1"}
@@ -36,8 +36,8 @@ PENDULUM = {"env.id": "Pendulum-v1"}
 def _less(monkeypatch: pytest.MonkeyPatch) -> None:
     """As small as each fault is still found, with the note of every other component."""
     monkeypatch.setattr(check, "LEGS", 2)
-    monkeypatch.setattr(independence, "MORE_ROWS", 16)
-    monkeypatch.setattr(independence, "THREADS", (1, 2, 3))
+    monkeypatch.setattr(rollouts, "MORE_ROWS", 16)
+    monkeypatch.setattr(rollouts, "THREADS", (1, 2, 3))
     monkeypatch.setattr(contract, "STEPS_ALONE", 40)
 
 

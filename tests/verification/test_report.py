@@ -7,8 +7,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from surefoot.verification.differences import count_unequal, digest, largest_difference, magnitude
-from surefoot.verification.report import Findings, Report
+from surefoot.verification.report import Findings, Report, count_unequal, digest, largest_difference, magnitude
 from surefoot.verification.table import show, summary
 
 

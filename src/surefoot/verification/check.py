@@ -21,14 +21,13 @@ from surefoot.presets import configured
 from surefoot.settings.config import Config
 from surefoot.verification.company import compare_company
 from surefoot.verification.contract import compare_alone, compare_engines
-from surefoot.verification.independence import compare_machines, compare_rows, compare_threads
 from surefoot.verification.legs import Traveler
 from surefoot.verification.outputs import compare_policy, compare_ratio, core_to_env, synced
 from surefoot.verification.plain import Plain
 from surefoot.verification.protocol import check_protocol, maker
 from surefoot.verification.report import Findings, Path, Report
 from surefoot.verification.resuming import compare_elsewhere, compare_resumed, interrupted, new_process
-from surefoot.verification.rollouts import compare_rollouts, endings
+from surefoot.verification.rollouts import compare_machines, compare_rollouts, compare_rows, compare_threads, endings
 from surefoot.verification.rounding import ROUNDING, slack
 from surefoot.verification.subject import TIME_LIMITS, Subject
 from surefoot.verification.updates import compare_learners

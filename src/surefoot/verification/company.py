@@ -15,11 +15,10 @@ from surefoot.rollout.actors import Actors
 from surefoot.rollout.collector import Collector
 from surefoot.rollout.rows import Rows
 from surefoot.rollout.stepwise import StepwiseCollector
-from surefoot.verification.differences import magnitude
 from surefoot.verification.legs import STATE, path, tensors_of
 from surefoot.verification.outputs import EDGE, core_to_env
 from surefoot.verification.recorded import RecordedPolicy
-from surefoot.verification.report import Findings
+from surefoot.verification.report import Findings, magnitude
 from surefoot.verification.subject import Subject, perturbed
 
 NAME = "other policies"
@@ -100,7 +99,7 @@ def _stepwise(subject: Subject, rows: Rows, policy: Policy) -> StepwiseCollector
 def _compare(findings: Findings, ours: Mapping[str, Tensor], reference: Mapping[str, Tensor], tolerance: float) -> None:
     for name, expected in reference.items():
         if name.startswith(_ROUNDED):
-            findings.within(NAME, "log-probs, values, memory", ours[name], expected, tolerance, magnitude(expected))
+            findings.within(NAME, "log-probs, values, memory", ours[name], expected, tolerance)
         elif name != "metrics":
             findings.bits(NAME, "fields of the stepwise collector", ours[name], expected)
 

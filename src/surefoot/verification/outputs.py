@@ -14,10 +14,9 @@ from surefoot.policies.native_plan import native_tensors
 from surefoot.policies.policy import PolicyOutput
 from surefoot.rollout.samples import samples_of
 from surefoot.settings.config import PPOConfig
-from surefoot.verification.differences import magnitude
 from surefoot.verification.legs import Leg
 from surefoot.verification.recorded import ToEnv
-from surefoot.verification.report import Findings
+from surefoot.verification.report import Findings, magnitude
 from surefoot.verification.rounding import ROUNDING, slack, torch_output, torch_states
 
 NOISE_ROUNDING = 2.0**-22
@@ -35,7 +34,7 @@ def compare_policy(findings: Findings, leg: Leg, core_policy: Any, seed: int) ->
         _compare_actions(findings, leg, output.distribution, noise)
         recorded = leg.rollout.action.flatten(0, 1)
         ours, reference = core_to_env(core_policy, leg.policy.head)(recorded), leg.policy.head.to_env(recorded)
-        findings.within("actions", "in the env's range", ours, reference, NOISE_ROUNDING, magnitude(reference))
+        findings.within("actions", "in the env's range", ours, reference, NOISE_ROUNDING)
 
 
 def compare_ratio(findings: Findings, leg: Leg, ppo: PPOConfig) -> None:
@@ -49,7 +48,7 @@ def compare_ratio(findings: Findings, leg: Leg, ppo: PPOConfig) -> None:
         ("log-probs, recomputed", output.distribution.log_prob(batch.action), batch.log_prob),
         ("values, recomputed", output.value, batch.value),
     ):
-        findings.within("ratio one", what, ours.detach(), reference, ROUNDING * slack(leg), magnitude(reference))
+        findings.within("ratio one", what, ours.detach(), reference, ROUNDING * slack(leg))
 
 
 def synced(plan: Any, leg: Leg) -> Any:
@@ -78,7 +77,7 @@ def _compare_noise(findings: Findings, leg: Leg, core_policy: Any, seed: int) ->
     ours = [core_policy.noise(rows, seed=seed, step=step) for step in range_of_steps]
     reference = noise.reshape(steps, rows, -1)
     given = torch.from_numpy(np.stack(ours)).reshape(reference.shape)
-    findings.within("noise", "the head's noise", given, reference, NOISE_ROUNDING, magnitude(reference))
+    findings.within("noise", "the head's noise", given, reference, NOISE_ROUNDING)
     return noise.flatten(0, 1)
 
 
@@ -92,11 +91,11 @@ def _compare_outputs(findings: Findings, leg: Leg, core_policy: Any, output: Pol
         remembers = {"state": [part.numpy() for part in state], "episode_start": rollout.episode_start[step].numpy()}
         acted.append(core_policy.act(leaves, mask, seed=seed, step=leg.first_step + step, **remembers if state else {}))
         for part, expected in zip(state, states[step + 1], strict=True):
-            findings.within("policy outputs", "memory", part, expected.flatten(1), tolerance, magnitude(expected))
+            findings.within("policy outputs", "memory", part, expected.flatten(1), tolerance)
     action, log_prob, value = (torch.from_numpy(np.concatenate(parts)) for parts in zip(*acted, strict=True))
     reference = output.distribution.log_prob(action.reshape(-1, *rollout.action.shape[2:]))
-    findings.within("policy outputs", "values", value, output.value, tolerance, magnitude(output.value))
-    findings.within("policy outputs", "log-probs", log_prob, reference, tolerance, magnitude(reference))
+    findings.within("policy outputs", "values", value, output.value, tolerance)
+    findings.within("policy outputs", "log-probs", log_prob, reference, tolerance)
 
 
 def _compare_actions(findings: Findings, leg: Leg, distribution: Distribution, noise: Tensor) -> None:

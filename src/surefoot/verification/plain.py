@@ -13,14 +13,13 @@ from surefoot.policies.normalizer import RunningNormalizer
 from surefoot.policies.policy import Policy
 from surefoot.settings.config import Config
 from surefoot.verification import formulas
-from surefoot.verification.differences import magnitude
 from surefoot.verification.formulas import Pooled, Steps
 from surefoot.verification.legs import Leg
 from surefoot.verification.nudges import TOLERANCE
 from surefoot.verification.outputs import count_other_actions
 from surefoot.verification.plain_update import PlainUpdate
 from surefoot.verification.recording import statistics_of
-from surefoot.verification.report import Findings
+from surefoot.verification.report import Findings, magnitude
 from surefoot.verification.rounding import ROUNDING
 
 EXACT = 1e-9
@@ -85,9 +84,8 @@ class Plain:
             expected = start if schedule is None else formulas.scheduled(schedule, start, fraction)
             if schedule is not None and expected is None:
                 findings.uncovered(KNOBS, f"{name}, {NUMPY}", f"schedule '{schedule.kind}' depends on the updates")
-            else:
-                ours, plain = (torch.tensor([number], dtype=torch.float64) for number in (given, expected))
-                findings.within(KNOBS, f"of every update, {NUMPY}", ours, plain, EXACT, max(abs(given), 1e-30))
+            elif expected is not None:
+                findings.within(KNOBS, f"of every update, {NUMPY}", given, expected, EXACT, max(abs(given), 1e-30))
 
     def _compare_targets(self, findings: Findings, leg: Leg) -> None:
         ppo, targets, valid = self._config.ppo, leg.targets, leg.rollout.valid.numpy()
@@ -96,19 +94,22 @@ class Plain:
             if ppo.advantage_norm == "rollout":
                 given = targets.advantage[valid].double().numpy()
                 expected = formulas.normalized(given, given)  # what is normalized stays the same
-                _within(findings, "advantages", f"normalized, {NUMPY}", targets.advantage[valid], expected, 1.0)
+                findings.within(
+                    "advantages", f"normalized, {NUMPY}", targets.advantage[valid], expected, TOLERANCE, 1.0
+                )
             return
         steps = self._scaled(_steps_of(leg)) if self._config.normalize.reward else _steps_of(leg)
         advantage = formulas.advantages(steps, ppo.gamma, ppo.gae_lambda)
         returns = advantage + steps.value
         scale = magnitude(torch.from_numpy(returns))
-        _within(findings, TARGETS, f"returns, {NUMPY}", targets.returns[valid], returns[valid], scale)
+        findings.within(TARGETS, f"returns, {NUMPY}", targets.returns[valid], returns[valid], TOLERANCE, scale)
         what = "advantages"
         if ppo.advantage_norm == "rollout":
             among = advantage[valid]
             advantage, what = formulas.normalized(advantage, among), "normalized advantages"
             scale /= max(float(among.std()), 1e-8) if among.size > 1 else 1.0
-        _within(findings, TARGETS, f"{what}, {NUMPY}", targets.advantage[valid], advantage[valid], max(scale, 1.0))
+        tolerance, scale = TOLERANCE, max(scale, 1.0)
+        findings.within(TARGETS, f"{what}, {NUMPY}", targets.advantage[valid], advantage[valid], tolerance, scale)
 
     def _scaled(self, steps: Steps) -> Steps:
         """Rewards in units of the standard deviation of all discounted sums so far, clipped."""
@@ -134,17 +135,16 @@ class Plain:
             after = self._statistics[name] = before.with_samples(_numpy(samples[name])) if moves else before
             used = np.stack((_numpy(normalizer.shift), _numpy(normalizer.scale)))
             units = np.stack((before.mean, before.deviation))
-            apart = torch.from_numpy((used - units) / np.abs(units).sum(0))
-            findings.within(STATISTICS, f"units of {what}, {NUMPY}", apart, torch.zeros_like(apart), TOLERANCE)
+            apart = (used - units) / np.abs(units).sum(0)
+            findings.within(STATISTICS, f"units of {what}, {NUMPY}", apart, 0, TOLERANCE)
             tolerance = EXACT if what == "observations" else ROUNDING  # the other path's returns are in them
             moves_first = what == "returns" and self._config.normalize.return_stats == "current"
             during = [
                 ("during the update", step.statistics, after if moves_first else before) for step in leg.update.steps
             ]
             for when, given, expected in (*during, ("after the update", leg.update.after, after)):
-                apart = torch.from_numpy(_apart(given, name, expected))
                 what_then = f"moments of {what}, {when}, {NUMPY}"
-                findings.within(STATISTICS, what_then, apart, torch.zeros_like(apart), tolerance)
+                findings.within(STATISTICS, what_then, _apart(given, name, expected), 0, tolerance)
 
 
 def _has_frozen_head(policy: Policy, normalizer: str) -> bool:
@@ -198,7 +198,3 @@ def _steps_of(leg: Leg) -> Steps:
 def _numpy(tensor: Tensor) -> NDArray[np.float64]:
     array: NDArray[np.float64] = tensor.detach().double().numpy()
     return array
-
-
-def _within(findings: Findings, name: str, what: str, ours: Tensor, expected: NDArray[Any], scale: float) -> None:
-    findings.within(name, what, ours.double(), torch.from_numpy(expected), TOLERANCE, scale)

@@ -12,11 +12,10 @@ from surefoot.data.records import Rollout
 from surefoot.data.tree import tree_items
 from surefoot.settings.config import Config
 from surefoot.verification import formulas
-from surefoot.verification.differences import magnitude
 from surefoot.verification.legs import Leg
 from surefoot.verification.nudges import TOLERANCE
 from surefoot.verification.recording import Piece, Step
-from surefoot.verification.report import Findings
+from surefoot.verification.report import Findings, magnitude
 from surefoot.verification.rounding import ROUNDING, slack
 
 Numbers = NDArray[np.int64]
@@ -84,8 +83,8 @@ class PlainUpdate:
         if self._config.ppo.advantage_norm == "minibatch":
             expected = formulas.normalized(raw, raw)
             scale = max(1.0, float(np.abs(raw).max()) / max(float(raw.std()), 1e-8))
-        found = torch.from_numpy(expected)
-        findings.within(MINIBATCHES, f"advantages, {NUMPY}", given, found, TOLERANCE, scale * magnitude(found))
+        scale *= magnitude(torch.from_numpy(expected))
+        findings.within(MINIBATCHES, f"advantages, {NUMPY}", given, expected, TOLERANCE, scale)
 
     def _compare_losses(self, findings: Findings, leg: Leg, step: Step, piece: Piece) -> None:
         """Losses by their formulas, from the policy's output."""
@@ -104,12 +103,12 @@ class PlainUpdate:
             findings.uncovered(LOSSES, f"value/loss, {NUMPY}", f"policy.critic is '{self._config.policy.critic.kind}'")
         for name, value in expected.items():
             least = 1.5 / len(batch) if name.endswith("clip_fraction") else ROUNDING * slack(leg) * max(1.0, abs(value))
-            _number(findings, LOSSES, f"{name}, {NUMPY}", float(piece.losses.watched[name]), value, least)
+            findings.within(LOSSES, f"{name}, {NUMPY}", float(piece.losses.watched[name]), value, least, 1.0)
         weights = {"surrogate": knobs.surrogate_coef, "value": knobs.value_coef, "entropy": knobs.entropy_coef}
         weights |= {name: knobs.get(f"{name}.weight", 1.0) for name in ppo.terms}
         total = sum(weight * float(piece.losses.watched[f"{name}/loss"]) for name, weight in weights.items())
         what = f"weighted sum of all terms, {NUMPY}"
-        _number(findings, LOSSES, what, float(piece.losses.total), total, ROUNDING * max(1, abs(total)))
+        findings.within(LOSSES, what, float(piece.losses.total), total, ROUNDING * max(1, abs(total)), 1.0)
 
     def _compare_metrics(self, findings: Findings, leg: Leg) -> None:
         """Metrics are means over the samples of an epoch, then over epochs; the KL divergence is that of the last."""
@@ -124,12 +123,12 @@ class PlainUpdate:
             ("surrogate/approx_kl", learned.approx_kl, shares * last),
         ):
             mean = float(np.dot([float(piece.losses.watched[name]) for piece in pieces], weight))
-            _number(findings, METRICS, f"means over samples, {NUMPY}", given, mean, ROUNDING * max(1, abs(mean)))
+            findings.within(METRICS, f"means over samples, {NUMPY}", given, mean, ROUNDING * max(1, abs(mean)), 1.0)
         returns, value = (part[rollout.valid].double().numpy() for part in (leg.targets.returns, rollout.value))
         if returns.var() > 0:
             explained = 1 - (returns - value).var() / returns.var()
             what, least = f"explained variance, {NUMPY}", ROUNDING * max(1, abs(explained))
-            _number(findings, METRICS, what, learned.explained_variance, explained, least)
+            findings.within(METRICS, what, learned.explained_variance, explained, least, 1.0)
 
     def _compare_adam(self, findings: Findings, leg: Leg) -> None:
         """The clipped gradient, then Adam, from the recorded weights and gradient of every step."""
@@ -147,9 +146,7 @@ class PlainUpdate:
             if rescales and place == len(steps) - 1:
                 continue  # the critic's last layer was rescaled since
             apart = (given.double().numpy() - expected) / (np.abs(weights) + _STEP * leg.knobs.lr + 1e-30)
-            found = torch.from_numpy(apart)
-            what = f"clipped norm and Adam, {NUMPY}"
-            findings.within(OPTIMIZER, what, found, torch.zeros_like(found), TOLERANCE)
+            findings.within(OPTIMIZER, f"clipped norm and Adam, {NUMPY}", apart, 0, TOLERANCE)
 
 
 def units_of(rollout: Rollout) -> list[Numbers]:
@@ -185,8 +182,7 @@ def _compare_ratio(findings: Findings, leg: Leg, piece: Piece) -> None:
     batch, output = piece.batch, piece.output
     log_prob = output.distribution.log_prob(batch.action)
     for what, ours, stored in (("log-probs", log_prob, batch.log_prob), ("values", output.value, batch.value)):
-        tolerance, scale = ROUNDING * slack(leg), magnitude(stored)
-        findings.within("ratio one", f"{what}, at the first gradient step", ours, stored, tolerance, scale)
+        findings.within("ratio one", f"{what}, at the first gradient step", ours, stored, ROUNDING * slack(leg))
 
 
 def _compare_fields(findings: Findings, leg: Leg, piece: Piece) -> None:
@@ -205,8 +201,3 @@ def _compare_fields(findings: Findings, leg: Leg, piece: Piece) -> None:
 def _numbers(pieces: Sequence[Piece]) -> Numbers:
     numbers: Numbers = torch.cat([piece.samples for piece in pieces]).numpy()
     return numbers
-
-
-def _number(findings: Findings, name: str, what: str, given: float, expected: float, tolerance: float) -> None:
-    ours, reference = (torch.tensor([number], dtype=torch.float64) for number in (given, expected))
-    findings.within(name, what, ours, reference, tolerance)

@@ -20,8 +20,8 @@ from surefoot.envs.protocol.steps import check_step
 from surefoot.errors import EnvError, SurefootError
 from surefoot.learning.native_learner import NativeLearner
 from surefoot.settings.layers import build_config
-from surefoot.verification.aliasing import agents_in_one_array, copying
 from surefoot.verification.contract import random_actions
+from surefoot.verification.custom_env import agents_in_one_array, broken_promises, copying
 from surefoot.verification.legs import Leg, Traveler
 from surefoot.verification.outputs import compare_ratio
 from surefoot.verification.plain import Plain
@@ -29,7 +29,6 @@ from surefoot.verification.report import Findings
 from surefoot.verification.resuming import compare_resume
 from surefoot.verification.subject import Subject
 from surefoot.verification.updates import compare_learners
-from surefoot.verification.watching import broken_promises
 
 LEGS = 2
 ENOUGH_CUTS = 20

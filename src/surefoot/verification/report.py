@@ -1,14 +1,17 @@
-"""The result of a verification: one row per component, with its worst difference."""
+"""The result of a verification: one row per component, with its worst difference: unequal elements, or the largest."""
 
+import hashlib
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from surefoot.verification.differences import count_unequal, largest_difference
-
+Numbers = Tensor | NDArray[Any] | float
 Verdict = Literal["ok", "DIFFERS", "not applicable", "not compared"]
 """`not applicable`: the run has no such thing. `not compared`: it has, but nothing to compare it with."""
 Path = Literal["native", "library", "stepwise"]
@@ -16,6 +19,7 @@ Path = Literal["native", "library", "stepwise"]
 both; or the readable path alone, with the protocol."""
 Measure = Literal["bits", "share", "count", "seen"]
 """Unit of a difference: largest among unequal elements, largest relative to the scale, number of elements, none."""
+Tensors = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -98,10 +102,16 @@ class Findings:
         self._add(Component(name, compared, difference, 0.0, "DIFFERS" if unequal else "ok", "bits", note))
 
     def within(
-        self, name: str, compared: str, ours: Tensor, reference: Tensor, tolerance: float, scale: float = 1.0
+        self, name: str, compared: str, ours: Numbers, reference: Numbers, tolerance: float, scale: float | None = None
     ) -> None:
-        """Compare two tensors whose largest difference, relative to a scale, must not exceed a tolerance."""
-        difference = largest_difference(ours, reference) / scale
+        """Compare numbers whose largest difference, relative to a scale, must not exceed a tolerance.
+
+        The scale is the magnitude of the reference if none is given. A single number is the reference of all of ours.
+        """
+        given, expected = (torch.as_tensor(numbers, dtype=torch.float64) for numbers in (ours, reference))
+        if isinstance(reference, float | int):
+            expected = expected.expand_as(given)
+        difference = largest_difference(given, expected) / (magnitude(expected) if scale is None else scale)
         # Not `difference > tolerance`: NaN must differ.
         verdict: Verdict = "ok" if difference <= tolerance else "DIFFERS"
         self._add(Component(name, compared, difference, tolerance, verdict, "share"))
@@ -139,3 +149,45 @@ def _badness(component: Component) -> tuple[int, float]:
     order = {"not applicable": 0, "ok": 1, "not compared": 2, "DIFFERS": 3}
     difference = 0.0 if component.difference is None else component.difference
     return order[component.verdict], np.inf if math.isnan(difference) else difference
+
+
+def count_unequal(ours: Tensor, reference: Tensor) -> int:
+    """Number of elements whose bits differ; all of them if shapes or types differ."""
+    if ours.shape != reference.shape or ours.dtype != reference.dtype:
+        return max(ours.numel(), reference.numel(), 1)
+    if ours.numel() == 0:
+        return 0
+    bits = [_bytes(tensor).view(tensor.numel(), tensor.element_size()) for tensor in (ours, reference)]
+    return int((bits[0] != bits[1]).any(-1).sum())
+
+
+def largest_difference(ours: Tensor, reference: Tensor) -> float:
+    """Largest absolute difference; infinite if shapes differ or only one of the two is finite."""
+    if ours.shape != reference.shape:
+        return math.inf
+    if ours.numel() == 0:
+        return 0.0
+    difference = (ours.double() - reference.double()).abs()
+    # Equal infinities have no difference, which would be NaN.
+    difference[ours == reference] = 0.0
+    largest = float(difference.max())
+    return math.inf if math.isnan(largest) else largest
+
+
+def magnitude(reference: Tensor) -> float:
+    """The scale of rounding errors in a tensor: its largest absolute element, but at least 1."""
+    return max(1.0, float(reference.abs().max())) if reference.numel() else 1.0
+
+
+def digest(tensors: Tensors) -> str:
+    """SHA-256 of all tensors and their names."""
+    result = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        result.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        result.update(_bytes(tensor).numpy().tobytes())
+    return result.hexdigest()
+
+
+def _bytes(tensor: Tensor) -> Tensor:
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)

@@ -9,15 +9,14 @@ from torch import Tensor
 from surefoot.data.records import Obs, State
 from surefoot.data.tree import tree_map
 from surefoot.policies.policy import PolicyOutput
-from surefoot.verification.differences import magnitude
 from surefoot.verification.legs import Leg
+from surefoot.verification.nudges import rounded
+from surefoot.verification.report import magnitude
 
 ROUNDING = 1e-5
 """Relative error of float32 sums that are added in a different order."""
 LEARNING = 1e-4
 """Relative error that the rounding of a rollout causes in sums over time and samples."""
-_NUDGE = 2.0**-23
-"""One rounding of a float32; in the observations, it has roughly the effect of rounding inside the network."""
 _ROUNDINGS = 8
 _MOST = 100.0
 
@@ -48,16 +47,12 @@ def torch_states(leg: Leg) -> list[State]:
 @lru_cache(maxsize=4)
 @torch.inference_mode()
 def slack(leg: Leg) -> float:
-    """The factor for rounding tolerances: 1, or more if the policy is so sensitive that it needs it."""
+    """The factor for rounding tolerances: 1, or more if the policy is so sensitive that it needs it.
+
+    Rounded observations have roughly the effect of rounding inside the network.
+    """
     generator = torch.Generator().manual_seed(0)
-
-    def nudged(leaf: Tensor) -> Tensor:
-        if not leaf.is_floating_point():
-            return leaf
-        is_up = torch.rand(leaf.shape, generator=generator) < 0.5
-        return leaf * torch.where(is_up, 1 + _NUDGE, 1 - _NUDGE)
-
-    obs: Obs = tree_map(nudged, leg.rollout.obs)
+    obs: Obs = tree_map(lambda leaf: rounded(leaf, generator) if leaf.is_floating_point() else leaf, leg.rollout.obs)
     here, there = torch_output(leg), torch_output(replace(leg, rollout=replace(leg.rollout, obs=obs)))
     action = leg.rollout.action.flatten(0, 1)
     changes = [
