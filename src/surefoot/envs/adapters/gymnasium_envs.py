@@ -14,12 +14,11 @@ from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.data.tree import tree_map
 from surefoot.envs.adapters.snapshot import load_env, save_env
 from surefoot.envs.protocol import Slot, flat_mask, new_slot
-from surefoot.envs.protocol.shard import Calls, Shard, close_env, construct, env_call, env_error
+from surefoot.envs.protocol.shard import Calls, Shard, close_env, construct, env_call, env_error, env_seeds
 from surefoot.envs.protocol.spaces import EnvActions, ObsWriter, action_spec
 from surefoot.envs.protocol.steps import EnvStep, env_step, plain_info
 from surefoot.errors import EnvError
 from surefoot.output.quoted import quoted
-from surefoot.philox import Stream, derived_seed
 
 GymEnv = gym.Env[Any, Any]
 
@@ -39,19 +38,17 @@ class GymnasiumEnvs(Shard):
     ) -> None:
         super().__init__(calls)
         self._is_first = first_env == 0 if is_first is None else is_first
-        self._first_env = first_env
+        self._numbers = range(first_env, first_env + len(factories))
         self._envs: list[GymEnv] = []
-        for make in factories:
+        for number, make in zip(self._numbers, factories, strict=True):
             self.calls.begin(len(self._envs))
-            number = first_env + len(self._envs)
             self._envs.append(_gymnasium_env(construct(make, number), number))
-        self._seed = seed
-        self._seeds = self._derive_seeds(0)
+        self._seed, self._seeds = seed, env_seeds(seed, self._numbers, 0)
         self._truncation_as_termination = truncation_as_termination
         first = self._envs[0]
         self._writer = ObsWriter(first.observation_space)
         self.num_rows = len(self._envs)
-        self._read_declarations(range(first_env, first_env + self.num_rows), metrics)
+        self._read_declarations(self._numbers, metrics)
         self.obs_spec, self.left_out = self._writer.spec, self._writer.left_out
         self._env_actions = EnvActions(first.action_space)
         self.action_spec = self._env_actions.spec
@@ -61,7 +58,7 @@ class GymnasiumEnvs(Shard):
 
     def reset(self, slot: Slot, step: int = 0) -> None:
         """Reset every env from a seed derived from (seed, env, step); another step gives other episodes."""
-        self._seeds = self._derive_seeds(step)
+        self._seeds = env_seeds(self._seed, self._numbers, step)
         for row, seed in enumerate(self._seeds):
             obs, info = self._reset_env(row, seed)
             self._write(row, obs, info, slot)
@@ -89,7 +86,7 @@ class GymnasiumEnvs(Shard):
 
     def describe(self, row: int) -> str:
         """Env index and seed."""
-        return f"env {self._first_env + row} (seed {self._seeds[row]})"
+        return f"env {self._numbers[row]} (seed {self._seeds[row]})"
 
     def save_state(self) -> dict[str, Any] | None:
         """Snapshots of all envs, or None if one of them cannot be saved."""
@@ -125,10 +122,6 @@ class GymnasiumEnvs(Shard):
     def _has_masks(self) -> bool:
         """Only the first env of the run is checked, by a reset: the others have the same spaces."""
         return self._own_masks or (self._is_first and "action_mask" in self._reset_env(0, self._seeds[0])[1])
-
-    def _derive_seeds(self, step: int) -> list[int]:
-        first, count = self._first_env, len(self._envs)
-        return [derived_seed(self._seed, env, Stream.ENV_SEED, step) for env in range(first, first + count)]
 
     def _reset_env(self, row: int, seed: int | None) -> tuple[Any, dict[str, Any]]:
         with self._call(row, "reset"):

@@ -12,7 +12,7 @@ from surefoot.envs.protocol import ArrayTree, Flags, Slot, flat_mask, new_slot
 from surefoot.envs.protocol.declared import Declared
 from surefoot.envs.protocol.metrics import SUCCESS_RATE
 from surefoot.envs.protocol.parameters import Values
-from surefoot.envs.protocol.shard import Shard, brief, close_env, env_error
+from surefoot.envs.protocol.shard import Shard, brief, close_env, env_error, env_seeds
 from surefoot.envs.protocol.spaces import EnvActions, ObsWriter
 from surefoot.envs.protocol.vector_steps import (
     VectorStep,
@@ -22,7 +22,6 @@ from surefoot.envs.protocol.vector_steps import (
     vector_step,
 )
 from surefoot.errors import EnvError
-from surefoot.philox import Stream, derived_seed
 
 AnyVectorEnv = VectorEnv[Any, Any, Any]
 
@@ -107,8 +106,7 @@ class GymnasiumVectorEnv(Shard):
         return f"env {row} (seed {self._seed[row] if isinstance(self._seed, list) else self._seed})"
 
     def _derive_seed(self, step: int) -> list[int] | int:
-        rows = range(self._env.num_envs)
-        seeds = [derived_seed(self._base_seed, row, Stream.ENV_SEED, step) for row in rows]
+        seeds = env_seeds(self._base_seed, range(self._env.num_envs), step)
         return seeds if self._has_seed_each() else seeds[0]
 
     def _has_seed_each(self) -> bool:

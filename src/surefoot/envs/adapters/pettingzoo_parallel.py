@@ -17,11 +17,10 @@ from surefoot.envs.adapters.pettingzoo_env import (
     without_mask,
 )
 from surefoot.envs.protocol import OWN_STATE, Slot, flat_mask, new_slot
-from surefoot.envs.protocol.shard import Calls, Shard, close_env
+from surefoot.envs.protocol.shard import Calls, Shard, close_env, env_seeds
 from surefoot.envs.protocol.spaces import EnvActions, ObsWriter
 from surefoot.envs.protocol.steps import EnvStep, env_step
 from surefoot.errors import EnvError
-from surefoot.philox import Stream, derived_seed
 
 
 class PettingZooEnvs(Shard):
@@ -44,7 +43,7 @@ class PettingZooEnvs(Shard):
         super().__init__(calls)
         self._seed, self._truncation_as_termination = seed, truncation_as_termination
         self._numbers = range(first_env, first_env + len(factories))
-        self._seeds = self._derive_seeds(0)
+        self._seeds = env_seeds(seed, self._numbers, 0)
         self._envs: list[CheckedEnv] = []
         for number, make, env_seed in zip(self._numbers, factories, self._seeds, strict=True):
             self.calls.begin(len(self._envs))
@@ -60,7 +59,7 @@ class PettingZooEnvs(Shard):
 
     def reset(self, slot: Slot, step: int = 0) -> None:
         """Reset every env from a seed derived from (seed, env, step); another step gives other episodes."""
-        self._seeds = self._derive_seeds(step)
+        self._seeds = env_seeds(self._seed, self._numbers, step)
         self._now = self._new_slot(0 if slot.action_mask is None else self.action_spec.num_choices)
         for index, seed in enumerate(self._seeds):
             self._begin(index, seed)
@@ -100,7 +99,7 @@ class PettingZooEnvs(Shard):
     def load_state(self, state: dict[str, Any], step: int = 0) -> None:
         """Continue from snapshots."""
         self._restore_from(state)
-        self._seeds = self._derive_seeds(step)
+        self._seeds = env_seeds(self._seed, self._numbers, step)
         for index, snapshot in enumerate(state["envs"]):
             self._load_snapshot(index, snapshot)
 
@@ -245,6 +244,3 @@ class PettingZooEnvs(Shard):
 
     def _rows(self, index: int) -> slice:
         return slice(index * len(self._agents), (index + 1) * len(self._agents))
-
-    def _derive_seeds(self, step: int) -> list[int]:
-        return [derived_seed(self._seed, number, Stream.ENV_SEED, step) for number in self._numbers]

@@ -12,8 +12,8 @@ from surefoot.envs.native_specs import core_action_spec, core_declared, core_obs
 from surefoot.envs.native_task import native_task, open_engine, seed_words
 from surefoot.envs.protocol import ArrayTree, Slot, new_slot
 from surefoot.envs.protocol.parameters import Values
+from surefoot.envs.protocol.shard import env_seeds
 from surefoot.errors import CheckpointError, EnvError, NativeError
-from surefoot.philox import Stream, derived_seed
 from surefoot.settings.config import RolloutConfig
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ class NativeEngine(Engine):
         self._seed = blueprint.seed
         obs, action, declared = core_obs_spec(core), core_action_spec(core), core_declared(core)
         specs = RowSpecs(obs, action, core.mask_size, core.num_agents, declared)
-        self._first_env = blueprint.first_env
-        self._lay_out([range(blueprint.num_envs)], specs, self._first_env)
+        self._numbers = range(blueprint.first_env, blueprint.first_env + blueprint.num_envs)
+        self._lay_out([range(blueprint.num_envs)], specs, blueprint.first_env)
         self.final_obs = new_slot(self.num_rows, self.obs_spec, 0).obs
-        self._seeds = self._derive_seeds(0)
+        self._seeds = env_seeds(self._seed, self._numbers, 0)
         parts = [(self.num_rows, size) for size in core.obs_sizes]
         self._obs, self._final_obs = [np.zeros(part) for part in parts], [np.zeros(part) for part in parts]
         self._reward = np.zeros(self.num_rows)
@@ -49,7 +49,7 @@ class NativeEngine(Engine):
 
     def reset(self, slot: Slot, step: int = 0) -> None:
         """Start every env from its own seed, the one that Gymnasium's would get."""
-        self._seeds = self._derive_seeds(step)
+        self._seeds = env_seeds(self._seed, self._numbers, step)
         words = np.array([seed_words(seed) for seed in self._seeds], dtype=np.uint64)
         self.core.reset(words, self._obs, slot.action_mask)
         _copy(self._obs, slot.obs)
@@ -94,7 +94,7 @@ class NativeEngine(Engine):
         """Env index, agent and seed."""
         env, agent = divmod(row, self.core.num_agents)
         which = f", agent {agent}" if self.core.num_agents > 1 else ""
-        return f"env {self._first_env + env}{which} (seed {self._seeds[env]})"
+        return f"env {self._numbers[env]}{which} (seed {self._seeds[env]})"
 
     def save_state(self) -> dict[str, Any] | None:
         """All envs in one array; as whole numbers, because some of its bits would be NaN in another type."""
@@ -124,10 +124,6 @@ class NativeEngine(Engine):
     def close(self) -> None:
         """End the threads."""
         self._core = None
-
-    def _derive_seeds(self, step: int) -> list[int]:
-        envs = range(self._first_env, self._first_env + self.core.num_envs)
-        return [derived_seed(self._seed, env, Stream.ENV_SEED, step) for env in envs]
 
 
 def _copy(parts: list[NDArray[np.float64]], target: ArrayTree) -> None:

@@ -18,6 +18,7 @@ from surefoot.errors import EnvError, SurefootError
 from surefoot.machine.opengl import with_opengl_advice
 from surefoot.output.failures import brief as brief
 from surefoot.output.failures import let_interrupts_through
+from surefoot.philox import Stream, derived_seed
 
 _log = logging.getLogger("surefoot")
 
@@ -137,6 +138,11 @@ class Shard(Parametrized):
 
     def close(self) -> None:
         """Release all resources; safe to call twice."""
+
+
+def env_seeds(seed: int, envs: range, step: int) -> list[int]:
+    """The seeds of envs, which are numbered as in the whole run, for the episodes that begin at a step."""
+    return [derived_seed(seed, env, Stream.ENV_SEED, step) for env in envs]
 
 
 def construct(make: Callable[[], Any], number: int) -> Any:
