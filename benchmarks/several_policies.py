@@ -18,7 +18,7 @@ from pathlib import Path
 
 from surefoot.benchmark.machine import machine
 from surefoot.compose import Specs, build_collector, build_env, build_policy
-from surefoot.machine.torch_threads import torch_threads
+from surefoot.machine.torch_defaults import torch_threads
 from surefoot.native.building import build
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.settings.layers import build_config

@@ -32,8 +32,7 @@ from surefoot.learning.terms import Objective
 from surefoot.machine.allocation import AllocationLimit, TooLargeError
 from surefoot.machine.ram import free_ram
 from surefoot.machine.ranks import ALONE, Ranks
-from surefoot.machine.torch_defaults import restore_defaults
-from surefoot.machine.torch_threads import torch_threads
+from surefoot.machine.torch_defaults import restore_defaults, torch_threads
 from surefoot.philox import Stream, derived_seed
 from surefoot.policies.native_parts import NotNative
 from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy

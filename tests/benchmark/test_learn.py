@@ -9,7 +9,7 @@ from surefoot.benchmark.learn import Cell, Course, Learning, Side, bench_learn, 
 from surefoot.benchmark.noise_env import NoiseEnv
 from surefoot.compose import Specs, build_policy
 from surefoot.errors import ConfigError
-from surefoot.machine.torch_threads import torch_threads
+from surefoot.machine.torch_defaults import torch_threads
 
 SAMPLES = 2 * SEQUENCE_LENGTH
 

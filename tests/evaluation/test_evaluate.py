@@ -18,7 +18,7 @@ from surefoot.errors import EnvError
 from surefoot.evaluation import evaluate as module
 from surefoot.evaluation.evaluate import evaluate
 from surefoot.evaluation.evaluation import Evaluation
-from surefoot.machine.torch_threads import torch_threads
+from surefoot.machine.torch_defaults import torch_threads
 from surefoot.policies.policy import PolicyOutput
 from surefoot.settings.config import RolloutConfig
 from tests.envs.measured import MeasuredEnv, MeasuredTeam

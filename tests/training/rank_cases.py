@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from surefoot import ArraySpec, Hook, Minibatch, Rollout, Term, TermLoss
+from surefoot.cli.main import end_with_others
 from surefoot.compose import Specs, build_env, build_policy, build_trainer
-from surefoot.machine.process_end import end_with_others
 from surefoot.machine.ranks import ALONE, Ranks, together
 from surefoot.settings.layers import build_config
 from surefoot.training.hooks import HookGroup

@@ -16,7 +16,7 @@ from surefoot.envs.adapters.envpool import EnvPoolVector
 from surefoot.errors import EnvError
 from surefoot.machine.opengl import PACKAGES
 from surefoot.settings.config import EnvConfig
-from surefoot.watching import envpool_stage
+from surefoot.watching import stage
 from surefoot.watching.mujoco_backend import BACKENDS, CURRENT, renderer_of
 from tests.cli.processes import Process
 from tests.watching.displays import find_or_skip
@@ -164,9 +164,9 @@ def with_choice(choice: str, *arguments: object) -> "subprocess.CompletedProcess
 def test_envpool_draws_in_another_process_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else EnvPool cannot draw ends that process, and not ours."""
     find_or_skip(renderer_of("egl"), "EGL does not work on this machine")
-    script = envpool_stage._TRIAL.replace(CURRENT, "import sys")
-    monkeypatch.setattr(envpool_stage, "_TRIAL", script)
-    problem = envpool_stage._problem("Hopper-v4", "{}", "egl")
+    script = stage._TRIAL.replace(CURRENT, "import sys")
+    monkeypatch.setattr(stage, "_TRIAL", script)
+    problem = stage._problem("Hopper-v4", "{}", "egl")
     assert "ends the process that draws it (ERROR: " in str(problem)
     assert "set the variable MUJOCO_GL" in str(problem)
 

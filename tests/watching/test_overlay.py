@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from surefoot.watching.overlay import LEAST_SIDE, drawn, shown_return
+from surefoot.watching.recording import LEAST_SIDE, drawn, shown_return
 
 LINES = ["episode 12/20", "return -123456.7", "step 10,000"]
 

@@ -22,7 +22,7 @@ from surefoot.benchmark.report import MISSING, Report, Table
 from surefoot.benchmark.rounds import Say, Spread, ratio, spread
 from surefoot.compose import Specs, build_policy, build_trainer
 from surefoot.errors import ConfigError, SurefootError
-from surefoot.machine.torch_threads import torch_threads
+from surefoot.machine.torch_defaults import torch_threads
 from surefoot.settings.config import Config
 from surefoot.settings.layers import build_config
 

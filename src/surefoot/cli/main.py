@@ -4,11 +4,11 @@ A failing stdout does not end a command. It is an error only if the output is th
 """
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
 from surefoot.errors import SurefootError
-from surefoot.machine.process_end import end_with_others
 from surefoot.output.streams import lasting_streams
 from surefoot.settings.registry import nearest
 from surefoot.version import VERSION
@@ -92,3 +92,12 @@ def _usage() -> str:
     ]
     lines += [f"  {name:10s} {text}" for name, text in COMMANDS.items()]
     return "\n".join([*lines, "", "run 'surefoot COMMAND --help' for details; --debug shows tracebacks"])
+
+
+def end_with_others(code: int) -> None:
+    """End at once if torchrun started this process: threads of torch.distributed may abort a process that unwinds."""
+    if os.environ.get("WORLD_SIZE", "1") == "1" or "TORCHELASTIC_RUN_ID" not in os.environ:
+        return
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

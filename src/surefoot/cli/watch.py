@@ -103,7 +103,7 @@ def watch_progress(episodes: int, env_id: str) -> "Iterator[Tell]":
         bar = progress.add_task("", total=episodes, episode=1, step=0, total_reward="0")
 
         def tell(moment: "Moment") -> None:
-            from surefoot.watching.overlay import shown_return
+            from surefoot.watching.recording import shown_return
 
             progress.update(
                 bar,

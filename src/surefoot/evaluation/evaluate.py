@@ -16,7 +16,7 @@ from surefoot.envs.protocol.metrics import SUCCESS_RATE
 from surefoot.envs.protocol.steps import check_step
 from surefoot.errors import EnvError
 from surefoot.evaluation.evaluation import Evaluation
-from surefoot.machine.torch_threads import torch_threads
+from surefoot.machine.torch_defaults import torch_threads
 from surefoot.philox import Stream, uniforms
 from surefoot.policies.policy import Policy
 from surefoot.rollout.episode_metrics import EpisodeMetrics

@@ -22,7 +22,7 @@ from surefoot.export.deployed import (
 )
 from surefoot.export.graph import build_graph, require_packages
 from surefoot.export.parity import TOLERANCE, Parity, check_parity
-from surefoot.machine.torch_threads import torch_threads
+from surefoot.machine.torch_defaults import torch_threads
 from surefoot.policies.policy import Policy
 from surefoot.settings.config import Config
 from surefoot.storage.files import beginning

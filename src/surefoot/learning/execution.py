@@ -12,7 +12,7 @@ from surefoot.learning.devices import ON_CPU, DeviceChoice, minibatch_work
 from surefoot.learning.gradient import unchanged
 from surefoot.machine.cores import available_cores
 from surefoot.machine.ranks import ALONE, Ranks
-from surefoot.machine.torch_threads import torch_threads
+from surefoot.machine.torch_defaults import torch_threads
 from surefoot.native.kernels import kernel_thread_count, set_kernel_threads
 from surefoot.policies.policy import Policy
 from surefoot.settings.config import Config, PPOConfig

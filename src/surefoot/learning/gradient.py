@@ -9,9 +9,8 @@ from torch import Tensor, nn
 
 from surefoot.data.records import Knobs
 from surefoot.errors import CheckpointError, CheckpointMismatchError, ConfigError
-from surefoot.learning.adam import MOMENTS, Adam
+from surefoot.learning.adam import MOMENTS, Adam, MissedSteps
 from surefoot.learning.frozen import Frozen
-from surefoot.learning.missed_steps import MissedSteps
 from surefoot.learning.part_norms import PartNorms
 from surefoot.learning.transforms import GradientTransform, Layout, transforms
 from surefoot.learning.transforms.clip_norm import ClipNorm

@@ -1,7 +1,7 @@
-"""PyTorch's defaults, for the duration of a call."""
+"""PyTorch's defaults, number of threads and precision, for the duration of a call."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 
@@ -33,3 +33,28 @@ def restore_defaults() -> None:
 
 def _set_device(device: torch.device) -> None:
     torch.set_default_device(None if device.type == "cpu" else device)
+
+
+def is_autocast(device: torch.device) -> bool:
+    """Whether operations on a device run in lower precision here."""
+    return torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type)
+
+
+def autocast(device: torch.device, enabled: bool) -> AbstractContextManager[object]:
+    """Matrix products and convolutions in bfloat16, or in full precision although a context outside asks for less."""
+    if not enabled and not is_autocast(device):
+        return nullcontext()
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled)
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Use so many threads inside the context, then restore the previous number."""
+    before = torch.get_num_threads()
+    if before != count:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        if before != count:
+            torch.set_num_threads(before)

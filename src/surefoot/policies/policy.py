@@ -12,7 +12,7 @@ from surefoot.data.records import Obs, State
 from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.data.tree import tree_items, tree_map
 from surefoot.errors import ConfigError, PolicyError, SurefootError
-from surefoot.machine.autocast import autocast
+from surefoot.machine.torch_defaults import autocast
 from surefoot.output.failures import brief
 from surefoot.policies.critics import Critic, critics
 from surefoot.policies.distributions import Distribution, DistributionHead, build_head

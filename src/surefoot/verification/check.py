@@ -12,7 +12,7 @@ from surefoot.envs.engines.native import NativeEngine
 from surefoot.envs.make import ENVPOOL, PETTINGZOO, EnvSource
 from surefoot.envs.native import may_be_native
 from surefoot.errors import EnvError, NativeError
-from surefoot.machine.torch_threads import torch_threads
+from surefoot.machine.torch_defaults import torch_threads
 from surefoot.native import core
 from surefoot.policies.native_parts import NotNative
 from surefoot.policies.native_plan import NativePlan, plan_policy

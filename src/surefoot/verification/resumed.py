@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from surefoot.machine.torch_threads import torch_threads
+from surefoot.machine.torch_defaults import torch_threads
 from surefoot.settings.layers import build_config
 from surefoot.verification.resuming import read_config, write_results
 from surefoot.verification.subject import Subject

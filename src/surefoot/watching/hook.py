@@ -14,8 +14,7 @@ from surefoot.telemetry.sink_group import SinkGroup
 from surefoot.telemetry.sinks import Video
 from surefoot.training.hooks import Every, Hook
 from surefoot.training.run_directory import RunDirectory
-from surefoot.watching.overlay import shown_return
-from surefoot.watching.recording import Recording
+from surefoot.watching.recording import Recording, shown_return
 from surefoot.watching.target import missing_package
 from surefoot.watching.video_file import Preview
 

@@ -1,14 +1,17 @@
 """The stage: one env made for drawing, in which each episode of an evaluation can be played again."""
 
+import json
 import math
 import os
 import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Literal
 
 from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import HumanRendering
 
+from surefoot.envs.adapters.envpool import EnvPoolEnv, is_mujoco
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.library import accepts, is_library, library_factory
 from surefoot.envs.make import ENVPOOL, EnvSource, env_factory, fixed_envs
@@ -17,11 +20,10 @@ from surefoot.envs.native_task import native_task
 from surefoot.envs.protocol.parameters import Values, set_agent_values
 from surefoot.envs.protocol.shard import Shard, close_env, construct
 from surefoot.errors import EnvError, SurefootError, VideoError
-from surefoot.machine.opengl import import_mujoco
+from surefoot.machine.opengl import ADVICE, import_mujoco
 from surefoot.settings.config import EnvConfig
 from surefoot.watching.camera import FilmedEnv
-from surefoot.watching.envpool_stage import drawn_pool
-from surefoot.watching.mujoco_backend import prepare_mujoco
+from surefoot.watching.mujoco_backend import CURRENT, SIDE, GLContext, prepare_mujoco, trial
 from surefoot.watching.target import has_display
 
 _DRIVER = "SDL_VIDEODRIVER"
@@ -31,6 +33,15 @@ DEFAULT_FPS = 30
 """Frames per second of envs that do not say how fast they are."""
 MOST_FPS = 30
 """Frames per second of a video; envs with more steps per second are shown in real time with some steps left out."""
+_TRIAL = f"""{CURRENT}
+import json
+import envpool
+env = envpool.make(
+    sys.argv[2], env_type="gymnasium", num_envs=1, render_mode="rgb_array", **json.loads(sys.argv[3])
+)
+env.reset()
+env.render()
+"""
 
 
 class Stage:
@@ -146,3 +157,27 @@ def _check_mode(env: Any, mode: RenderMode, name: str) -> None:
             f" render_mode='{mode}', or let your function take it: def make(render_mode=None)"
         )
     raise VideoError(f"environment '{name}' cannot be rendered with render_mode='{mode}': {listed}")
+
+
+def drawn_pool(task: str, config: EnvConfig) -> EnvPoolEnv:
+    """One env of a task of EnvPool, which ends the process if it cannot draw: another process tries it first."""
+    if not is_mujoco(task):
+        return EnvPoolEnv(task, config)
+    context = GLContext(f"envpool:{task}", SIDE)
+    env = EnvPoolEnv(task, config, context)  # first: it refuses arguments with a clearer message
+    if problem := _problem(task, json.dumps(config.kwargs), context.backend):
+        env.close()
+        raise VideoError(f"environment 'envpool:{task}' cannot be rendered: {problem}")
+    return env
+
+
+@cache
+def _problem(task: str, kwargs: str, backend: str) -> str | None:
+    """Why EnvPool cannot draw a task here; None if it can."""
+    done = trial(backend, _TRIAL, task, kwargs)
+    if done is None:
+        return "EnvPool took too long to draw its first picture"
+    if done.returncode == 0:
+        return None
+    said = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+    return f"EnvPool ends the process that draws it ({said[-1] if said else 'without a word'}); {ADVICE}"

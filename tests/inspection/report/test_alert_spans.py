@@ -1,6 +1,6 @@
 """From `warn/` metrics to stretches of the run."""
 
-from surefoot.inspection.report.alert_spans import AlertSpan, alert_spans
+from surefoot.inspection.report.reported_run import AlertSpan, alert_spans
 from surefoot.telemetry.alerts import ALERTS
 from tests.inspection.report.written_runs import write_run
 

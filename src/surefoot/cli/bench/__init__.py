@@ -1,10 +1,19 @@
-"""`surefoot bench train|learn|rollout|scaling|stepping|peers ...`: runs the benchmark, one module each."""
+"""`surefoot bench train|learn|rollout|scaling|stepping|peers ...`: runs the benchmark, one module each.
+
+Those of a configured run share its settings, and engines by name.
+"""
 
 import importlib
+from pathlib import Path
+from typing import Annotated
+
+import tyro
 
 from surefoot.cli.arguments import print_settings, split_settings, wants_help
 from surefoot.cli.bench.output import STDOUT
 from surefoot.errors import ConfigError, SurefootError
+from surefoot.settings.config import Config
+from surefoot.settings.layers import Raw
 from surefoot.settings.registry import nearest
 
 BENCHMARKS = {
@@ -17,6 +26,8 @@ BENCHMARKS = {
 }
 WITHOUT_SETTINGS = ("learn", "stepping", "peers")
 """Benchmarks that do not use the settings of a run."""
+Target = Annotated[str | None, tyro.conf.Positional]
+Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 
 
 def main(arguments: list[str]) -> int:
@@ -57,3 +68,27 @@ def _usage() -> str:
     lines = ["usage: surefoot bench BENCHMARK ...", ""]
     lines += [f"  {name:10s} {text}" for name, text in BENCHMARKS.items()]
     return "\n".join([*lines, "", "run 'surefoot bench BENCHMARK --help' for details"])
+
+
+def run_config(target: str | None, file: Path | None, settings: Raw) -> Config:
+    """The config to measure."""
+    from surefoot.cli.train import chosen
+
+    # A benchmark has no fixed number of steps, so schedules must not reach their end.
+    return chosen(target, file, {"train.steps": 10**12}, settings).config
+
+
+def known_engines() -> list[str]:
+    """Names of all engines that run on this machine; one for a cluster must be asked for."""
+    from surefoot.envs.engines import engines
+
+    return [name for name in engines.names() if engines[name].steps_here]
+
+
+def named_engines(names: tuple[str, ...]) -> list[str]:
+    """The given engine names, validated."""
+    from surefoot.envs.engines import engines
+
+    for name in names:
+        engines[name]
+    return list(dict.fromkeys(names))

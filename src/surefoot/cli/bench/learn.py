@@ -5,8 +5,8 @@ from typing import Annotated
 import tyro
 
 from surefoot.cli.arguments import parse
+from surefoot.cli.bench import Switch
 from surefoot.cli.bench.output import Output, deliver, say
-from surefoot.cli.bench.settings import Switch
 
 
 def main(arguments: list[str], rest: list[str]) -> int:

@@ -7,8 +7,8 @@ import tyro
 
 from surefoot.benchmark.rounds import Effort
 from surefoot.cli.arguments import parse
+from surefoot.cli.bench import Switch, Target, known_engines, named_engines, run_config
 from surefoot.cli.bench.output import Output, deliver, say
-from surefoot.cli.bench.settings import Switch, Target, known_engines, named_engines, run_config
 from surefoot.errors import ConfigError
 from surefoot.settings.layers import Raw
 

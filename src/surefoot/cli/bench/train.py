@@ -7,8 +7,8 @@ import tyro
 
 from surefoot.benchmark.rounds import Effort
 from surefoot.cli.arguments import parse
+from surefoot.cli.bench import Target, run_config
 from surefoot.cli.bench.output import Output, deliver, say
-from surefoot.cli.bench.settings import Target, run_config
 from surefoot.settings.layers import Raw
 
 

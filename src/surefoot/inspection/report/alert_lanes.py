@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.inspection.report.alert_spans import AlertSpan
 from surefoot.inspection.report.charts import Chart, ranges
-from surefoot.inspection.report.reported_run import ReportedRun
+from surefoot.inspection.report.reported_run import AlertSpan, ReportedRun
 from surefoot.inspection.report.run_groups import Group
 from surefoot.inspection.report.traces import TimeUnit, Trace, color_of, plain, rounded
 

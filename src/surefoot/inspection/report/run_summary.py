@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from surefoot.inspection.report.alert_spans import AlertSpan
-from surefoot.inspection.report.reported_run import ReportedRun
+from surefoot.inspection.report.reported_run import AlertSpan, ReportedRun
 from surefoot.inspection.report.run_groups import flat
 from surefoot.inspection.run_record import lock_holder
 from surefoot.telemetry import names

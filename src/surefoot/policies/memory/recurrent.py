@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from surefoot.data.records import State
-from surefoot.machine.autocast import autocast, is_autocast
+from surefoot.machine.torch_defaults import autocast, is_autocast
 from surefoot.policies.memory import Memory
 from surefoot.policies.native_parts import Plain, PlanBuilder, UnknownToCoreError
 from surefoot.policies.networks import orthogonal_weight_
