@@ -114,7 +114,7 @@ class Watch:
 
     def _asked(self, result: Any, function: Any, arguments: Any, *others: Any) -> None:
         assert isinstance(self.env, RayEngine)
-        parts = range(len(self.env.parts))
+        parts = range(len(self.env.shares))
         self.traveled["to_actors"] = sum(num_bytes(arguments(part)[1:]) for part in parts)
         self.traveled["rollout"] = num_bytes(result)
         self.traveled["env_states"] = num_bytes(self.env._states)

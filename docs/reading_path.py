@@ -118,7 +118,7 @@ def main() -> None:
     trainer = imported({SOURCE / "surefoot" / "training" / "trainer.py"})
     print(f"one iteration runs {sum(map(len, found.values()))} functions, {run:,} lines in {len(found)} files")
     print(f"training.trainer imports {len(trainer)} files, {_lines(trainer):,} lines")
-    print(f"with the parts that ran and what they import: {len(needed)} files, {_lines(needed):,} lines")
+    print(f"with the files that ran and what they import: {len(needed)} files, {_lines(needed):,} lines")
 
 
 if __name__ == "__main__":

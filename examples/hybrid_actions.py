@@ -1,4 +1,4 @@
-"""Hybrid actions: a choice and numbers at once, as a Tuple or Dict of spaces; each part has its own distribution."""
+"""Hybrid actions: a choice and numbers at once, as a Tuple or Dict of spaces, each with its own distribution."""
 
 import sys
 

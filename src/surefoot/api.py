@@ -81,11 +81,11 @@ from surefoot.storage.trust import Trust
 from surefoot.telemetry.console import ConsoleMode, mode_in_python
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from surefoot.training.hooks import HookLike
-from surefoot.training.parts import saved_agent_values
 from surefoot.training.policy_only import is_policy_only, saved_with_masks
 from surefoot.training.policy_only import policy_only as only_policy
 from surefoot.training.reporting import LastRecord
 from surefoot.training.run_directory import RunDirectory
+from surefoot.training.stateful import saved_agent_values
 from surefoot.training.trainer import Trainer
 from surefoot.watching.playing import MOST_STEPS
 from surefoot.watching.recording import Recording, Shown, Tell, record, show

@@ -109,7 +109,7 @@ def build_env(
         count,
         config.train.seed if seed is None else seed,
         config.rollout if is_for_training else on_this_machine(config.rollout),
-        ranks.part(count),
+        ranks.share(count),
     )
     restore_defaults()
     if env.left_out and is_for_training and ranks.is_first:

@@ -122,7 +122,7 @@ class Run:
         with reading(source):
             state = own_rows(state, self.ranks)
             execution = self._resumed_execution(Saved(state))
-            load_states({"hooks": self.hooks, **self.trainer.parts()}, state)
+            load_states({"hooks": self.hooks, **self.trainer.stateful()}, state)
             self.trainer.execution = execution
             record = {name: one.number() for name, one in Saved(state.get("record") or {}).entries().items()}
         self.record = LastRecord(self.config.log.log_every, record)
@@ -201,7 +201,7 @@ class Run:
             "record": self.record.metrics(evaluation["evaluation_due"]),
             "execution": self.trainer.execution.state(),
             "hooks": self.hook_states(),
-            **states(self.trainer.parts()),
+            **states(self.trainer.stateful()),
         }
 
     def whole_state(self) -> dict[str, Any]:

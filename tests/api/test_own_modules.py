@@ -80,7 +80,7 @@ def test_an_own_encoder_is_given_again_on_loading(tmp_path):
     loaded = PPO.load(path, encoder=Waves())
     obs = np.random.default_rng(1).normal(size=(30, 4))
     assert np.array_equal(loaded.predict(obs)[0], agent.predict(obs)[0])
-    assert_same(states(loaded.learn(32)._started().parts()), states(agent.learn(32)._started().parts()))
+    assert_same(states(loaded.learn(32)._started().stateful()), states(agent.learn(32)._started().stateful()))
 
 
 def test_a_factory_is_told_what_the_encoder_will_see():
@@ -193,7 +193,7 @@ def test_a_whole_policy_of_ones_own_learns_and_is_saved(tmp_path):
     loaded = PPO.load(path, policy=own(seed=1))
     obs = np.random.default_rng(1).normal(size=(30, 4))
     assert np.array_equal(loaded.predict(obs)[0], agent.predict(obs)[0])
-    assert_same(states(loaded.learn(64)._started().parts()), states(agent.learn(64)._started().parts()))
+    assert_same(states(loaded.learn(64)._started().stateful()), states(agent.learn(64)._started().stateful()))
     assert loaded.evaluate(2) == agent.evaluate(2)
 
 

@@ -34,7 +34,7 @@ def tiny(env: Any = "CartPole-v1", **settings: Any) -> PPO:
 
 
 def state_of(agent: PPO) -> dict[str, Any]:
-    return states(agent._started().parts())
+    return states(agent._started().stateful())
 
 
 def steps_of(agent: PPO) -> int:

@@ -158,7 +158,7 @@ def test_a_missing_part_is_named():
 
 def test_parts_are_batched_together_or_not_at_all():
     agent = agent_for("dict")
-    with pytest.raises(EnvError, match="some parts of the observation are batched"):
+    with pytest.raises(EnvError, match="some components of the observation are batched"):
         agent.predict({"where": np.zeros((2, 3)), "luck": np.zeros(1)})
 
 

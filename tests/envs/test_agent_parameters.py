@@ -16,7 +16,7 @@ from surefoot.errors import CheckpointError, CheckpointMismatchError, EnvError
 from surefoot.population.member import take_over
 from surefoot.settings.config import EnvConfig, RolloutConfig
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
-from surefoot.training.parts import AGENT_PARAMETERS
+from surefoot.training.stateful import AGENT_PARAMETERS
 from tests.compiled import compiled
 from tests.envs.agent_envs import Grows, Weighted
 from tests.training.states import assert_same
@@ -94,7 +94,7 @@ def test_a_takeover_takes_them(grown):
     donor = read_checkpoint(grown[1] / "whole.safetensors")
     trainer = PPO(WEIGHTED, **TINY)._started()
     take_over(trainer, donor, None, "reset")
-    assert trainer.parts()[AGENT_PARAMETERS].state()["weights"].tolist() == [3.0, 0.0, 0.0, 0.0]
+    assert trainer.stateful()[AGENT_PARAMETERS].state()["weights"].tolist() == [3.0, 0.0, 0.0, 0.0]
     without = {name: part for name, part in donor.items() if name != AGENT_PARAMETERS}
     take_over(trainer, without, None, "reset")  # of an older version
 

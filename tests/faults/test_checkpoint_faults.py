@@ -423,17 +423,17 @@ def trained():
 
 def assert_unchanged_by(trained: PPO, state: dict[str, Any], expected: list[str]) -> None:
     trainer = trained._started()
-    before = pickle.loads(pickle.dumps(states(trainer.parts())))
+    before = pickle.loads(pickle.dumps(states(trainer.stateful())))
     with pytest.raises(CheckpointMismatchError) as caught:
-        load_states(trainer.parts(), state)
+        load_states(trainer.stateful(), state)
     for difference in expected:
         assert difference in str(caught.value)
-    assert_same(states(trainer.parts()), before)
+    assert_same(states(trainer.stateful()), before)
 
 
 def test_another_network_is_listed_and_nothing_is_touched(trained):
     other = agent(hidden=[7, 4], seed=2).learn(32)
-    state = states(other._started().parts())
+    state = states(other._started().stateful())
     assert_unchanged_by(
         trained,
         state,
@@ -449,7 +449,7 @@ def test_another_network_is_listed_and_nothing_is_touched(trained):
 
 def test_another_optimizer_is_listed_and_nothing_is_touched(trained):
     other = agent(hidden=5, normalize={"obs": True, "returns": True}, seed=2).learn(32)
-    state = states(other._started().parts())
+    state = states(other._started().stateful())
     moments = state["gradient"]["adam"]["exp_avg_sq"]
     moments["critic.head.bias"] = torch.zeros(3)
     del moments["head.logits.weight"]

@@ -94,7 +94,7 @@ STATISTICS: dict[str, tuple[Any, str]] = {
     "fields": (np.zeros(3, [("a", "f8")]), "obs_rms.mean is not an array of plain numbers"),
     "text": ("x" * 24, "obs_rms.mean is not an array"),
     "bits": (True, "obs_rms.mean is not an array"),
-    "another shape": (np.zeros((3, 1)), "obs_rms has parts whose shapes do not fit"),
+    "another shape": (np.zeros((3, 1)), "obs_rms has arrays whose shapes do not fit"),
     "a digit too many": (10**400, "OverflowError"),
 }
 

@@ -38,7 +38,7 @@ def test_each_continues_bit_for_bit_from_a_checkpoint(name, learner, tmp_path):
     for agent in (whole, resumed):
         agent.learn(3 * STEPS)
     trainers = [agent._started() for agent in (whole, resumed)]
-    assert_same(states(trainers[1].parts()), states(trainers[0].parts()))
+    assert_same(states(trainers[1].stateful()), states(trainers[0].stateful()))
     plain = small(
         steps=5 * STEPS, **{"train.learner": learner}, **({"entropy_coef": 0.01} if name == "entropy" else {})
     )

@@ -159,7 +159,7 @@ def test_each_continues_bit_for_bit_from_a_checkpoint(name, engine, tmp_path):
         agent.learn(3 * STEPS)
     trainers = [agent._started() for agent in (whole, resumed)]
     assert trainers[1].collector.rows.is_exact
-    assert_same(states(trainers[1].parts()), states(trainers[0].parts()))
+    assert_same(states(trainers[1].stateful()), states(trainers[0].stateful()))
     plain = small(engine=engine, steps=5 * STEPS)
     plain.learn(2 * STEPS).learn(3 * STEPS)
     assert not torch.equal(weights(plain), weights(whole)), "the part makes a difference"

@@ -13,7 +13,7 @@ Actions = Callable[[Any, np.random.Generator], NDArray[Any]]
 
 
 def flat(obs: Any) -> NDArray[Any]:
-    """Observations of all envs, `[N, size]`; the parts of a Dict one after the other."""
+    """Observations of all envs, `[N, size]`; the leaves of a Dict one after the other."""
     parts = list(obs.values()) if isinstance(obs, dict) else [obs]
     return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
 

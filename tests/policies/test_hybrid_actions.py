@@ -91,7 +91,7 @@ def test_the_first_ratio_is_one(form: str, has_masks: bool, settings: dict[str, 
     assert_ratio_is_one(env, policy)
 
 
-def test_log_probs_entropies_and_divergences_are_sums_over_the_parts() -> None:
+def test_log_probs_entropies_and_divergences_are_sums_over_the_components() -> None:
     spec, config = action_spec(SPACES["dict"]), PolicyConfig(distribution={"kind": "tanh_gaussian", "std": "state"})
     torch.manual_seed(2)
     assert isinstance(spec, HybridSpec)
@@ -102,12 +102,12 @@ def test_log_probs_entropies_and_divergences_are_sums_over_the_parts() -> None:
     one, other = (head(torch.randn(6, 5)) for _ in range(2))
     raw = one.sample(head.noise(torch.rand(6, head.noise_size)))
     pieces = raw[:, :2], raw[:, 2:4].long(), raw[:, 4].long(), raw[:, 5:].long()
-    expected = sum(part.log_prob(piece) for part, piece in zip(one.parts, pieces, strict=True))
+    expected = sum(part.log_prob(piece) for part, piece in zip(one.components, pieces, strict=True))
     torch.testing.assert_close(one.log_prob(raw), expected)
-    torch.testing.assert_close(one.entropy(), sum(part.entropy() for part in one.parts))
-    divergences = (ours.kl_divergence(theirs) for ours, theirs in zip(one.parts, other.parts, strict=True))
+    torch.testing.assert_close(one.entropy(), sum(part.entropy() for part in one.components))
+    divergences = (ours.kl_divergence(theirs) for ours, theirs in zip(one.components, other.components, strict=True))
     torch.testing.assert_close(one.kl_divergence(other), sum(divergences))
-    torch.testing.assert_close(head.mean_std(lambda: one), one.parts[0].mean_std())
+    torch.testing.assert_close(head.mean_std(lambda: one), one.components[0].mean_std())
 
 
 def test_every_engine_and_vector_env_gives_the_env_what_its_space_has() -> None:
@@ -188,10 +188,13 @@ def test_masks_are_flat_or_of_the_form_of_the_action() -> None:
         (spaces.Tuple((spaces.Tuple((spaces.Discrete(2),)), spaces.Discrete(2))), "must not be empty or nested"),
         (spaces.Tuple(()), "must not be empty or nested"),
         (spaces.Tuple((spaces.Text(3),)), "use Box, Discrete, MultiDiscrete or MultiBinary, or a Tuple or Dict"),
-        (spaces.Dict({"a": spaces.Discrete(2**25)}), "the part 'a' of action space .* has choices beyond 16,777,216"),
+        (
+            spaces.Dict({"a": spaces.Discrete(2**25)}),
+            "the component 'a' of action space .* has choices beyond 16,777,216",
+        ),
         (
             spaces.Tuple((spaces.Discrete(3, start=10**8), spaces.Box(-1, 1, (2,)))),
-            "the part '0' of action space .* has choices beyond 16,777,216; .*: count from a smaller start",
+            "the component '0' of action space .* has choices beyond 16,777,216; .*: count from a smaller start",
         ),
     ],
 )

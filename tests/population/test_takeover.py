@@ -54,7 +54,7 @@ def trained(iterations: int, seed: int, **changes: Any) -> dict[str, Any]:
     with closing(trainer.collector.rows.env):
         for _ in range(iterations):
             trainer.iterate()
-        return copied(states(trainer.parts()))
+        return copied(states(trainer.stateful()))
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def own() -> dict[str, Any]:
 
 def check(trainer: Trainer, config: Config, donor: Any, own: Any, optimizer: str) -> None:
     """Everything that must hold after a takeover, before and after an update."""
-    state = states(trainer.parts())
+    state = states(trainer.stateful())
     torch.testing.assert_close(state["policy"], donor["policy"], rtol=0, atol=0)  # with the normalizers
     scaler, donors = state["scorer"]["reward_scaler"], donor["scorer"]["reward_scaler"]
     assert (scaler["count"], scaler["mean"], scaler["var"]) == (donors["count"], donors["mean"], donors["var"])
@@ -136,7 +136,7 @@ def donors_hidden_states(trainer: Trainer, donor: Any, own: Any) -> None:
 
 
 def donors_counters(trainer: Trainer, donor: Any, own: Any) -> None:
-    trainer.parts()["progress"].load_state(donor["progress"])
+    trainer.stateful()["progress"].load_state(donor["progress"])
 
 
 @pytest.mark.parametrize("optimizer", ["reset", "copy"])
@@ -190,5 +190,5 @@ def test_a_member_that_failed_counts_on_from_the_donor(donor):
     trainer, _ = trainer_of(CHANGED, seed=2)
     with closing(trainer.collector.rows.env):
         take_over(trainer, donor, None, "reset")
-        assert states(trainer.parts())["progress"] == donor["progress"]
+        assert states(trainer.stateful())["progress"] == donor["progress"]
         assert trainer.collector.rows.step == donor["collector"]["step"]

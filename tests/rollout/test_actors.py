@@ -154,7 +154,7 @@ def play(space: Any, function: Any, mask: Any = None) -> list[Any]:
 
 
 @pytest.mark.parametrize("space", [PAIR, NAMED], ids=["tuple", "dict"])
-def test_functions_act_in_spaces_of_several_parts(space: Any) -> None:
+def test_functions_act_in_spaces_of_several_components(space: Any) -> None:
     """Flat, or in the form of the space; categories count from the start of theirs."""
     split = {"kind": np.array([5, 6]), "push": np.full((2, 2), 0.5)}
     parts = split if space is NAMED else tuple(split.values())
@@ -168,10 +168,10 @@ def test_functions_act_in_spaces_of_several_parts(space: Any) -> None:
 @pytest.mark.parametrize(
     ("space", "returned", "problem"),
     [
-        (PAIR, [1, 0, 0], "'f' returned 1 for row 0 in part '0', .* whole numbers from 4 to 6$"),
-        (PAIR, [5, 0, 7], "'f' returned 7 for row 0 in part '1' at element 1, .* from -1.0 to 1.0$"),
-        (PAIR, [np.nan, 0, 0], "'f' returned nan for row 0 in part '0'"),
-        (PAIR, [4.5, 0, 0], "'f' returned 4.5 for row 0 in part '0'"),
+        (PAIR, [1, 0, 0], "'f' returned 1 for row 0 in component '0', .* whole numbers from 4 to 6$"),
+        (PAIR, [5, 0, 7], "'f' returned 7 for row 0 in component '1' at element 1, .* from -1.0 to 1.0$"),
+        (PAIR, [np.nan, 0, 0], "'f' returned nan for row 0 in component '0'"),
+        (PAIR, [4.5, 0, 0], "'f' returned 4.5 for row 0 in component '0'"),
         (spaces.Box(-1, 1, (2,)), [7, 0], "'f' returned 7 for row 0 at element 0, .* from -1.0 to 1.0$"),
         (spaces.MultiBinary(2), [0, 2], "'f' returned 2 for row 0 at element 1"),
     ],
@@ -182,14 +182,16 @@ def test_values_that_are_not_in_the_space_name_function_row_and_part(space: Any,
 
 
 def test_parts_that_are_missing_are_named() -> None:
-    with pytest.raises(PolicyError, match=r"must return the parts kind, push, .* flat or as a dict of arrays, not \{"):
+    with pytest.raises(
+        PolicyError, match=r"must return the components kind, push, .* flat or as a dict of arrays, not \{"
+    ):
         play(NAMED, lambda obs: {"kind": [4, 4]})
 
 
 def test_what_a_mask_forbids_is_refused() -> None:
     """And what it allows is taken, in every part."""
     mask = (np.array([True, False, True]), None)
-    with pytest.raises(PolicyError, match=r"'f' returned 5 for row 0 in part '0', which the action mask forbids"):
+    with pytest.raises(PolicyError, match=r"'f' returned 5 for row 0 in component '0', which the action mask forbids"):
         play(PAIR, lambda obs, mask: np.tile([5, 0, 0], (len(obs), 1)), mask)
     assert len(play(PAIR, lambda obs, mask: np.tile([6, 0, 0], (len(obs), 1)), mask)) == 4
     with pytest.raises(PolicyError, match="'f' returned 2 for row 0, which the action mask forbids"):

@@ -99,7 +99,7 @@ def trained(trainer: Trainer, iterations: int, before: Callable[[int], None] = l
         before(iteration)
         trainer.iterate()
     trainer.collector.collect = collect  # type: ignore[method-assign]
-    return [*collected, copied(states(trainer.parts()))]
+    return [*collected, copied(states(trainer.stateful()))]
 
 
 def pid(actor: RayActor) -> int:
@@ -132,8 +132,8 @@ def test_verify_compares_the_cluster_with_one_machine(cluster, monkeypatch):
         return [(part.name, part.verdict) for part in findings.components()]
 
     assert verdicts() == [("machine independence", "ok")]
-    part_of = RayEngine._part_of_blueprint
-    monkeypatch.setattr(RayEngine, "_part_of_blueprint", lambda *of: replace(part_of(*of), first_env=0))
+    blueprint_of = RayEngine._blueprint_of
+    monkeypatch.setattr(RayEngine, "_blueprint_of", lambda *of: replace(blueprint_of(*of), first_env=0))
     assert verdicts() == [("machine independence", "DIFFERS")]
 
 
@@ -147,15 +147,15 @@ def test_a_lost_actor_changes_nothing_and_a_run_moves_between_one_machine_and_ma
         assert_same(trained(trainer, 4, lambda iteration: lose(env, 1) if iteration == 2 else None)[:4], expected[:4])
         assert env.restarts == 1
         assert "actor 1 was lost" in caplog.text
-        saved = copied(states(trainer.parts()))
+        saved = copied(states(trainer.stateful()))
 
     one = started(configured("CartPoleNoVel-v1", "native", **settings))
-    load_states(one.parts(), saved)
+    load_states(one.stateful(), saved)
     assert_same(trained(one, 2), expected[4:])
 
     three = started(configured("CartPoleNoVel-v1", {"kind": "ray", "actors": 3}, **settings))
     with three.collector.rows.env:
-        load_states(three.parts(), saved)
+        load_states(three.stateful(), saved)
         assert three.collector.rows.is_exact
         assert_same(trained(three, 2), expected[4:])
 

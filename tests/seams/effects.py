@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from surefoot.training.parts import AGENT_PARAMETERS
+from surefoot.training.stateful import AGENT_PARAMETERS
 from tests.cli.runs import column, records
 
 Check = Callable[[Path, dict[str, Any]], None]

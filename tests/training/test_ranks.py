@@ -156,7 +156,7 @@ def test_metrics_count_the_steps_of_all_processes_once(results: Path) -> None:
 
 @pytest.mark.parametrize(("count", "size", "lengths"), [(5, 2, [3, 2]), (4, 4, [1, 1, 1, 1]), (7, 3, [3, 2, 2])])
 def test_rows_are_divided_in_order(count: int, size: int, lengths: list[int]) -> None:
-    parts = [Ranks(rank, size).part(count) for rank in range(size)]
+    parts = [Ranks(rank, size).share(count) for rank in range(size)]
     assert [len(part) for part in parts] == lengths
     assert [row for part in parts for row in part] == list(range(count))
 
@@ -171,9 +171,9 @@ def test_the_cores_of_a_machine_are_divided(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_envs_that_step_themselves_cannot_be_divided() -> None:
     with closing(gym.make_vec("CartPole-v1", 4)) as vector, pytest.raises(ConfigError, match="cannot be divided among"):
-        make_vec_env(vector, EnvConfig(), 4, 0, part=range(2))
+        make_vec_env(vector, EnvConfig(), 4, 0, share=range(2))
     with pytest.raises(ConfigError, match="cannot be divided among"):
-        make_vec_env("envpool:CartPole-v1", EnvConfig(), 4, 0, part=range(2))
+        make_vec_env("envpool:CartPole-v1", EnvConfig(), 4, 0, share=range(2))
 
 
 def test_more_processes_than_envs_are_refused() -> None:

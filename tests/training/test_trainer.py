@@ -81,13 +81,13 @@ def test_a_state_brought_to_another_trainer_goes_on_alike(engine):
     trainer.set_total(100)
     trainer.train(should_stop=lambda: trainer.progress.step == 60)
     twin.set_total(100)
-    load_states(twin.parts(), states(trainer.parts()))
+    load_states(twin.stateful(), states(trainer.stateful()))
     assert twin.collector.rows.is_exact
-    assert_same(states(twin.parts()), states(trainer.parts()))
+    assert_same(states(twin.stateful()), states(trainer.stateful()))
     for one in (trainer, twin):
         one.train()
     assert trainer.progress.step == 100
-    assert_same(states(twin.parts()), states(trainer.parts()))
+    assert_same(states(twin.stateful()), states(trainer.stateful()))
 
 
 def due(every: Every, steps: list[int]) -> list[int]:

@@ -25,4 +25,4 @@ def import_from_checkout(module: str) -> ModuleType:
 
 
 def _is_checkout(folder: Path) -> bool:
-    return all((folder / part).is_dir() for part in ("benchmarks/peers", "src/surefoot"))
+    return all((folder / name).is_dir() for name in ("benchmarks/peers", "src/surefoot"))

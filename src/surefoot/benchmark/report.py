@@ -50,8 +50,8 @@ class Table:
         for place, heading in enumerate(self.columns):
             cells = [row[place] for row in self.rows]
             lines = _broken(heading, max(map(len, cells), default=0))
-            parts = cells if place else [word for cell in cells for word in cell.split()]
-            narrowest = max(map(len, [*parts, *lines]))
+            texts = cells if place else [word for cell in cells for word in cell.split()]
+            narrowest = max(map(len, [*texts, *lines]))
             text = Text("\n".join(lines))
             table.add_column(text, justify="right" if place else "left", min_width=narrowest, vertical="bottom")
         for row in self.rows:
@@ -117,11 +117,11 @@ def to_json(report: Report, occasion: Occasion) -> str:
 
 def to_markdown(report: Report, occasion: Occasion) -> str:
     """The complete report as Markdown."""
-    parts = [f"# {report.title}", f"`{occasion.command}`", f"{occasion.date}. {describe_machine(occasion.machine)}."]
-    parts.append(report.load.describe())
-    parts += [table.to_markdown() for table in report.tables]
-    parts += report.notes
-    return "\n\n".join(parts) + "\n"
+    blocks = [f"# {report.title}", f"`{occasion.command}`", f"{occasion.date}. {describe_machine(occasion.machine)}."]
+    blocks.append(report.load.describe())
+    blocks += [table.to_markdown() for table in report.tables]
+    blocks += report.notes
+    return "\n\n".join(blocks) + "\n"
 
 
 def write(report: Report, occasion: Occasion, folder: Path) -> list[Path]:

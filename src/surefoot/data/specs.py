@@ -67,27 +67,28 @@ class ArraySpec:
 class HybridSpec(ArraySpec):
     """An action of several arrays, a Tuple or a Dict, which travels as one flat array of float32."""
 
-    parts: tuple[tuple[str, ArraySpec], ...] = ()
+    components: tuple[tuple[str, ArraySpec], ...] = ()
 
     @staticmethod
-    def of(kind: Kind, parts: Mapping[str, ArraySpec]) -> "HybridSpec":
-        """From the parts by key; those of a Tuple are numbered."""
-        return HybridSpec(kind, (sum(part.size for part in parts.values()),), "float32", parts=tuple(parts.items()))
+    def of(kind: Kind, components: Mapping[str, ArraySpec]) -> "HybridSpec":
+        """From the components by key; those of a Tuple are numbered."""
+        size = sum(leaf.size for leaf in components.values())
+        return HybridSpec(kind, (size,), "float32", components=tuple(components.items()))
 
     @property
     def leaves(self) -> tuple[ArraySpec, ...]:
-        return tuple(part for _, part in self.parts)
+        return tuple(leaf for _, leaf in self.components)
 
     @property
     def num_choices(self) -> int:
-        return sum(part.num_choices for part in self.leaves)
+        return sum(leaf.num_choices for leaf in self.leaves)
 
     def split(self, flat: NDArray[Any]) -> Any:
         """The tuple or dict of arrays of an action, or of a batch of actions."""
-        edges = np.cumsum([part.size for part in self.leaves])[:-1]
+        edges = np.cumsum([leaf.size for leaf in self.leaves])[:-1]
         arrays = {
-            key: piece.reshape((*flat.shape[:-1], *part.shape)).astype(part.env_dtype)[()]
-            for (key, part), piece in zip(self.parts, np.split(flat, edges, axis=-1), strict=True)
+            key: piece.reshape((*flat.shape[:-1], *leaf.shape)).astype(leaf.env_dtype)[()]
+            for (key, leaf), piece in zip(self.components, np.split(flat, edges, axis=-1), strict=True)
         }
         return arrays if self.kind == "dict" else tuple(arrays.values())
 
@@ -99,13 +100,13 @@ def mask_pieces(mask: Any, spec: ArraySpec) -> list[Any]:
     """
     if isinstance(spec, HybridSpec):
         if isinstance(mask, Mapping):
-            given = [mask.get(key) for key, _ in spec.parts]
-        elif isinstance(mask, tuple) and len(mask) == len(spec.parts):
+            given = [mask.get(key) for key, _ in spec.components]
+        elif isinstance(mask, tuple) and len(mask) == len(spec.components):
             given = list(mask)
         else:
             return [mask]
-        parts = [(one, part) for one, part in zip(given, spec.leaves, strict=True) if part.num_choices]
-        pieces = [[np.ones(part.num_choices, bool)] if one is None else mask_pieces(one, part) for one, part in parts]
+        masked = [(one, leaf) for one, leaf in zip(given, spec.leaves, strict=True) if leaf.num_choices]
+        pieces = [[np.ones(leaf.num_choices, bool)] if one is None else mask_pieces(one, leaf) for one, leaf in masked]
         return [piece for several in pieces for piece in several]
     return list(mask) if isinstance(mask, tuple | list) else [mask]
 
@@ -113,12 +114,12 @@ def mask_pieces(mask: Any, spec: ArraySpec) -> list[Any]:
 def dead_rows(mask: NDArray[np.bool_], spec: ArraySpec) -> NDArray[np.bool_]:
     """Rows of a mask `[N, choices]` that forbid every option of a choice; binary actions can always be 0."""
     is_dead, first = np.zeros(len(mask), dtype=bool), 0
-    for part in spec.leaves:
-        if part.sizes:
-            options = first + np.concatenate([[0], np.cumsum(part.sizes)[:-1]])
-            allowed = np.logical_or.reduceat(mask[:, : first + part.num_choices], options, axis=1)
+    for leaf in spec.leaves:
+        if leaf.sizes:
+            options = first + np.concatenate([[0], np.cumsum(leaf.sizes)[:-1]])
+            allowed = np.logical_or.reduceat(mask[:, : first + leaf.num_choices], options, axis=1)
             is_dead |= ~allowed.all(axis=1)
-        first += part.num_choices
+        first += leaf.num_choices
     return is_dead
 
 
@@ -143,9 +144,9 @@ def _filled(bound: Bound, shape: tuple[int, ...]) -> NDArray[np.float64]:
 def spec_to_json(spec: ObsSpec) -> dict[str, Any]:
     """The spec as JSON; infinities become strings that `float` can parse."""
     if isinstance(spec, HybridSpec):
-        return {"kind": spec.kind, **spec_to_json(dict(spec.parts))}
+        return {"kind": spec.kind, **spec_to_json(dict(spec.components))}
     if isinstance(spec, dict):
-        return {"keys": {key: spec_to_json(part) for key, part in spec.items()}}
+        return {"keys": {key: spec_to_json(leaf) for key, leaf in spec.items()}}
     plain = asdict(spec)
     for name in ("low", "high"):
         bound = plain[name]
@@ -160,15 +161,15 @@ def spec_from_json(plain: Mapping[str, Any]) -> ObsSpec:
     if "keys" in plain:
         if not isinstance(plain["keys"], Mapping):
             raise ValueError("'keys' must be a dict of specs")
-        parts = {str(key): _array_spec(part) for key, part in plain["keys"].items()}
-        return parts if "kind" not in plain else _hybrid_spec(plain["kind"], parts)
+        components = {str(key): _array_spec(leaf) for key, leaf in plain["keys"].items()}
+        return components if "kind" not in plain else _hybrid_spec(plain["kind"], components)
     return _array_spec(plain)
 
 
-def _hybrid_spec(kind: Any, parts: dict[str, ArraySpec]) -> HybridSpec:
-    if kind not in _HYBRID or not parts or any(part.kind == "image" for part in parts.values()):
+def _hybrid_spec(kind: Any, components: dict[str, ArraySpec]) -> HybridSpec:
+    if kind not in _HYBRID or not components or any(leaf.kind == "image" for leaf in components.values()):
         raise ValueError(f"kind {kind!r:.40} is not a tuple or dict of actions")
-    return HybridSpec.of(kind, parts)
+    return HybridSpec.of(kind, components)
 
 
 def _array_spec(plain: Any) -> ArraySpec:

@@ -39,8 +39,8 @@ class Blueprint:
         return PettingZooEnvs(*made) if is_parallel_env(first) else GymnasiumEnvs(*made, is_first=envs.start == 0)
 
 
-def shares(whole: range, parts: int) -> list[range]:
-    """A range split into parts of nearly equal length, the longer ones first."""
-    size, longer = divmod(len(whole), parts)
-    edges = [whole.start + part * size + min(part, longer) for part in range(parts + 1)]
+def shares(whole: range, count: int) -> list[range]:
+    """A range split into ranges of nearly equal length, the longer ones first."""
+    size, longer = divmod(len(whole), count)
+    edges = [whole.start + number * size + min(number, longer) for number in range(count + 1)]
     return [range(begin, end) for begin, end in pairwise(edges)]

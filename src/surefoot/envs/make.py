@@ -71,18 +71,18 @@ def make_vec_env(
     num_envs: int,
     seed: int,
     rollout: RolloutConfig | None = None,
-    part: range | None = None,
+    share: range | None = None,
 ) -> VecEnv:
     """The VecEnv for a source: the configured engine steps ids and factories, vector envs step themselves.
 
-    `part` selects some of the envs; they are numbered and seeded as among all.
+    `share` selects some of the envs; they are numbered and seeded as among all.
     """
-    rollout, part = rollout or RolloutConfig(), part or range(num_envs)
+    rollout, share = rollout or RolloutConfig(), share or range(num_envs)
     steps_itself = isinstance(source, VectorEnv) or (isinstance(source, str) and source.startswith(ENVPOOL))
     if rollout.engine.kind not in (AUTO, "local") and (steps_itself or _exists(source)):
         what = "a vector env or a pool steps itself" if steps_itself else "an env instance cannot move to a worker"
         raise ConfigError([f"rollout.engine: must be 'auto' or 'local', because {what} (got '{rollout.engine.kind}')"])
-    if len(part) < num_envs and (steps_itself or _exists(source)):
+    if len(share) < num_envs and (steps_itself or _exists(source)):
         raise ConfigError(
             ["env.id: an env instance, a vector env or a pool cannot be divided among processes; start one process"]
         )
@@ -90,23 +90,23 @@ def make_vec_env(
         return GymnasiumVectorEnv(source, seed, config.truncation_as_termination, config.metrics)
     if isinstance(source, str) and steps_itself:
         return EnvPoolEnvs(source.removeprefix(ENVPOOL), config, num_envs, seed)
-    check_number(len(part), _LEAST_BYTES)
+    check_number(len(share), _LEAST_BYTES)
     blueprint = Blueprint(
-        _factories(source, config, part), seed, config.truncation_as_termination, config.metrics, part.start
+        _factories(source, config, share), seed, config.truncation_as_termination, config.metrics, share.start
     )
     return build_engine(blueprint, rollout)
 
 
-def _factories(source: Any, config: EnvConfig, part: range) -> list[Factory]:
+def _factories(source: Any, config: EnvConfig, share: range) -> list[Factory]:
     if _exists(source):
         return [lambda: source]
     if not isinstance(source, list | tuple):
-        return [env_factory(source, config)] * len(part)
-    if len(source) < part.stop:
+        return [env_factory(source, config)] * len(share)
+    if len(source) < share.stop:
         raise ConfigError(
-            [f"rollout.num_envs: {part.stop} envs, but {len(source)} factories were passed; leave the setting out"]
+            [f"rollout.num_envs: {share.stop} envs, but {len(source)} factories were passed; leave the setting out"]
         )
-    return list(source[part.start : part.stop])
+    return list(source[share.start : share.stop])
 
 
 def check_number(num_envs: int, bytes_each: int) -> None:

@@ -63,12 +63,12 @@ class NativeEnv(gym.Env[Any, Any]):
         obs = self._observation(self._last if self._is_over else self._obs)
         return obs, float(reward[0]), bool(terminated[0]), bool(truncated[0]), self._info()
 
-    def _observation(self, parts: list[NDArray[np.float64]]) -> Any:
+    def _observation(self, leaves: list[NDArray[np.float64]]) -> Any:
         """Copies in the shapes of the space."""
         space = self.observation_space
         if isinstance(space, spaces.Dict):
-            return {key: part.reshape(space[key].shape).copy() for key, part in zip(space, parts, strict=True)}
-        return parts[0].reshape(space.shape).copy()
+            return {key: leaf.reshape(space[key].shape).copy() for key, leaf in zip(space, leaves, strict=True)}
+        return leaves[0].reshape(space.shape).copy()
 
     def _info(self) -> dict[str, Any]:
         return {} if self._mask is None else {"action_mask": self._mask[0].copy()}

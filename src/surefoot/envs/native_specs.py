@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def core_obs_spec(core: "Engine") -> ObsSpec:
-    """The observation: its parts by key, or the only one, which has none."""
-    parts = {
+    """The observation: its leaves by key, or the only one, which has none."""
+    leaves = {
         key: ArraySpec("box", tuple(shape), "float32", _bound(low), _bound(high))
         for key, shape, low, high in core.obs_parts
     }
-    return parts[""] if list(parts) == [""] else parts
+    return leaves[""] if list(leaves) == [""] else leaves
 
 
 def core_action_spec(core: "Engine") -> ArraySpec:

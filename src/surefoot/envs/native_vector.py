@@ -67,7 +67,7 @@ class NativeVectorEnv(Parametrized, VectorEnv[Any, Any, Any]):
         self.metadata = {**self.metadata, "autoreset_mode": self._mode}
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._keys = [part[0] for part in engine.obs_parts]
+        self._keys = [leaf[0] for leaf in engine.obs_parts]
         self._obs, self._final_obs = ([np.zeros((num_envs, size)) for size in engine.obs_sizes] for _ in range(2))
         mask_size = engine.mask_size
         self._mask = np.ones((num_envs, mask_size), dtype=bool) if mask_size else None
@@ -133,30 +133,30 @@ class NativeVectorEnv(Parametrized, VectorEnv[Any, Any, Any]):
         state = self._open().save()
         if self._mode is AutoresetMode.SAME_STEP:
             return state
-        return np.concatenate([state, *(part.reshape(self.num_envs, -1) for part in self._beside_the_core())], axis=1)
+        return np.concatenate([state, *(array.reshape(self.num_envs, -1) for array in self._beside_the_core())], axis=1)
 
     def load_state(self, state: NDArray[np.float64]) -> None:
         """Continue from a saved state; if these envs cannot have saved it, nothing changes."""
         if not isinstance(state, np.ndarray) or state.dtype != np.float64:
             raise NativeError(f"the state must be the float64 array that save_state returned, not {_brief(state)}")
-        of_core, others = (state, []) if self._mode is AutoresetMode.SAME_STEP else self._parts_of(state)
+        of_core, others = (state, []) if self._mode is AutoresetMode.SAME_STEP else self._split(state)
         try:
             self._open().load(np.ascontiguousarray(of_core))
         except ValueError as error:
             raise NativeError(f"these envs cannot continue from the state: {error}") from error
-        for part, saved in others:
-            part[...] = saved.reshape(part.shape)
+        for array, saved in others:
+            array[...] = saved.reshape(array.shape)
         self._is_seeded = True
 
-    def _parts_of(self, state: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[tuple[NDArray[Any], Any]]]:
-        """The core's part of a saved state, and each array beside the core with what was saved of it."""
+    def _split(self, state: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[tuple[NDArray[Any], Any]]]:
+        """The core's array of a saved state, and each array beside the core with what was saved of it."""
         beside = self._beside_the_core()
-        widths = [part.size // self.num_envs for part in beside]
+        widths = [array.size // self.num_envs for array in beside]
         if state.ndim != 2 or len(state) != self.num_envs or state.shape[1] <= sum(widths):
             raise NativeError(f"load_state: pass what save_state returned for these envs, not {_brief(state)}")
         of_core, *saved = np.split(state, np.cumsum([state.shape[1] - sum(widths), *widths[:-1]]), axis=1)
         others = list(zip(beside, saved, strict=True))
-        if not all(np.isin(one, (0.0, 1.0)).all() for part, one in others if part.dtype == bool):
+        if not all(np.isin(one, (0.0, 1.0)).all() for array, one in others if array.dtype == bool):
             raise NativeError("these envs cannot continue from the state: flags must be 0 or 1")
         return of_core, others
 
@@ -221,15 +221,15 @@ class NativeVectorEnv(Parametrized, VectorEnv[Any, Any, Any]):
         pairs = zip(self._final_obs, self._obs, strict=True)
         return self._observation([np.where(self._resting[:, None], end, now) for end, now in pairs])
 
-    def _observation(self, parts: list[NDArray[np.float64]]) -> Any:
+    def _observation(self, leaves: list[NDArray[np.float64]]) -> Any:
         """Copies in the spaces' own types and shapes."""
         space = self.observation_space
         if isinstance(space, spaces.Dict):
             return {
-                key: part.astype(space[key].dtype).reshape(space[key].shape)
-                for key, part in zip(self._keys, parts, strict=True)
+                key: leaf.astype(space[key].dtype).reshape(space[key].shape)
+                for key, leaf in zip(self._keys, leaves, strict=True)
             }
-        return parts[0].astype(space.dtype).reshape(space.shape)
+        return leaves[0].astype(space.dtype).reshape(space.shape)
 
     def _info(self, told: NDArray[np.bool_] | None = None) -> dict[str, Any]:
         """The action masks, of all envs or those that have one: an env that rests has none; and who took part."""
@@ -284,7 +284,7 @@ def core_spaces(engine: "Engine") -> tuple[spaces.Space[Any], spaces.Space[Any]]
     obs = core_obs_spec(engine)
     if isinstance(obs, ArraySpec):
         return _space(obs, np.float64), _space(core_action_spec(engine))
-    return spaces.Dict({key: _space(part, np.float64) for key, part in obs.items()}), _space(core_action_spec(engine))
+    return spaces.Dict({key: _space(leaf, np.float64) for key, leaf in obs.items()}), _space(core_action_spec(engine))
 
 
 def _space(spec: ArraySpec, dtype: Any = np.float32) -> spaces.Space[Any]:

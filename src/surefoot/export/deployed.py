@@ -31,10 +31,10 @@ class OneStep(nn.Module):
         """One step of the memory."""
         after = []
         for layer, weights in enumerate(self.cells.all_weights):
-            parts = _cell(self.cells, features, [part[:, layer] for part in state], weights)
-            features = parts[0]
-            after.append(parts)
-        return features, tuple(torch.stack(parts, dim=1) for parts in zip(*after, strict=True))
+            tensors = _cell(self.cells, features, [tensor[:, layer] for tensor in state], weights)
+            features = tensors[0]
+            after.append(tensors)
+        return features, tuple(torch.stack(tensors, dim=1) for tensors in zip(*after, strict=True))
 
 
 def replace_memories(module: nn.Module) -> None:
@@ -73,10 +73,10 @@ class Deployed(nn.Module):
         replace_memories(self.policy)
         self.inputs = list(_inputs(policy, obs_spec, mask_size))
         with torch.no_grad():
-            self.outputs = tuple(self.step({part.name: part.batch(2) for part in self.inputs}))
+            self.outputs = tuple(self.step({one.name: one.batch(2) for one in self.inputs}))
 
     def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
-        given = {part.name: value for part, value in zip(self.inputs, values, strict=True)}
+        given = {one.name: value for one, value in zip(self.inputs, values, strict=True)}
         return tuple(self.step(given).values())
 
     def step(self, given: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -87,14 +87,14 @@ class Deployed(nn.Module):
             obs if isinstance(self._obs_spec, dict) else obs[""], state, given[EPISODE_START], given.get(ACTION_MASK)
         )
         # Copies: a tensor that is also an input or another output would need two names in the graph.
-        return {name: part.clone() for name, part in named_outputs(self.policy, output).items()}
+        return {name: tensor.clone() for name, tensor in named_outputs(self.policy, output).items()}
 
 
 def named_outputs(policy: Policy, output: PolicyOutput) -> dict[str, Tensor]:
     """The outputs of the graph: the env action, the next state, and the parameters of the distribution."""
     results = {ACTION: policy.head.to_env(output.distribution.mode())}
-    results |= {f"{NEXT_STATE}{index}": part for index, part in enumerate(output.state)}
-    return results | {f"{DISTRIBUTION}{name}": part for name, part in _parameters(output.distribution)}
+    results |= {f"{NEXT_STATE}{index}": tensor for index, tensor in enumerate(output.state)}
+    return results | {f"{DISTRIBUTION}{name}": tensor for name, tensor in _parameters(output.distribution)}
 
 
 def obs_name(key: str) -> str:
@@ -114,8 +114,8 @@ def _inputs(policy: Policy, obs_spec: ObsSpec, mask_size: int) -> Iterator[Input
     for key, spec in tree_items(obs_spec):
         first = torch.tensor(spec.start).reshape(spec.shape) if spec.start else torch.from_numpy(spec.zeros())
         yield Input(obs_name(key), first)
-    for index, part in enumerate(policy.initial_state(1)):
-        yield Input(f"{STATE}{index}", part[0])
+    for index, tensor in enumerate(policy.initial_state(1)):
+        yield Input(f"{STATE}{index}", tensor[0])
     yield Input(EPISODE_START, torch.tensor(True))
     if mask_size:
         yield Input(ACTION_MASK, torch.ones(mask_size, dtype=torch.bool))
@@ -127,10 +127,10 @@ def _shifted(value: Tensor, spec: ArraySpec) -> Tensor:
 
 
 def _parameters(distribution: Distribution) -> Iterator[tuple[str, Tensor]]:
-    """The tensors of a distribution; those of a hybrid one by part."""
+    """The tensors of a distribution; those of a hybrid one by component."""
     if isinstance(distribution, Hybrid):
-        for place, part in enumerate(distribution.parts):
-            yield from ((f"{place}/{name}", value) for name, value in _parameters(part))
+        for place, component in enumerate(distribution.components):
+            yield from ((f"{place}/{name}", value) for name, value in _parameters(component))
     elif is_dataclass(distribution):
         for field in fields(distribution):
             value = getattr(distribution, field.name)

@@ -47,7 +47,7 @@ def _traced(deployed: Deployed) -> "onnx.ModelProto":
                 _captured(deployed),
                 dynamo=True,
                 verbose=False,
-                input_names=[part.name for part in deployed.inputs],
+                input_names=[one.name for one in deployed.inputs],
                 output_names=deployed.outputs,
             )
     except Exception as error:  # tracing runs user modules, so any exception is possible
@@ -61,7 +61,7 @@ def _traced(deployed: Deployed) -> "onnx.ModelProto":
 
 def _captured(deployed: Deployed) -> torch.export.ExportedProgram:
     """The operations for any number of rows."""
-    examples = tuple(part.batch(_EXAMPLE_ROWS) for part in deployed.inputs)
+    examples = tuple(one.batch(_EXAMPLE_ROWS) for one in deployed.inputs)
     shapes = (tuple({0: torch.export.Dim("batch", min=1)} for _ in examples),)
     try:
         return torch.export.export(deployed, examples, dynamic_shapes=shapes, strict=False)
@@ -124,8 +124,8 @@ def _taken(node: "onnx.NodeProto") -> Iterator[str]:
     yield from node.input
     for attribute in node.attribute:
         for inner in [attribute.g, *attribute.graphs]:
-            for part in inner.node:
-                yield from _taken(part)
+            for node in inner.node:
+                yield from _taken(node)
 
 
 def _keep(values: Any, names: set[str]) -> None:

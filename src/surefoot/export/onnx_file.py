@@ -61,7 +61,7 @@ def export_onnx(policy: Policy, env: VecEnv, config: Config, path: Path, toleran
     session = InferenceSession(data, options)
     with torch_threads(1):
         parity = check_parity(reference, session, env, tolerance)
-    inputs = [part.name for part in session.get_inputs()]
+    inputs = [one.name for one in session.get_inputs()]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         text = run_script(path.name, config.env.id, inputs, env.obs_spec, env.action_spec)
@@ -108,7 +108,7 @@ def run_script(model_name: str, env_id: str, inputs: Sequence[str], obs_spec: Ob
         "",
         'dtypes = {"tensor(float)": "f4", "tensor(int64)": "i8", "tensor(uint8)": "u1", "tensor(bool)": "?"}',
         f"session = onnxruntime.InferenceSession(Path(__file__).with_name({json.dumps(model_name)}))",
-        "feed = {part.name: np.zeros([1, *part.shape[1:]], dtypes[part.type]) for part in session.get_inputs()}",
+        "feed = {node.name: np.zeros([1, *node.shape[1:]], dtypes[node.type]) for node in session.get_inputs()}",
         "",
         "",
         f"def act({', '.join(['obs', *flags])}):",
@@ -133,14 +133,14 @@ def _example(specs: dict[str, ArraySpec]) -> str:
 
 
 def _returned(action: ArraySpec) -> str:
-    """The action of the env, whose parts are side by side in the graph's output if it is hybrid."""
+    """The action of the env, whose components are side by side in the graph's output if it is hybrid."""
     if not isinstance(action, HybridSpec):
         return "action[0]"
     pieces, first = [], 0
-    for key, part in action.parts:
-        piece = f'action[0, {first}:{first + part.size}].reshape({part.shape}).astype("{part.env_dtype}")'
+    for key, leaf in action.components:
+        piece = f'action[0, {first}:{first + leaf.size}].reshape({leaf.shape}).astype("{leaf.env_dtype}")'
         pieces.append(f"{json.dumps(key)}: {piece}" if action.kind == "dict" else f"{piece},")
-        first += part.size
+        first += leaf.size
     return f"{{{', '.join(pieces)}}}" if action.kind == "dict" else f"({' '.join(pieces)})"
 
 

@@ -69,16 +69,16 @@ class GraphMemory:
 
     def __init__(self, session: "InferenceSession", state: State) -> None:
         self._session = session
-        self._outputs = [part.name for part in session.get_outputs()]
-        self._inputs = [part.name for part in session.get_inputs()]
-        self._state: Arrays = {f"{STATE}{index}": part.numpy() for index, part in enumerate(state)}
+        self._outputs = [one.name for one in session.get_outputs()]
+        self._inputs = [one.name for one in session.get_inputs()]
+        self._state: Arrays = {f"{STATE}{index}": one.numpy() for index, one in enumerate(state)}
 
     def step(self, given: Arrays) -> Arrays:
         """Run one step; returns all outputs by name and ignores inputs that the graph does not have."""
         feed = {name: value for name, value in {**given, **self._state}.items() if name in self._inputs}
         results: Arrays = dict(zip(self._outputs, self._session.run(None, feed), strict=True))
         self._state |= {
-            name.replace(NEXT_STATE, STATE): part for name, part in results.items() if name.startswith(NEXT_STATE)
+            name.replace(NEXT_STATE, STATE): one for name, one in results.items() if name.startswith(NEXT_STATE)
         }
         return results
 
@@ -96,7 +96,7 @@ def _raw_inputs(env: VecEnv, slot: Slot, start: NDArray[np.bool_]) -> Arrays:
 def _differences(policy: Policy, output: PolicyOutput, theirs: Arrays, action: ArraySpec) -> dict[str, float]:
     """The largest difference in each output of the graph."""
     ours = named_outputs(policy, output)
-    found = {name: _difference(ours[name], part, np.ones(())) for name, part in theirs.items() if name != ACTION}
+    found = {name: _difference(ours[name], array, np.ones(())) for name, array in theirs.items() if name != ACTION}
     return found | {ACTION: _action_difference(policy.head, output.distribution, ours[ACTION], theirs[ACTION], action)}
 
 
@@ -104,10 +104,10 @@ def _action_difference(
     head: DistributionHead, distribution: Distribution, ours: Tensor, theirs: NDArray[Any], spec: ArraySpec
 ) -> float:
     if isinstance(distribution, Hybrid) and theirs.shape == ours.shape:
-        sizes = [part.size for part in spec.leaves]
+        sizes = [leaf.size for leaf in spec.leaves]
         pieces = zip(ours.split(sizes, -1), np.split(theirs, np.cumsum(sizes)[:-1], axis=-1), strict=True)
-        parts = zip(distribution.heads, distribution.parts, pieces, spec.leaves, strict=True)
-        return max(_action_difference(one, part, *both, leaf) for one, part, both, leaf in parts)
+        components = zip(distribution.heads, distribution.components, pieces, spec.leaves, strict=True)
+        return max(_action_difference(one, component, *both, leaf) for one, component, both, leaf in components)
     if spec.kind == "box":
         bounds = np.nan_to_num(np.abs(spec.bounds()), posinf=0.0).max(axis=0).reshape(ours.shape[1:])
         return _difference(ours, theirs, np.maximum(bounds, 1))

@@ -46,7 +46,7 @@ class Ranks:
         """Whether this process writes the files and evaluates."""
         return self.rank == 0
 
-    def part(self, count: int) -> range:
+    def share(self, count: int) -> range:
         """This process's share of `range(count)`; shares are contiguous and nearly equal, the longer ones first."""
         size, longer = divmod(count, self.size)
         edges = [rank * size + min(rank, longer) for rank in range(self.size + 1)]
@@ -74,7 +74,7 @@ class Ranks:
             found = [torch.empty(longest, dtype=torch.uint8) for _ in range(self.size)]
             distributed.all_gather(found, torch.cat((own, own.new_zeros(longest - len(own)))))
         self.bytes_sent += len(own)
-        return [pickle.loads(part.numpy().data) for part in found]
+        return [pickle.loads(one.numpy().data) for one in found]
 
     def sum(self, *tensors: Tensor) -> None:
         """Sum tensors over all processes, in place; all processes get the same bits."""
@@ -87,9 +87,9 @@ class Ranks:
         with self._together():
             distributed.all_reduce(joined)
         self.bytes_sent += joined.nbytes
-        parts = joined.split([tensor.numel() for tensor in tensors])
-        for tensor, part in zip(tensors, parts, strict=True):
-            tensor.copy_(part.view(tensor.shape))
+        pieces = joined.split([tensor.numel() for tensor in tensors])
+        for tensor, piece in zip(tensors, pieces, strict=True):
+            tensor.copy_(piece.view(tensor.shape))
 
     def greatest(self, number: int) -> int:
         """The greatest number of all processes."""

@@ -20,14 +20,14 @@ def as_state(given: Any, policy: Policy, rows: int) -> State:
     if given is None:
         return fresh
     try:
-        parts = tuple(torch.as_tensor(part) for part in given)
+        tensors = tuple(torch.as_tensor(tensor) for tensor in given)
     except (TypeError, ValueError, RuntimeError):
-        parts = (torch.empty(0),) * (len(fresh) + 1)
-    if [(part.shape, part.dtype) for part in parts] != [(part.shape, part.dtype) for part in fresh]:
+        tensors = (torch.empty(0),) * (len(fresh) + 1)
+    if [(tensor.shape, tensor.dtype) for tensor in tensors] != [(tensor.shape, tensor.dtype) for tensor in fresh]:
         raise PolicyError(
             f"the state does not fit {rows} rows of this policy; pass the state that predict returned last, or None"
         )
-    return parts
+    return tensors
 
 
 def as_starts(given: Any, rows: int) -> Tensor:

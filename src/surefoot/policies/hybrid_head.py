@@ -1,4 +1,4 @@
-"""Actions of several kinds at once, a Tuple or Dict: one distribution per part, independent given the features."""
+"""Actions of several kinds at once, a Tuple or Dict: one distribution per component, independent given the features."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,77 +18,79 @@ from surefoot.settings.registry import AUTO
 
 @dataclass(frozen=True)
 class Hybrid(Distribution):
-    """Raw actions `[B, A]` are those of the parts side by side; choices are whole numbers in float32."""
+    """Raw actions `[B, A]` are those of the components side by side; choices are whole numbers in float32."""
 
-    parts: tuple[Distribution, ...]
+    components: tuple[Distribution, ...]
     heads: tuple[DistributionHead, ...]
 
     def sample(self, noise: Tensor) -> Tensor:
         pieces = noise.split([head.noise_size for head in self.heads], -1)
-        return _joined(part.sample(piece) for part, piece in zip(self.parts, pieces, strict=True))
+        return _joined(component.sample(piece) for component, piece in zip(self.components, pieces, strict=True))
 
     def mode(self) -> Tensor:
-        return _joined(part.mode() for part in self.parts)
+        return _joined(component.mode() for component in self.components)
 
     def log_prob(self, action: Tensor) -> Tensor:
-        raw = raw_parts(self.heads, action)
-        return _sum(part.log_prob(piece) for part, piece in zip(self.parts, raw, strict=True))
+        raw = raw_components(self.heads, action)
+        return _sum(component.log_prob(piece) for component, piece in zip(self.components, raw, strict=True))
 
     def entropy(self) -> Tensor:
-        return _sum(part.entropy() for part in self.parts)
+        return _sum(component.entropy() for component in self.components)
 
     def kl_divergence(self, other: Self) -> Tensor:
-        return _sum(part.kl_divergence(theirs) for part, theirs in zip(self.parts, other.parts, strict=True))
+        return _sum(
+            component.kl_divergence(theirs) for component, theirs in zip(self.components, other.components, strict=True)
+        )
 
 
 class HybridHead(DistributionHead):
-    """`policy.distribution` is that of the Box parts, or of all parts if none is a Box; for others it is automatic."""
+    """`policy.distribution` is that of the Box components, or of all if none is a Box; that of others is automatic."""
 
     def __init__(self, latent_size: int, spec: HybridSpec, config: PolicyConfig) -> None:
         super().__init__(latent_size, spec, config)
-        has_box = any(part.kind == "box" for part in spec.leaves)
+        has_box = any(component.kind == "box" for component in spec.leaves)
         automatic = config.model_copy(update={"distribution": PartSettings(kind=AUTO)})
         self.parts = nn.ModuleDict(
             {
                 f"part_{key.replace('.', '/')}": build_head(
-                    latent_size, part, config if part.kind == "box" or not has_box else automatic
+                    latent_size, component, config if component.kind == "box" or not has_box else automatic
                 )
-                for key, part in spec.parts
+                for key, component in spec.components
             }
         )
-        self._num_choices = [part.num_choices for part in spec.leaves]
+        self._num_choices = [component.num_choices for component in spec.leaves]
         self.noise_size = sum(head.noise_size for head in self.heads)
         self.action_shape, self.action_dtype = (sum(raw_sizes(self.heads)),), torch.float32
 
     @property
     def heads(self) -> tuple[DistributionHead, ...]:
-        """The heads of the parts."""
+        """The heads of the components."""
         return tuple(self.parts.values())  # type: ignore[arg-type]
 
     def forward(self, latent: Tensor, action_mask: Tensor | None = None) -> Hybrid:
         masks = [None] * len(self.heads) if action_mask is None else action_mask.split(self._num_choices, -1)
-        parts = [
+        components = [
             head(latent, mask if count else None)
             for head, mask, count in zip(self.heads, masks, self._num_choices, strict=True)
         ]
-        return Hybrid(tuple(parts), self.heads)
+        return Hybrid(tuple(components), self.heads)
 
     def noise(self, uniforms: Tensor) -> Tensor:
         pieces = uniforms.split([head.noise_size for head in self.heads], -1)
         return torch.cat([head.noise(piece) for head, piece in zip(self.heads, pieces, strict=True)], -1)
 
     def mean_std(self, some: Callable[[], Distribution]) -> Tensor | None:
-        def part_of(place: int) -> Distribution:
+        def component_of(place: int) -> Distribution:
             whole = some()
             assert isinstance(whole, Hybrid)
-            return whole.parts[place]
+            return whole.components[place]
 
-        found = [head.mean_std(partial(part_of, place)) for place, head in enumerate(self.heads)]
+        found = [head.mean_std(partial(component_of, place)) for place, head in enumerate(self.heads)]
         known = [std for std in found if std is not None]
         return torch.stack(known).mean() if known else None
 
     def to_env(self, action: Tensor) -> Tensor:
-        raw = raw_parts(self.heads, action)
+        raw = raw_components(self.heads, action)
         return _joined(head.to_env(piece) for head, piece in zip(self.heads, raw, strict=True))
 
     def native(self, plan: PlanBuilder) -> Plain:
@@ -96,12 +98,12 @@ class HybridHead(DistributionHead):
 
 
 def raw_sizes(heads: tuple[DistributionHead, ...]) -> list[int]:
-    """Number of elements of each part's raw action."""
+    """Number of elements of each component's raw action."""
     return [torch.Size(head.action_shape).numel() for head in heads]
 
 
-def raw_parts(heads: tuple[DistributionHead, ...], action: Tensor) -> list[Tensor]:
-    """The raw action of each part, in its own shape and dtype."""
+def raw_components(heads: tuple[DistributionHead, ...], action: Tensor) -> list[Tensor]:
+    """The raw action of each component, in its own shape and dtype."""
     pieces = action.split(raw_sizes(heads), -1)
     return [
         piece.reshape(*piece.shape[:-1], *head.action_shape).to(head.action_dtype)
@@ -109,9 +111,9 @@ def raw_parts(heads: tuple[DistributionHead, ...], action: Tensor) -> list[Tenso
     ]
 
 
-def _joined(parts: Iterator[Tensor]) -> Tensor:
+def _joined(pieces: Iterator[Tensor]) -> Tensor:
     """Actions `[B, ...]` side by side: `[B, A]`."""
-    return torch.cat([part.reshape(len(part), -1).float() for part in parts], -1)
+    return torch.cat([piece.reshape(len(piece), -1).float() for piece in pieces], -1)
 
 
 def _sum(terms: Iterator[Tensor]) -> Tensor:

@@ -75,7 +75,7 @@ class UntilChanged(Generic[Made]):
         return self._made
 
     def _look_again(self, objects: Sequence[object]) -> None:
-        modules = [part for one in objects for part in (one.modules() if isinstance(one, nn.Module) else [one])]
+        modules = [module for one in objects for module in (one.modules() if isinstance(one, nn.Module) else [one])]
         self._dicts = [vars(one) for one in modules]
         inner = [own[name] for own in self._dicts for name in own if name not in _IRRELEVANT]
         self._dicts += [one for one in inner if isinstance(one, dict)]
@@ -121,6 +121,6 @@ def _plan_values(critic: Critic, builder: PlanBuilder) -> list[Plain]:
 
 def _plan_body(body: nn.Module, obs: list[Plain], builder: PlanBuilder) -> Plain:
     plan: Plain = builder.part("body", body)
-    keys = [part["key"] for part in obs]
+    keys = [one["key"] for one in obs]
     encoders = [{"obs": keys.index(part.pop("key")), "encoder": part} for part in plan["encoders"]]
     return plan | {"encoders": encoders}

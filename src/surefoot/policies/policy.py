@@ -74,11 +74,11 @@ class Policy(nn.Module):
 
     @property
     def actor_parts(self) -> int:
-        """Number of parts of the state that acting needs; they come first. The others are the critic's."""
+        """Number of tensors of the state that acting needs; they come first. The others are the critic's."""
         return len(self.initial_state(1))
 
     def state_names(self) -> tuple[str, ...]:
-        """Names of the parts of a state, for metrics."""
+        """Names of the tensors of a state, for metrics."""
         return tuple(f"part_{index}" for index in range(len(self.initial_state(1))))
 
     def extras(self) -> dict[str, ArraySpec]:
@@ -252,10 +252,10 @@ class ActorCritic(Policy):
         return self._actor_parts
 
     def state_names(self) -> tuple[str, ...]:
-        parts = self.actor_body.memory.state_names
+        names = self.actor_body.memory.state_names
         if not isinstance(self.critic_body, Body):
-            return parts
-        return (*(f"actor_{part}" for part in parts), *(f"critic_{part}" for part in parts))
+            return names
+        return (*(f"actor_{name}" for name in names), *(f"critic_{name}" for name in names))
 
     def part_of(self, parameter: str) -> str:
         module, _, name = parameter.partition(".")
@@ -322,15 +322,16 @@ class ActorCritic(Policy):
         return encoder, _feature_size(encoder, spec)
 
 
-def _seen(parts: Any, keys: Sequence[str] | None) -> Any:
+def _seen(obs: Any, keys: Sequence[str] | None) -> Any:
     """The observations or specs with the given keys; None for all."""
-    return {key: parts[key] for key in keys} if keys is not None and isinstance(parts, dict) else parts
+    return {key: obs[key] for key in keys} if keys is not None and isinstance(obs, dict) else obs
 
 
 def _forgotten(state: State, episode_start: Tensor) -> State:
     """Zero the state of rows or sequences that start an episode, before the cell uses it (S6)."""
     return tuple(
-        part.masked_fill(episode_start[: part.shape[0]].view(-1, *(1,) * (part.dim() - 1)), 0.0) for part in state
+        tensor.masked_fill(episode_start[: tensor.shape[0]].view(-1, *(1,) * (tensor.dim() - 1)), 0.0)
+        for tensor in state
     )
 
 
@@ -338,7 +339,7 @@ def _forgotten(state: State, episode_start: Tensor) -> State:
 def _feature_size(encoder: nn.Module, spec: ObsSpec) -> int:
     """The number of features of an encoder, found by running it."""
     try:
-        features = encoder(tree_map(lambda part: torch.zeros(1, *part.shape), spec))
+        features = encoder(tree_map(lambda leaf: torch.zeros(1, *leaf.shape), spec))
     except SurefootError:
         raise
     except Exception as error:  # of a user's module
@@ -353,8 +354,8 @@ def _feature_size(encoder: nn.Module, spec: ObsSpec) -> int:
 def _described(spec: ObsSpec, encoder: nn.Module) -> str:
     """The batch that an encoder gets; images have their channels last if the env's have, unlike in torch's layers."""
     convolves = any(isinstance(module, nn.Conv2d) for module in encoder.modules())
-    shapes = ", ".join(f"{key} {['B', *part.shape]}".strip().replace("'", "") for key, part in tree_items(spec))
-    images = [part.shape for _, part in tree_items(spec) if part.kind == "image" and len(part.shape) == 3]
+    shapes = ", ".join(f"{key} {['B', *leaf.shape]}".strip().replace("'", "") for key, leaf in tree_items(spec))
+    images = [leaf.shape for _, leaf in tree_items(spec) if leaf.kind == "image" and len(leaf.shape) == 3]
     advice = " with channels last, which convolutions of torch need first: call obs.permute(0, 3, 1, 2)"
     return f"observations of shape {shapes}{advice if convolves and any(one[2] < one[0] for one in images) else ''}"
 

@@ -34,9 +34,9 @@ class Preprocess(nn.Module):
         self.spec: ObsSpec = tree_map(prepared_spec, spec)
         self.normalizers = nn.ModuleDict(
             {
-                _module_name(key): RunningNormalizer(part.shape, config.obs_clip)
-                for key, part in tree_items(spec)
-                if config.obs and part.kind == "box"
+                _module_name(key): RunningNormalizer(leaf.shape, config.obs_clip)
+                for key, leaf in tree_items(spec)
+                if config.obs and leaf.kind == "box"
             }
         )
 
@@ -45,7 +45,7 @@ class Preprocess(nn.Module):
             assert isinstance(obs, Tensor)
             return self._prepare("", self._raw_spec, obs)
         assert isinstance(obs, dict)
-        return {key: self._prepare(key, part, obs[key]) for key, part in self._raw_spec.items()}
+        return {key: self._prepare(key, leaf, obs[key]) for key, leaf in self._raw_spec.items()}
 
     @torch.no_grad()
     def absorb(self, obs: Obs) -> None:
@@ -57,10 +57,10 @@ class Preprocess(nn.Module):
 
     def merge(self, moments: ObsMoments) -> None:
         """Merge moments by key into the running statistics."""
-        for key, part in moments.items():
+        for key, found in moments.items():
             normalizer = self.normalizer_of(key)
             assert normalizer is not None
-            normalizer.merge(part)
+            normalizer.merge(found)
 
     def normalizer_of(self, key: str) -> RunningNormalizer | None:
         """The running statistics of an observation, if it has any."""
@@ -79,13 +79,13 @@ class Preprocess(nn.Module):
     def native(self, plan: PlanBuilder) -> list[Plain]:
         """One description per observation; only rollouts have those that no network reads."""
         spec = self._raw_spec if plan.learns else self._env_spec
-        return [self._native_part(plan, key, part) for key, part in tree_items(spec)]
+        return [self._native_leaf(plan, key, leaf) for key, leaf in tree_items(spec)]
 
-    def _native_part(self, plan: PlanBuilder, key: str, spec: ArraySpec) -> Plain:
+    def _native_leaf(self, plan: PlanBuilder, key: str, spec: ArraySpec) -> Plain:
         if not plan.learns and (spec.kind != "box" or spec.dtype != "float32"):
-            part = f"the observation '{key}'" if key else "the observation"
+            name = f"the observation '{key}'" if key else "the observation"
             raise UnknownToCoreError(
-                f"the native core supports only float32 boxes; {part} is {spec.kind} of {spec.dtype}"
+                f"the native core supports only float32 boxes; {name} is {spec.kind} of {spec.dtype}"
             )
         described: Plain = {"key": key, "size": prepared_spec(spec).size, "normalizer": "", "clip": math.inf}
         name = _module_name(key)
@@ -94,8 +94,8 @@ class Preprocess(nn.Module):
     @torch.no_grad()
     def for_core(self, obs: Obs) -> list[Tensor]:
         """Observations `[B, size]` that the core learns from; it normalizes boxes and scales images itself."""
-        parts = [(key, spec, obs[key] if isinstance(obs, dict) else obs) for key, spec in tree_items(self._raw_spec)]
-        return [self._for_core(*part).reshape(len(part[-1]), -1) for part in parts]
+        leaves = [(key, spec, obs[key] if isinstance(obs, dict) else obs) for key, spec in tree_items(self._raw_spec)]
+        return [self._for_core(*leaf).reshape(len(leaf[-1]), -1) for leaf in leaves]
 
     def _for_core(self, key: str, spec: ArraySpec, leaf: Tensor) -> Tensor:
         if spec.kind == "image":
@@ -106,8 +106,8 @@ class Preprocess(nn.Module):
         if spec.kind == "discrete":
             return functional.one_hot(leaf, spec.sizes[0]).float()
         if spec.kind == "multi_discrete":
-            parts = leaf.flatten(1).unbind(1)
-            hot = [functional.one_hot(part, n) for part, n in zip(parts, spec.sizes, strict=True)]
+            columns = leaf.flatten(1).unbind(1)
+            hot = [functional.one_hot(column, n) for column, n in zip(columns, spec.sizes, strict=True)]
             return torch.cat(hot, dim=1).float()
         if spec.kind == "image":
             return leaf.float() / 255

@@ -40,12 +40,12 @@ from surefoot.storage.state import ModuleState, load_states
 from surefoot.storage.trust import names_in
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.hooks import Hook
-from surefoot.training.parts import saved_agent_values
 from surefoot.training.run_directory import RunDirectory
+from surefoot.training.stateful import saved_agent_values
 from surefoot.training.trainer import Trainer
 
 _SAY_EVERY_S = 1.0
-_PARTS = ("ppo.terms.", "optimizer.transforms.")
+_PREFIXES = ("ppo.terms.", "optimizer.transforms.")
 TAKEN = ("policy", "objective", "schedules", "scorer", AGENT_PARAMETERS)
 """Weights with their normalizers, and what terms, schedules and the scorer have learned."""
 _RESAMPLES = 400
@@ -224,9 +224,9 @@ def read_back(
 
 def _knob(setting: str) -> str:
     """The knob of a setting: `lr` of `optimizer.lr`, `penalty.weight` of `ppo.terms.penalty.weight`."""
-    for part in _PARTS:
-        if setting.startswith(part):
-            return setting.removeprefix(part)
+    for prefix in _PREFIXES:
+        if setting.startswith(prefix):
+            return setting.removeprefix(prefix)
     section, _, key = setting.partition(".")
     return key if section in ("optimizer", "ppo") else setting
 
@@ -244,12 +244,12 @@ def take_over(
     randomness.
     """
     counted = donor if own is None else own
-    parts = trainer.parts()
+    stateful = trainer.stateful()
     taken = (*TAKEN, "gradient") if optimizer == "copy" else TAKEN  # a new trainer has neither moments nor steps
     with reading("the checkpoint of the donor"):
-        load_states({name: parts[name] for name in taken}, donor)
+        load_states({name: stateful[name] for name in taken}, donor)
     with reading("the checkpoint of the member"):
-        load_states({name: parts[name] for name in ("progress", "frozen")}, counted)
+        load_states({name: stateful[name] for name in ("progress", "frozen")}, counted)
     trainer.scorer.forget_running()
     rows = trainer.collector.rows
     rows.step = counted["collector"]["step"]

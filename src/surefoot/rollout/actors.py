@@ -38,10 +38,10 @@ class Actor:
     def act(self, rows: Tensor, inputs: tuple[Any, Tensor, Tensor | None], uniform: Tensor) -> tuple[Tensor, Tensor]:
         """Raw actions and env actions for some rows."""
         obs, start, mask = inputs
-        state: State = tuple(part[rows] for part in self.memory)
+        state: State = tuple(tensor[rows] for tensor in self.memory)
         output = self.policy(obs, state, start, mask)
-        for part, after in zip(self.memory[: self.policy.actor_parts], output.state, strict=False):
-            part[rows] = after
+        for tensor, after in zip(self.memory[: self.policy.actor_parts], output.state, strict=False):
+            tensor[rows] = after
         action = output.distribution.sample(self.policy.head.noise(uniform))
         return action, self.policy.head.to_env(action)
 
@@ -99,7 +99,7 @@ class Actors:
         actor = Actor(policy.eval(), self._env.num_rows, is_followed)
         self._check_fit(name, Actor(actor.policy, 1))
         memory = self._saved_memory.pop(name, None)
-        if memory is not None and [part.shape for part in memory] == [part.shape for part in actor.memory]:
+        if memory is not None and [tensor.shape for tensor in memory] == [tensor.shape for tensor in actor.memory]:
             actor.memory = tuple(memory)
         return actor
 
@@ -153,12 +153,12 @@ class Actors:
                 continue
             numbers = self._env.first_row + rows.start + here.numpy()
             uniform = uniforms(self._seed, [step], numbers, actor.noise_size, Stream.ACTION)[0]
-            part = (
+            seen = (
                 tree_map(lambda leaf, here=here: leaf[here], obs),
                 start[here],
                 None if mask is None else mask[here],
             )
-            raw, taken = actor.act(here + rows.start, part, torch.from_numpy(uniform))
+            raw, taken = actor.act(here + rows.start, seen, torch.from_numpy(uniform))
             action[here] = raw.reshape(action[here].shape).to(action.dtype)
             env_actions[here] = taken.to(env_actions.dtype)
         return action, env_actions
@@ -183,7 +183,7 @@ class Actors:
         """For checkpoints: assignments and recurrent states, without the weights of the other policies."""
         if len(self._numbers) == 1:
             return {}
-        memory = {name: [part.clone() for part in actor.memory] for name, actor in self._others.items()}
+        memory = {name: [tensor.clone() for tensor in actor.memory] for name, actor in self._others.items()}
         wanted, acting = self._names(self.wanted), self._names(self.now_acting)
         return {"wanted": wanted, "acting": acting, "memory": memory, "numbers": dict(self._numbers)}
 
@@ -194,11 +194,11 @@ class Actors:
         names = [[entry.text() for entry in saved[which].items()] for which in ("wanted", "acting")]
         if len(names[0]) != len(names[1]):
             raise saved["acting"].wrong(f"a list of {len(names[0])}")
-        for parts in saved["memory"].entries().values():
-            for part in parts.items():
-                if not isinstance(part.array(), Tensor):
-                    raise part.wrong("a tensor")
-                part.finite()
+        for tensors in saved["memory"].entries().values():
+            for tensor in tensors.items():
+                if not isinstance(tensor.array(), Tensor):
+                    raise tensor.wrong("a tensor")
+                tensor.finite()
         numbers = saved.get("numbers")  # old checkpoints have none
         if numbers is not None:
             given = [entry.integer() for entry in numbers.entries().values()]
@@ -213,7 +213,7 @@ class Actors:
                 self._numbers.setdefault(name, 1 + max(self._numbers.values()))
             for numbers, names in ((self.wanted, state["wanted"]), (self.now_acting, state["acting"])):
                 numbers[:] = [self._numbers[name] for name in names]
-            self._saved_memory = {name: list(parts) for name, parts in state["memory"].items()}
+            self._saved_memory = {name: list(tensors) for name, tensors in state["memory"].items()}
             for name, actor in self._others.items():
                 self.add(name, actor.policy, is_followed=actor.is_followed)
 

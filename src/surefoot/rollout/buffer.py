@@ -32,7 +32,7 @@ class RolloutBuffer:
         self.last_value = torch.zeros(rows)
         self.chunks = chunks
         self.state = tuple(
-            torch.zeros(len(chunks), *part.shape, dtype=part.dtype) for part in policy.initial_state(rows)
+            torch.zeros(len(chunks), *tensor.shape, dtype=tensor.dtype) for tensor in policy.initial_state(rows)
         )
         self._state_steps = chunks.state_steps
         self._start = self.episode_start.numpy()
@@ -83,8 +83,8 @@ class RolloutBuffer:
         if not state or step not in self._state_steps:
             return
         chunks = [chunk for chunk, kept_at in enumerate(self._state_steps) if kept_at == step]
-        for kept, part in zip(self.state, state, strict=True):
-            kept[chunks, rows] = part
+        for kept, tensor in zip(self.state, state, strict=True):
+            kept[chunks, rows] = tensor
 
     def mark_starts(self, step: int, rows: slice) -> None:
         """Mark the episode starts after a step of some rows."""
@@ -101,8 +101,8 @@ class RolloutBuffer:
         self.last_value[is_other[-1]] = 0
         self.valid[is_other] = False
         for chunk, step in enumerate(self._state_steps):
-            for part in self.state:
-                part[chunk, is_left[step - 1] & (step > 0)] = 0
+            for tensor in self.state:
+                tensor[chunk, is_left[step - 1] & (step > 0)] = 0
 
     def carry_over(self) -> None:
         """The next rollout starts with the observation after the last step."""

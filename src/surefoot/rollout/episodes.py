@@ -148,9 +148,9 @@ def _with_known_success(episode: Episode) -> Episode:
 def count_out_of_bounds(obs: Obs, valid: Tensor, spec: ObsSpec) -> int:
     """Number of elements outside their Box in valid steps; discrete observations are checked when they are read."""
     count = 0
-    for (_, leaf), (_, part) in zip(tree_items(obs), tree_items(spec), strict=True):
-        if part.kind in ("box", "multi_binary"):
-            low, high = (torch.as_tensor(bound, dtype=torch.float32) for bound in part.bounds())
+    for (_, leaf), (_, one) in zip(tree_items(obs), tree_items(spec), strict=True):
+        if one.kind in ("box", "multi_binary"):
+            low, high = (torch.as_tensor(bound, dtype=torch.float32) for bound in one.bounds())
             if torch.isfinite(low).any() or torch.isfinite(high).any():
                 count += int(((leaf < low) | (leaf > high))[valid].sum())
     return count

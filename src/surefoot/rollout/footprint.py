@@ -16,7 +16,7 @@ _COPIES = 2
 def rollout_bytes(num_steps: int, env: VecEnv, policy: Policy, chunks: Chunks) -> int:
     """Lower bound of the memory of a rollout and an update."""
     per_row = sum(field.num_bytes(num_steps) for field in fields_of(env, policy).values()) + num_steps * _TARGETS
-    state = sum(part.numel() * part.element_size() for part in policy.initial_state(1)) * len(chunks)
+    state = sum(tensor.numel() * tensor.element_size() for tensor in policy.initial_state(1)) * len(chunks)
     return _COPIES * env.num_rows * (per_row + state)
 
 

@@ -37,7 +37,7 @@ class FlatSamples:
         """Minibatches of `size` samples; every sample occurs once."""
         return minibatches(self.batch, size, order)
 
-    def parts(self, size: int, order: Tensor) -> Iterator[Tensor]:
+    def split(self, size: int, order: Tensor) -> Iterator[Tensor]:
         """The samples of each minibatch."""
         return iter(order.split(size))
 

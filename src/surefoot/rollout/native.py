@@ -48,7 +48,7 @@ class NativeCollector:
         self._described = UntilChanged(_described)
         self._others: dict[str, tuple[Actor, Any]] = {}
         self._keys = [key for key, _ in tree_items(env.obs_spec)]
-        self._normalized = [part["normalizer"] != "" for part in plan.plain["obs"]]
+        self._normalized = [leaf["normalizer"] != "" for leaf in plan.plain["obs"]]
 
     # tour: collect
     def collect(self, policy: Policy) -> Rollout:
@@ -99,7 +99,7 @@ class NativeCollector:
             return {}
         return {
             "memory": _flat(memory),
-            "stored_state": [part.flatten(2).numpy() for part in self.rows.buffer.state],
+            "stored_state": [tensor.flatten(2).numpy() for tensor in self.rows.buffer.state],
             "state_steps": [np.array(self.rows.buffer.chunks.state_steps, np.int64)],
         }
 
@@ -114,7 +114,7 @@ class NativeCollector:
                 plan = plan_policy(actor.policy)
                 if isinstance(plan, NotNative):
                     return NotNative(f"the core cannot run '{name}', which acts in some rows: {plan.reason}")
-                if [part["key"] for part in plan.plain["obs"]] != self._keys:
+                if [leaf["key"] for leaf in plan.plain["obs"]] != self._keys:
                     return NotNative(f"'{name}', which acts in some rows, observes only some of the keys")
                 self._others[name] = actor, core().Policy(plan.plain)
             self._others[name][1].sync(native_tensors(actor.policy))  # type: ignore[arg-type]
@@ -134,9 +134,9 @@ class NativeCollector:
 
     def _moments(self, result: Any) -> dict[str, Moments]:
         moments = {}
-        for part, key in enumerate(self._keys):
-            if self._normalized[part]:
-                count, mean, variance = result.moments(part)
+        for leaf, key in enumerate(self._keys):
+            if self._normalized[leaf]:
+                count, mean, variance = result.moments(leaf)
                 shape = self._obs_spec(key).shape
                 tensors = [torch.from_numpy(values).reshape(shape) for values in (mean, variance)]
                 moments[key] = Moments(torch.tensor(count, dtype=torch.float64), *tensors)
@@ -163,7 +163,7 @@ def _described(policy: Policy) -> tuple[NativePlan | NotNative, dict[str, NDArra
 
 
 def _flat(memory: State) -> list[NDArray[Any]]:
-    return [part.flatten(1).numpy() for part in memory]
+    return [tensor.flatten(1).numpy() for tensor in memory]
 
 
 def native_collector(

@@ -31,7 +31,7 @@ class OpenEnds:
         self._steps.append(torch.full_like(index, step))
         self._rows.append(index)
         self._obs.append(tree_map(lambda leaf: torch.from_numpy(leaf[rows]), final_obs))
-        self._states.append(tuple(part[torch.from_numpy(in_group)] for part in state))
+        self._states.append(tuple(tensor[torch.from_numpy(in_group)] for tensor in state))
 
     def value_into(self, final_value: Tensor, policy: Policy) -> None:
         """Write V(final_obs) to `[T, N]` where episodes were truncated, and 0 elsewhere."""
@@ -39,7 +39,7 @@ class OpenEnds:
         if not self._steps:
             return
         obs: Obs = tree_map(lambda *leaves: torch.cat(leaves), *self._obs)
-        state = tuple(torch.cat(parts) for parts in zip(*self._states, strict=True))
+        state = tuple(torch.cat(tensors) for tensors in zip(*self._states, strict=True))
         rows = torch.cat(self._rows)
         # The final observation belongs to the old episode: keep its state, and no episode start.
         output = policy(obs, state, torch.zeros_like(rows, dtype=torch.bool))

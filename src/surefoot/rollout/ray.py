@@ -1,4 +1,4 @@
-"""The collector for rows on many machines: every actor collects its part, and this process puts them together.
+"""The collector for rows on many machines: every actor collects its share, and this process puts them together.
 
 Bit for bit what one machine collects with the same engine: seeds and noise follow from the numbers of rows
 (S13, docs/semantics.md), and statistics of rows are merged in the order of rows. While other policies act in some rows,
@@ -32,15 +32,15 @@ _log = logging.getLogger("surefoot")
 
 
 class RayCollector:
-    """Sends the policy once per rollout; all parts act with the newest policy."""
+    """Sends the policy once per rollout; all shares act with the newest policy."""
 
     def __init__(self, env: RayEngine, policy: Policy, num_steps: int, seed: int, chunks: Chunks | None = None) -> None:
         first = _sent(env, policy)
-        env.set_up(prepare, lambda part: (first, num_steps, seed, chunks))
+        env.set_up(prepare, lambda share: (first, num_steps, seed, chunks))
         self._env, self.rows = env, Rows(env, policy, num_steps, seed, chunks)
         self._stepwise, self._has_told = StepwiseCollector(env, policy, num_steps, seed, rows=self.rows), False
         why = f" ({env.why_not_native})" * bool(env.why_not_native)
-        where = f"{len(env.parts)} Ray actors on {len(env.hosts)} machine{'s' * (len(env.hosts) > 1)}"
+        where = f"{len(env.shares)} Ray actors on {len(env.hosts)} machine{'s' * (len(env.hosts) > 1)}"
         self.description, self.is_native = f"{where}, {env.inner} in each{why}", False
 
     def collect(self, policy: Policy) -> Rollout:
@@ -53,45 +53,47 @@ class RayCollector:
             return self._stepwise.collect(policy)  # slow: one call per step
         sent = _sent(env, policy)
         rows.begin()
-        parts = env.ask(collect_part, lambda part: (sent, rows.beginning(env.parts[part])), self._restart)
-        for place, part in zip(env.parts, parts, strict=True):
-            self._copy(place, part)
+        shares = env.ask(collect_share, lambda share: (sent, rows.beginning(env.shares[share])), self._restart)
+        for place, share in zip(env.shares, shares, strict=True):
+            self._copy(place, share)
         rows.settle()
-        memory = zip(*(part.memory for part in parts), strict=True)
-        rows.remember(0, tuple(torch.from_numpy(np.concatenate(of_parts)) for of_parts in memory))
+        memory = zip(*(share.memory for share in shares), strict=True)
+        rows.remember(0, tuple(torch.from_numpy(np.concatenate(of_shares)) for of_shares in memory))
         stats = rows.episodes.adopt(
-            self._finished(parts), sum(part.num_steps for part in parts), sum(part.out_of_bounds for part in parts)
+            self._finished(shares),
+            sum(share.num_steps for share in shares),
+            sum(share.out_of_bounds for share in shares),
         )
-        return rows.finish(stats, merged(parts))
+        return rows.finish(stats, merged(shares))
 
-    def _restart(self, part: int) -> None:
-        """Begin the rollout of a part with new episodes."""
-        self._env.reset_part(part, self.rows.buffer.opening, self.rows.first_step)
-        self.rows.restart_part(self._env.parts[part])
+    def _restart(self, share: int) -> None:
+        """Begin the rollout of a share with new episodes."""
+        self._env.reset_share(share, self.rows.buffer.opening, self.rows.first_step)
+        self.rows.restart_share(self._env.shares[share])
 
-    def _copy(self, place: slice, part: "CollectedPart") -> None:
+    def _copy(self, place: slice, share: "CollectedShare") -> None:
         """The only copy in this process: from the answer into the learner's tensors."""
         buffer = self.rows.buffer
-        for name, own in part.tensors.items():
+        for name, own in share.tensors.items():
             tree_map(lambda leaf, own: np.copyto(leaf.numpy()[:, place], own), buffer.tensors[name], own)
-        buffer.last_value.numpy()[place] = part.last_value
-        for kept, own in zip(buffer.state, part.state, strict=True):
+        buffer.last_value.numpy()[place] = share.last_value
+        for kept, own in zip(buffer.state, share.state, strict=True):
             kept.numpy()[:, place] = own
-        self.rows.episodes.set_running(part.running, place)
+        self.rows.episodes.set_running(share.running, place)
 
-    def _finished(self, parts: Sequence["CollectedPart"]) -> Episodes:
-        """The episodes of all parts in the order of their ends: by step, then by row."""
+    def _finished(self, shares: Sequence["CollectedShare"]) -> Episodes:
+        """The episodes of all shares in the order of their ends: by step, then by row."""
         buffer = self.rows.buffer
         is_end = ((buffer.terminated | buffer.truncated) & buffer.valid).numpy()
 
         def ordered(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
             table = np.empty(is_end.shape, columns[0].dtype)
-            for place, column in zip(self._env.parts, columns, strict=True):
+            for place, column in zip(self._env.shares, columns, strict=True):
                 table[:, place][is_end[:, place]] = column
             in_order: NDArray[Any] = table[is_end]
             return in_order
 
-        finished = [part.finished for part in parts]
+        finished = [share.finished for share in shares]
         metrics = {name: ordered([one.metrics[name] for one in finished]) for name in finished[0].metrics}
         return Episodes(
             ordered([one.total_rewards for one in finished]), ordered([one.lengths for one in finished]), metrics
@@ -104,8 +106,8 @@ def _sent(env: RayEngine, policy: Policy) -> Any:
 
 
 @dataclass(frozen=True)
-class CollectedPart:
-    """The rollout of a part as arrays, which travel without being pickled."""
+class CollectedShare:
+    """The rollout of a share as arrays, which travel without being pickled."""
 
     tensors: dict[str, Any]
     last_value: NDArray[np.float32]
@@ -119,14 +121,14 @@ class CollectedPart:
     """Counts, means and variances of every row, by key of the observation; None if the learner computes them."""
 
 
-class PartCollector(NativeCollector):
+class ShareCollector(NativeCollector):
     """Keeps the moments of each row apart, because the order of merging decides the last bits."""
 
     def _moments(self, result: Any) -> dict[str, Moments]:
         moments = {}
-        for part, key in enumerate(self._keys):
-            if self._normalized[part]:
-                count, mean, variance = map(torch.from_numpy, result.row_moments(part))
+        for leaf, key in enumerate(self._keys):
+            if self._normalized[leaf]:
+                count, mean, variance = map(torch.from_numpy, result.row_moments(leaf))
                 shape = (len(count), *self._obs_spec(key).shape)
                 moments[key] = Moments(count, mean.reshape(shape), variance.reshape(shape))
         return moments
@@ -147,44 +149,44 @@ def prepare(actor: RayActor, sent: PackedPolicy, num_steps: int, seed: int, chun
     policy = received.update(sent)
     collector: Collector
     if isinstance(actor.env, NativeEngine):
-        collector = native_collector(actor.env, policy, num_steps, seed, chunks, PartCollector)
+        collector = native_collector(actor.env, policy, num_steps, seed, chunks, ShareCollector)
     else:
         collector = StepwiseCollector(actor.env, policy, num_steps, seed, chunks)
     actor.kept = Prepared(collector, received)
 
 
-def collect_part(actor: RayActor, sent: PackedPolicy, beginning: dict[str, Any]) -> CollectedPart:
+def collect_share(actor: RayActor, sent: PackedPolicy, beginning: dict[str, Any]) -> CollectedShare:
     """On an actor: one rollout of its rows."""
     prepared: Prepared = actor.kept
     rows = prepared.collector.rows
     rows.set_beginning(beginning)
     rollout = prepared.collector.collect(prepared.policy.update(sent))
     moments = rollout.obs_moments
-    return CollectedPart(
+    return CollectedShare(
         tensors={name: tree_map(lambda leaf: leaf.numpy(), whole) for name, whole in rows.buffer.tensors.items()},
         last_value=rollout.last_value.numpy(),
-        state=[part.numpy() for part in rollout.state],
-        memory=[part.numpy() for part in rows.memory],
+        state=[tensor.numpy() for tensor in rollout.state],
+        memory=[tensor.numpy() for tensor in rows.memory],
         running=rows.episodes.running_in(),
         finished=rollout.stats.finished,
         num_steps=rollout.stats.num_steps,
         out_of_bounds=rollout.stats.obs_out_of_bounds,
         moments=None
         if moments is None
-        else {key: [part.numpy() for part in (one.count, one.mean, one.var)] for key, one in moments.items()},
+        else {key: [number.numpy() for number in (one.count, one.mean, one.var)] for key, one in moments.items()},
     )
 
 
-def merged(parts: Sequence[CollectedPart]) -> ObsMoments | None:
+def merged(shares: Sequence[CollectedShare]) -> ObsMoments | None:
     """The moments of all rows together, by key, as the core merges those of one machine."""
-    known = [part.moments for part in parts if part.moments is not None]
-    if len(known) < len(parts):
+    known = [share.moments for share in shares if share.moments is not None]
+    if len(known) < len(shares):
         return None
-    return {key: _merged([part[key] for part in known]) for key in known[0]}
+    return {key: _merged([moments[key] for moments in known]) for key in known[0]}
 
 
-def _merged(parts: Sequence[list[NDArray[np.float64]]]) -> Moments:
-    counts, means, variances = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+def _merged(found: Sequence[list[NDArray[np.float64]]]) -> Moments:
+    counts, means, variances = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
     rows, shape = len(counts), means.shape[1:]
     size = means.size // rows
     flat_means, flat_variances = means.reshape(rows, size), variances.reshape(rows, size)

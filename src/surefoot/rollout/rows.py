@@ -52,7 +52,7 @@ class Rows:
         self.episodes.forget_running()
         self._is_underway = False
 
-    def restart_part(self, rows: slice) -> None:
+    def restart_share(self, rows: slice) -> None:
         """Some rows were reset, and their opening is written: their running episodes are given up."""
         check_step(self.env, self.buffer.opening, self.step)
         self.buffer.episode_start[-1, rows] = True  # which also clears recurrent states
@@ -72,7 +72,7 @@ class Rows:
         is_left = self.actors.finish()
         if is_left is not None:
             self._set_memory(
-                tuple(part.masked_fill(is_left.view(-1, *[1] * (part.dim() - 1)), 0) for part in self.memory)
+                tuple(tensor.masked_fill(is_left.view(-1, *[1] * (tensor.dim() - 1)), 0) for tensor in self.memory)
             )
 
     def abandon(self) -> None:
@@ -102,7 +102,7 @@ class Rows:
         return {
             "step": self.first_step,
             "opening": self.buffer.opening_of(rows),
-            "memory": [part[rows].numpy() for part in memory],
+            "memory": [tensor[rows].numpy() for tensor in memory],
             "episodes": self.episodes.running_in(rows),
         }
 
@@ -116,7 +116,7 @@ class Rows:
     @property
     def memory(self) -> State:
         """The recurrent state of every row."""
-        return tuple(torch.cat(parts) for parts in zip(*self._memories, strict=True))
+        return tuple(torch.cat(tensors) for tensors in zip(*self._memories, strict=True))
 
     def memory_of(self, group: int) -> State:
         """The recurrent state of a group's rows."""
@@ -132,7 +132,7 @@ class Rows:
         self._memories[group] = memory
 
     def _set_memory(self, memory: State) -> None:
-        self._memories = [tuple(part[rows] for part in memory) for rows in self.env.groups]
+        self._memories = [tuple(tensor[rows] for tensor in memory) for rows in self.env.groups]
 
     def noise(self, policy: Policy) -> Tensor:
         """The noise of the rollout `[T, N, ...]`: a function of only seed, step and row (S13, docs/semantics.md)."""
@@ -174,8 +174,8 @@ class Rows:
         if self.buffer.check_opening(saved["opening"]) and self._can_load(envs.value):
             memory.like(list(self.memory))
             own = self.env.save_state() or {}
-            parts = {name: part for name, part in envs.value.items() if name != "parameters"}
-            Saved(parts, envs.path).like({name: own[name] for name in parts}, free=OWN_STATE)
+            inner = {name: one for name, one in envs.value.items() if name != "parameters"}
+            Saved(inner, envs.path).like({name: own[name] for name in inner}, free=OWN_STATE)
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore from a checkpoint; `is_exact` is false if the envs had to start new episodes."""

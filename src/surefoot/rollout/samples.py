@@ -47,8 +47,8 @@ def samples_of(rollout: Rollout, targets: Targets, ppo: PPOConfig, with_others: 
     if not isinstance(rollout, SharedRollout):
         return _samples_of(others_as_valid(rollout) if with_others else replace(rollout, others=None), targets, ppo)
     whole, own = _samples_of(replace(rollout.whole, others=None), targets, ppo), rollout.own
-    part = replace(targets, advantage=targets.advantage[:, own], returns=targets.returns[:, own])
-    mine = _samples_of(replace(with_a_sample(rollout), others=None), part, ppo)
+    share = replace(targets, advantage=targets.advantage[:, own], returns=targets.returns[:, own])
+    mine = _samples_of(replace(with_a_sample(rollout), others=None), share, ppo)
     return SharedSamples(mine, whole, rollout)
 
 

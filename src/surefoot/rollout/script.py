@@ -37,36 +37,37 @@ class Script:
             raise PolicyError(f"the function '{self._name}' raised an exception: {brief(error)}") from error
         flat = self._flat(returned, len(rows))
         numbers, raw, first = rows.numpy(), flat.copy(), 0
-        for label, part, columns in self._parts():
+        for label, leaf, columns in self._leaves():
             values = flat[:, columns]
-            self._check_inside(values, label, part, numbers)
-            if part.sizes:
-                raw[:, columns] = values - np.array(part.start)
-            if mask is not None and part.num_choices:
-                allowed = mask.numpy()[:, first : first + part.num_choices]
-                self._check_allowed(raw[:, columns], allowed, label, part, numbers)
-            first += part.num_choices
+            self._check_inside(values, label, leaf, numbers)
+            if leaf.sizes:
+                raw[:, columns] = values - np.array(leaf.start)
+            if mask is not None and leaf.num_choices:
+                allowed = mask.numpy()[:, first : first + leaf.num_choices]
+                self._check_allowed(raw[:, columns], allowed, label, leaf, numbers)
+            first += leaf.num_choices
         return torch.from_numpy(raw), torch.from_numpy(flat.reshape(len(rows), *self._spec.shape))
 
-    def _parts(self) -> Iterator[tuple[str, ArraySpec, slice]]:
+    def _leaves(self) -> Iterator[tuple[str, ArraySpec, slice]]:
         """What an action consists of, with its columns in a flat action."""
-        keys = [f" in part '{key}'" for key, _ in self._spec.parts] if isinstance(self._spec, HybridSpec) else [""]
+        spec = self._spec
+        labels = [f" in component '{key}'" for key, _ in spec.components] if isinstance(spec, HybridSpec) else [""]
         first = 0
-        for label, part in zip(keys, self._spec.leaves, strict=True):
-            yield label, part, slice(first, first + part.size)
-            first += part.size
+        for label, leaf in zip(labels, spec.leaves, strict=True):
+            yield label, leaf, slice(first, first + leaf.size)
+            first += leaf.size
 
     def _flat(self, returned: Any, count: int) -> NDArray[Any]:
         """One row of numbers for each observation; hybrid actions may have the form of the action space."""
         spec = self._spec
         if isinstance(spec, HybridSpec) and isinstance(returned, Mapping if spec.kind == "dict" else tuple):
-            by_part: dict[Any, Any] = dict(returned) if isinstance(returned, Mapping) else dict(enumerate(returned))
-            keys = [key if spec.kind == "dict" else number for number, (key, _) in enumerate(spec.parts)]
-            if set(by_part) != set(keys):
-                raise self._wrong(f"the parts {', '.join(key for key, _ in spec.parts)}", quoted(returned))
+            by_key: dict[Any, Any] = dict(returned) if isinstance(returned, Mapping) else dict(enumerate(returned))
+            keys = [key if spec.kind == "dict" else number for number, (key, _) in enumerate(spec.components)]
+            if set(by_key) != set(keys):
+                raise self._wrong(f"the components {', '.join(key for key, _ in spec.components)}", quoted(returned))
             pieces = [
-                self._array(by_part[key], (count, *part.shape), label)
-                for key, (label, part, _) in zip(keys, self._parts(), strict=True)
+                self._array(by_key[key], (count, *leaf.shape), label)
+                for key, (label, leaf, _) in zip(keys, self._leaves(), strict=True)
             ]
             return np.concatenate([piece.reshape(count, -1).astype(np.float64) for piece in pieces], axis=1)
         return self._array(returned, (count, *spec.shape), "").reshape(count, -1)
@@ -88,15 +89,15 @@ class Script:
             f"{form.get(self._spec.kind, '')}, not {got}"
         )
 
-    def _check_inside(self, values: NDArray[Any], label: str, part: ArraySpec, rows: NDArray[Any]) -> None:
-        if part.sizes:
-            low = np.array(part.start)
-            high, what = low + part.sizes - 1, "whole numbers "
+    def _check_inside(self, values: NDArray[Any], label: str, leaf: ArraySpec, rows: NDArray[Any]) -> None:
+        if leaf.sizes:
+            low = np.array(leaf.start)
+            high, what = low + leaf.sizes - 1, "whole numbers "
         else:
-            low, high = (np.asarray(bound).reshape(-1) for bound in part.bounds())
+            low, high = (np.asarray(bound).reshape(-1) for bound in leaf.bounds())
             low, high = low.astype(np.float32), high.astype(np.float32)
-            what = "0 or 1, whole numbers " if part.kind == "multi_binary" else ""
-        kept = values if part.sizes else values.astype(np.float32)
+            what = "0 or 1, whole numbers " if leaf.kind == "multi_binary" else ""
+        kept = values if leaf.sizes else values.astype(np.float32)
         bad = ~np.isfinite(values) | (kept < low) | (kept > high)
         if what:
             bad |= values != np.floor(values)
@@ -109,17 +110,17 @@ class Script:
             )
 
     def _check_allowed(
-        self, raw: NDArray[Any], allowed: NDArray[np.bool_], label: str, part: ArraySpec, rows: NDArray[Any]
+        self, raw: NDArray[Any], allowed: NDArray[np.bool_], label: str, leaf: ArraySpec, rows: NDArray[Any]
     ) -> None:
-        if part.sizes:
-            offsets = np.concatenate([[0], np.cumsum(part.sizes)[:-1]])
+        if leaf.sizes:
+            offsets = np.concatenate([[0], np.cumsum(leaf.sizes)[:-1]])
             bad = ~np.take_along_axis(allowed, offsets + raw.astype(np.int64), axis=1)
             bad &= np.logical_or.reduceat(allowed, offsets, axis=1)  # a mask that allows nothing belongs to nobody
         else:
             bad = (raw != 0) & ~allowed
         if bad.any():
             row, column = map(int, np.argwhere(bad)[0])
-            value = int(raw[row, column]) + (part.start[column] if part.sizes else 0)
+            value = int(raw[row, column]) + (leaf.start[column] if leaf.sizes else 0)
             raise PolicyError(
                 f"the function '{self._name}' returned {value} for row {rows[row]}{label}, which the action mask"
                 " forbids; choose only where the mask is True: def function(obs, action_mask)"

@@ -85,9 +85,9 @@ class SequenceSamples:
     def minibatches(self, size: int, order: Tensor | None = None) -> Iterator[Batch]:
         """Minibatches of about `size` samples; every sequence occurs once."""
         order = torch.arange(self.num_units) if order is None else order
-        return map(self.take, self.parts(size, order))
+        return map(self.take, self.split(size, order))
 
-    def parts(self, size: int, order: Tensor) -> Iterator[Tensor]:
+    def split(self, size: int, order: Tensor) -> Iterator[Tensor]:
         """The sequences of each minibatch."""
         return _shares(order, self.runs.length[order], size)
 
@@ -106,11 +106,11 @@ class SequenceSamples:
     def begin_epoch(self, policy: Policy) -> None:
         """Recompute the initial states of sequences with the current policy, if configured."""
         if self.carries:
-            self.state = tuple(part.clone() for part in self._kept)
+            self.state = tuple(tensor.clone() for tensor in self._kept)
         for carry in self.carries:
             minibatch = self._packed(carry.runs, torch.full_like(carry.rows, carry.source), carry.rows)
-            for part, carried in zip(self.state, policy(*minibatch.inputs).state, strict=True):
-                part[carry.chunk, carry.rows.to(part.device)] = carried
+            for tensor, carried in zip(self.state, policy(*minibatch.inputs).state, strict=True):
+                tensor[carry.chunk, carry.rows.to(tensor.device)] = carried
 
     @cached_property
     def carries(self) -> list[Carry]:
@@ -150,7 +150,7 @@ class SequenceSamples:
 
 
 def sequence_pieces(batch: Batch, size: int) -> Iterator[Batch]:
-    """Split a minibatch of packed sequences into parts of about `size` samples, without splitting sequences."""
+    """Split a minibatch of packed sequences into pieces of about `size` samples, without splitting sequences."""
     assert batch.batch_sizes is not None
     if len(batch) <= size:
         yield batch
@@ -174,7 +174,7 @@ def some_sequences(batch: Batch, chosen: Tensor) -> Batch:
 
 def _entries(state: State, *index: Tensor) -> State:
     """The states with these indices."""
-    return tuple(part[tuple(axis.to(part.device) for axis in index)] for part in state)
+    return tuple(tensor[tuple(axis.to(tensor.device) for axis in index)] for tensor in state)
 
 
 def _running(batch_sizes: Tensor) -> Tensor:
@@ -183,11 +183,11 @@ def _running(batch_sizes: Tensor) -> Tensor:
 
 
 def _shares(units: Tensor, lengths: Tensor, size: int) -> Iterator[Tensor]:
-    """Split units, in order, into parts of similar numbers of samples, at most about `size`."""
+    """Split units, in order, into shares of similar numbers of samples, at most about `size`."""
     total = int(lengths.sum())
-    parts = math.ceil(total / size)
+    count = math.ceil(total / size)
     twice_middle = 2 * lengths.cumsum(0) - lengths
-    part = twice_middle * parts // (2 * total)
-    for chosen in range(parts):
-        if (part == chosen).any():
-            yield units[part == chosen]
+    share = twice_middle * count // (2 * total)
+    for chosen in range(count):
+        if (share == chosen).any():
+            yield units[share == chosen]

@@ -66,7 +66,7 @@ class SharedBatch(Batch):
 
 
 class SharedSamples:
-    """The own part of the samples of all processes; `batch` has the samples of all, without observations."""
+    """The own share of the samples of all processes; `batch` has the samples of all, without observations."""
 
     def __init__(
         self, own: FlatSamples | SequenceSamples, whole: FlatSamples | SequenceSamples, shared: SharedRollout
@@ -87,16 +87,16 @@ class SharedSamples:
         """Before the first minibatch of an epoch."""
         self.own.begin_epoch(policy)
 
-    def parts(self, size: int, order: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    def split(self, size: int, order: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Own samples or sequences of each minibatch, and the advantages of the whole minibatch."""
-        for units in self._whole.parts(size, order):
+        for units in self._whole.split(size, order):
             own = self._own_unit[units]
             yield own[own >= 0], self._whole.advantages(units)
 
     def minibatches(self, size: int, order: Tensor | None = None) -> Iterator[Batch]:
-        """The own part of each minibatch; a placeholder where there is none, because all processes must step."""
+        """The own share of each minibatch; a placeholder where there is none, because all processes must step."""
         order = torch.arange(self.num_units) if order is None else order
-        for units, advantages in self.parts(size, order):
+        for units, advantages in self.split(size, order):
             batch = self.own.take(units if len(units) else torch.zeros(1, dtype=torch.long))
             yield SharedBatch(**vars(batch), whole=advantages, is_placeholder=not len(units))
 
@@ -106,7 +106,7 @@ class SharedSamples:
         epochs: list[list[tuple[int, int, float, float]]] = []
         for order in orders:
             epochs.append([])
-            for units, advantages in self.parts(size, order):
+            for units, advantages in self.split(size, order):
                 mean, scale = 0.0, 1.0
                 if normalizes and len(advantages) > 1:
                     mean, scale = float(advantages.double().mean()), float(advantages.double().std()) + 1e-8

@@ -68,7 +68,7 @@ def _own_moments(policy: Policy, rollout: Rollout) -> ObsMoments:
 def merged(everyone: list[ObsMoments]) -> ObsMoments:
     """The moments of all processes, in the order of the ranks: the same bits in all of them."""
     known = {key: [each[key] for each in everyone if each[key].count] for key in everyone[0]}
-    return {key: reduce(Moments.merge, parts or [everyone[0][key]]) for key, parts in known.items()}
+    return {key: reduce(Moments.merge, found or [everyone[0][key]]) for key, found in known.items()}
 
 
 def _whole(rollout: Rollout, everyone: list[dict[str, Any]]) -> Rollout:

@@ -67,25 +67,25 @@ def _obs_moments(fields: Mapping[str, Any], more: float) -> dict[str, Moments]:
     saved = fields["obs_rms"]
     if not isinstance(saved, dict):
         return {"": _moments(saved, "obs_rms", more)}
-    return {key: _moments(part, f"obs_rms[{quoted(key)}]", more) for key, part in saved.items()}
+    return {key: _moments(one, f"obs_rms[{quoted(key)}]", more) for key, one in saved.items()}
 
 
 def _moments(saved: Any, name: str, more: float) -> Moments:
     """Variances contain by how much VecNormalize's epsilon is larger than that of Surefoot."""
     state = Saved(_state(saved), name)
-    moments = {part: _array(state[part].value, f"{name}.{part}") for part in ("count", "mean", "var")}
-    for part, array in moments.items():
+    moments = {field: _array(state[field].value, f"{name}.{field}") for field in ("count", "mean", "var")}
+    for field, array in moments.items():
         if not np.isfinite(array).all():
-            raise CheckpointError(f"{name}.{part} contains NaN or infinity")
-        if part != "mean" and (array < 0).any():
-            raise CheckpointError(f"{name}.{part} must not be negative")
+            raise CheckpointError(f"{name}.{field} contains NaN or infinity")
+        if field != "mean" and (array < 0).any():
+            raise CheckpointError(f"{name}.{field} must not be negative")
     if moments["count"].shape or moments["mean"].shape != moments["var"].shape:
-        shapes = ", ".join(f"{part} {array.shape}" for part, array in moments.items())
-        raise CheckpointError(f"{name} has parts whose shapes do not fit: {shapes}")
+        shapes = ", ".join(f"{field} {array.shape}" for field, array in moments.items())
+        raise CheckpointError(f"{name} has arrays whose shapes do not fit: {shapes}")
     moments["var"] = moments["var"] + more
     if (moments["var"] < 0).any():
         raise CheckpointError(f"{name}.var is smaller than {EPSILON:g}, and so is epsilon; save it with a larger one")
-    return {part: torch.from_numpy(np.asarray(array)) for part, array in moments.items()}
+    return {field: torch.from_numpy(np.asarray(array)) for field, array in moments.items()}
 
 
 def _state(saved: Any) -> dict[str, Any]:

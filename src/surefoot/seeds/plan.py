@@ -24,14 +24,14 @@ from surefoot.training.run_directory import RunDirectory
 
 MOST_SEEDS = 1000
 _RESULTS = "results.json"
-_PART = re.compile(r"(\d+)(?:-(\d+))?")
+_SEEDS = re.compile(r"(\d+)(?:-(\d+))?")
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
     """`1,2,3`, `1-5`, or both: `1-3,7`; every seed once, in this order."""
     found: dict[int, None] = {}
-    for part in text.replace(" ", "").split(","):
-        match = _PART.fullmatch(part)
+    for word in text.replace(" ", "").split(","):
+        match = _SEEDS.fullmatch(word)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if first > last or last >= 2**63 or last - first >= MOST_SEEDS:
             raise ConfigError(

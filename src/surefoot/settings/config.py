@@ -39,7 +39,7 @@ Number = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=MOST)]
 def _from_commas(value: Any) -> Any:
     """The command line's "64,64" (or a lone 64) for a list."""
     if isinstance(value, str):
-        return [part.strip() for part in value.strip("[]()").split(",") if part.strip()]
+        return [word.strip() for word in value.strip("[]()").split(",") if word.strip()]
     return [value] if isinstance(value, int) else value
 
 
@@ -369,8 +369,8 @@ BUILT_IN_TERMS = ("surrogate", "value", "entropy")
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """The leaves of nested mappings by dotted name."""
     if isinstance(value, dict) and value:
-        for key, part in value.items():
-            yield from _flat(part, f"{name}.{key}" if name else str(key))
+        for key, inner in value.items():
+            yield from _flat(inner, f"{name}.{key}" if name else str(key))
     else:
         yield name, value
 

@@ -154,7 +154,7 @@ def build_section(cls: type[S], raw: Mapping[str, Any], name: str, inner: Iterab
 
 def _problems_of_the_rest(merged: Raw, error: ValidationError) -> list[str]:
     """Problems between the settings that are valid on their own, when others are not."""
-    bad = {".".join(str(part) for part in problem["loc"][:2]) for problem in error.errors()}
+    bad = {".".join(str(word) for word in problem["loc"][:2]) for problem in error.errors()}
     sound = {
         section: {key: value for key, value in keys.items() if f"{section}.{key}" not in bad}
         for section, keys in merged.items()

@@ -4,7 +4,7 @@ from typing import Any
 
 from surefoot.output.quoted import quoted
 
-_DEEPEST, _MOST_PARTS, _MOST_BITS = 32, 100_000, 8192
+_DEEPEST, _MOST_VALUES, _MOST_BITS = 32, 100_000, 8192
 """Levels and values of what is passed on to an env, and bits of a whole number: what a checkpoint can hold."""
 
 
@@ -12,29 +12,29 @@ def plain(value: Any) -> Any:
     """What a file can hold, and gives back as it was."""
     waiting, count = [(value, 0)], 0
     while waiting:
-        part, depth = waiting.pop()
+        inner, depth = waiting.pop()
         count += 1
-        if depth > _DEEPEST or count > _MOST_PARTS:
-            raise ValueError(f"contains itself, more than {_DEEPEST} levels or more than {_MOST_PARTS:,} values")
-        if isinstance(part, dict):
-            odd = next((key for key in part if not isinstance(key, str)), None)
+        if depth > _DEEPEST or count > _MOST_VALUES:
+            raise ValueError(f"contains itself, more than {_DEEPEST} levels or more than {_MOST_VALUES:,} values")
+        if isinstance(inner, dict):
+            odd = next((key for key in inner if not isinstance(key, str)), None)
             if odd is not None:
                 raise ValueError(f"must have strings as keys, not {quoted(odd)}")
-            waiting += [(one, depth + 1) for one in (*part, *part.values())]
-        elif isinstance(part, list | tuple):
-            waiting += [(one, depth + 1) for one in part]
+            waiting += [(one, depth + 1) for one in (*inner, *inner.values())]
+        elif isinstance(inner, list | tuple):
+            waiting += [(one, depth + 1) for one in inner]
         else:
-            _check_plain(part)
+            _check_plain(inner)
     return value
 
 
-def _check_plain(part: Any) -> None:
-    if not isinstance(part, str | int | float | None):
-        raise ValueError(f"must consist of numbers, strings, lists and dicts, not {type(part).__name__}")
-    if isinstance(part, int) and part.bit_length() > _MOST_BITS:
-        raise ValueError(f"has a whole number of {part.bit_length()} bits; the maximum is {_MOST_BITS}")
-    if isinstance(part, str) and not part.isascii():
+def _check_plain(value: Any) -> None:
+    if not isinstance(value, str | int | float | None):
+        raise ValueError(f"must consist of numbers, strings, lists and dicts, not {type(value).__name__}")
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise ValueError(f"has a whole number of {value.bit_length()} bits; the maximum is {_MOST_BITS}")
+    if isinstance(value, str) and not value.isascii():
         try:
-            part.encode()
+            value.encode()
         except UnicodeEncodeError:
-            raise ValueError(f"has a text that is not Unicode: {quoted(part)}") from None
+            raise ValueError(f"has a text that is not Unicode: {quoted(value)}") from None

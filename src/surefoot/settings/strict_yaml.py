@@ -56,9 +56,9 @@ def _check(root: yaml.Node) -> None:
             raise YamlError(f"it has more than {_MAX_NODES} values, maybe through repeated aliases")
         if isinstance(node, yaml.MappingNode):
             _refuse_duplicates(node)
-            left += [(part, depth + 1) for pair in node.value for part in pair]
+            left += [(inner, depth + 1) for pair in node.value for inner in pair]
         elif isinstance(node, yaml.SequenceNode):
-            left += [(part, depth + 1) for part in node.value]
+            left += [(inner, depth + 1) for inner in node.value]
 
 
 def _refuse_deep(depth: int) -> None:

@@ -1,4 +1,4 @@
-"""State by name: parts return and load their state as a dict; checkpoints and rollbacks iterate over the names."""
+"""State by name: stateful objects return and load it as a dict; checkpoints and rollbacks iterate over the names."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -26,7 +26,7 @@ class Stateful(Protocol):
 
 @runtime_checkable
 class ChecksState(Protocol):
-    """Checks a saved state before any part is changed."""
+    """Checks a saved state before any object is changed."""
 
     def check_state(self, saved: Saved) -> None:
         """Raise a CheckpointError that names the first entry that is wrong."""
@@ -58,52 +58,52 @@ class ModuleState:
         self._module.load_state_dict(state)
 
 
-def states(parts: Mapping[str, Stateful]) -> dict[str, Any]:
-    """The state of each part, by name; its tensors are on the CPU, so that any machine can load them."""
-    return {name: on_device(part.state(), _CPU) for name, part in parts.items()}
+def states(stateful: Mapping[str, Stateful]) -> dict[str, Any]:
+    """The state of each, by name; its tensors are on the CPU, so that any machine can load them."""
+    return {name: on_device(one.state(), _CPU) for name, one in stateful.items()}
 
 
 def on_device(value: Any, device: torch.device) -> Any:
     """A state with its tensors on a device; those that are there already are not copied."""
     if isinstance(value, dict):
-        return {key: on_device(part, device) for key, part in value.items()}
+        return {key: on_device(inner, device) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(on_device(part, device) for part in value)
+        return type(value)(on_device(inner, device) for inner in value)
     return value.to(device) if isinstance(value, Tensor) else value
 
 
-def load_states(parts: Mapping[str, Stateful], saved: Mapping[str, Any]) -> None:
-    """Check that every part's state is present and fits, then load all of them; on an error nothing is changed."""
-    missing = [name for name, part in parts.items() if name not in saved and not getattr(part, "is_optional", False)]
+def load_states(stateful: Mapping[str, Stateful], saved: Mapping[str, Any]) -> None:
+    """Check that every state is present and fits, then load all of them; on an error nothing is changed."""
+    missing = [name for name, one in stateful.items() if name not in saved and not getattr(one, "is_optional", False)]
     if missing:
         raise CheckpointError(f"the checkpoint has no state of {', '.join(missing)}")
-    check_present(parts, Saved(saved))
-    before, begun = copied(states(parts)), []
+    check_present(stateful, Saved(saved))
+    before, begun = copied(states(stateful)), []
     try:
-        for name, part in parts.items():
+        for name, one in stateful.items():
             begun.append(name)
-            load_present({name: part}, saved)
+            load_present({name: one}, saved)
     except BaseException:  # code of a user, or an env, refused what the checks let pass
         for name in begun:
-            parts[name].load_state(before[name])
+            stateful[name].load_state(before[name])
         raise
 
 
-def check_present(parts: Mapping[str, Any], saved: Saved) -> None:
-    """Check the states of those parts that have one, by name."""
+def check_present(stateful: Mapping[str, Any], saved: Saved) -> None:
+    """Check the states of those that have one, by name."""
     entries = saved.entries()
-    for name, part in parts.items():
-        if name in entries and isinstance(part, ChecksState):
-            part.check_state(entries[name])
+    for name, one in stateful.items():
+        if name in entries and isinstance(one, ChecksState):
+            one.check_state(entries[name])
 
 
-def load_present(parts: Mapping[str, Any], saved: Mapping[str, Any]) -> None:
-    """Load the states of those parts that have one, by name; an error names the part."""
-    for name, part in parts.items():
+def load_present(stateful: Mapping[str, Any], saved: Mapping[str, Any]) -> None:
+    """Load the states of those that have one, by name; an error names it."""
+    for name, one in stateful.items():
         if name not in saved:
             continue
         try:
-            part.load_state(saved[name])
+            one.load_state(saved[name])
         except CheckpointError as error:
             raise type(error)(f"{name}: {error}") from error
         except BaseException as error:  # code of a user may even call sys.exit
@@ -114,7 +114,7 @@ def load_present(parts: Mapping[str, Any], saved: Mapping[str, Any]) -> None:
 def copied(value: Any) -> Any:
     """A deep copy of a state, so that the next update does not change it."""
     if isinstance(value, dict):
-        return {key: copied(part) for key, part in value.items()}
+        return {key: copied(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(copied(part) for part in value)
+        return type(value)(copied(inner) for inner in value)
     return value.clone() if isinstance(value, Tensor) else deepcopy(value)

@@ -42,5 +42,5 @@ def names_in(raw: Any) -> set[str]:
     if isinstance(raw, str):
         return {raw}
     if isinstance(raw, Mapping):
-        return {name for pair in raw.items() for part in pair for name in names_in(part)}
-    return {name for part in raw for name in names_in(part)} if isinstance(raw, list | tuple) else set()
+        return {name for pair in raw.items() for inner in pair for name in names_in(inner)}
+    return {name for inner in raw for name in names_in(inner)} if isinstance(raw, list | tuple) else set()

@@ -264,8 +264,8 @@ def _scatter(x: Sequence[float], y: Sequence[float], mode: str, color: str = _OT
 
 def _mixed(good: float) -> str:
     """From gray to the color of the best."""
-    parts = [(int(_MUTED[at : at + 2], 16), int(_BEST[at : at + 2], 16)) for at in (1, 3, 5)]
-    return "#" + "".join(f"{round(bad + (best - bad) * good):02x}" for bad, best in parts)
+    pairs = [(int(_MUTED[at : at + 2], 16), int(_BEST[at : at + 2], 16)) for at in (1, 3, 5)]
+    return "#" + "".join(f"{round(bad + (best - bad) * good):02x}" for bad, best in pairs)
 
 
 def _number(value: Any, digits: int = 4) -> str:

@@ -274,8 +274,8 @@ def _check_objective(config: Config, sweep: SweepConfig) -> None:
 def value_of(config: Config, key: str) -> Any:
     """A setting by its dotted name; None if there is none."""
     found: Any = config.model_dump(mode="json")
-    for part in key.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
+    for word in key.split("."):
+        found = found.get(word) if isinstance(found, dict) else None
     return found
 
 

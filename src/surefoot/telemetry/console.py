@@ -93,14 +93,14 @@ class PlainConsole:
     def _line(self, step: int, metrics: Metrics) -> str:
         pace = Pace(step, self._total_steps, self._start_step, self._clock() - self._began)
         total = f"{self._total_steps:,}"
-        parts = [f"{step:>{len(total)},}/{total} {pace.percent:5.1f}%", f"ETA {duration(pace.eta_s, '-'):>7}"]
-        parts.append(f"fps {SPEED.text(metrics, '-'):>7}")
+        texts = [f"{step:>{len(total)},}/{total} {pace.percent:5.1f}%", f"ETA {duration(pace.eta_s, '-'):>7}"]
+        texts.append(f"fps {SPEED.text(metrics, '-'):>7}")
         readings = (*LINE, EVAL) if names.EVAL_REWARD in metrics else LINE
-        parts += [f"{reading.short} {reading.text(metrics, '-'):>7}" for reading in readings]
+        texts += [f"{reading.short} {reading.text(metrics, '-'):>7}" for reading in readings]
         alerts = raised_alerts(metrics)
         if alerts:
-            parts.append(f"ALERT: {', '.join(alerts)}")
-        return "  ".join(parts)
+            texts.append(f"ALERT: {', '.join(alerts)}")
+        return "  ".join(texts)
 
 
 @contextmanager

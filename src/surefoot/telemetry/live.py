@@ -136,12 +136,12 @@ class LiveConsole:
         returns = sparkline(self._trends[names.EPISODE_REWARD], inside - 7)
         trend = Text.assemble(("return ", "dim"), (returns, "green"), no_wrap=True)
         table = _table(self._shown, self._trends, inside)
-        parts: list[RenderableType] = [_progress(pace, inside), "", table, "", trend]
+        shown: list[RenderableType] = [_progress(pace, inside), "", table, "", trend]
         alerts = raised_alerts(self._shown)
         if alerts:
-            parts += ["", Text("⚠ " + " · ".join(alerts), "bold yellow")]
+            shown += ["", Text("⚠ " + " · ".join(alerts), "bold yellow")]
         border = "yellow" if alerts else "dim"
-        return Panel(Group(*parts), title=title, title_align="left", width=width, border_style=border)
+        return Panel(Group(*shown), title=title, title_align="left", width=width, border_style=border)
 
 
 def _progress(pace: Pace, width: int) -> Group:

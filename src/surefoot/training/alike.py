@@ -109,7 +109,7 @@ def _file(name: str, is_module: bool) -> Path | None:
         path = Path(name).expanduser()
         if name and (path.is_file() or (path.is_dir() and not Path.cwd().is_relative_to(path.resolve()))):
             return path
-        if is_module and all(part.isidentifier() for part in name.split(".")):
+        if is_module and all(word.isidentifier() for word in name.split(".")):
             spec = find_spec(name)
             return Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
     return None

@@ -124,9 +124,9 @@ def _refuse_deep(value: Any) -> None:
     level = [value]
     for _ in range(_MAX_DEPTH):
         level = [
-            part
+            item
             for one in level
-            for part in (one.values() if isinstance(one, Mapping) else one if isinstance(one, list | tuple) else ())
+            for item in (one.values() if isinstance(one, Mapping) else one if isinstance(one, list | tuple) else ())
         ]
         if not level:
             return
@@ -167,9 +167,9 @@ def _pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, Mapping):
         return _pack_dict(value, name, tensors)
     if isinstance(value, list | tuple | set | frozenset):
-        parts = [_pack(part, f"{name}.{index}", tensors) for index, part in enumerate(value)]
+        items = [_pack(item, f"{name}.{index}", tensors) for index, item in enumerate(value)]
         mark = next((mark for mark, kind in _COLLECTIONS.items() if isinstance(value, kind)), "")
-        return {mark: parts} if mark else parts
+        return {mark: items} if mark else items
     if value is None or (isinstance(value, str | int | float) and not isinstance(value, np.float64)):
         if isinstance(value, int) and value.bit_length() > _MAX_INT_BITS:
             raise CheckpointError(f"{name} is an integer of {value.bit_length()} bits; the maximum is {_MAX_INT_BITS}")
@@ -179,10 +179,10 @@ def _pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
 
 def _pack_dict(value: Mapping[Any, Any], name: str, tensors: dict[str, Tensor]) -> Any:
     named = {key: f"{name}.{key}" if name else str(key) for key in value}
-    packed = {key: _pack(part, named[key], tensors) for key, part in value.items()}
+    packed = {key: _pack(item, named[key], tensors) for key, item in value.items()}
     if all(type(key) is str for key in packed) and not (len(packed) == 1 and next(iter(packed)) in _MARKS):
         return packed
-    return {_PAIRS: [[_pack(key, f"the key {named[key]}", tensors), part] for key, part in packed.items()]}
+    return {_PAIRS: [[_pack(key, f"the key {named[key]}", tensors), item] for key, item in packed.items()]}
 
 
 def _pack_array(value: Any, name: str, tensors: dict[str, Tensor]) -> dict[str, str]:
@@ -206,7 +206,7 @@ def _pack_array(value: Any, name: str, tensors: dict[str, Tensor]) -> dict[str, 
 
 def _unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
     if isinstance(value, list):
-        return [_unpack(part, tensors) for part in value]
+        return [_unpack(item, tensors) for item in value]
     if not isinstance(value, dict):
         return value
     if len(value) == 1:
@@ -214,13 +214,13 @@ def _unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:
         if mark in _COLLECTIONS:
             return _COLLECTIONS[mark](_unpack(content, tensors))
         if mark == _PAIRS:
-            return {_unpack(key, tensors): _unpack(part, tensors) for key, part in content}
+            return {_unpack(key, tensors): _unpack(item, tensors) for key, item in content}
         if mark in _MARKS:
             tensor = tensors[content]
             if mark == _BYTES:
                 return tensor.numpy().tobytes()
             return tensor if mark == _TENSOR else tensor.numpy() if mark == _ARRAY else tensor.numpy()[()]
-    return {key: _unpack(part, tensors) for key, part in value.items()}
+    return {key: _unpack(item, tensors) for key, item in value.items()}
 
 
 def _header_bytes(data: bytes) -> int:

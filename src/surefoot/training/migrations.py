@@ -14,8 +14,8 @@ FORMAT_VERSION = 3
 _DERIVED = ("optimizer", "update", "reward_scaler")
 
 
-def _parts_by_name(state: dict[str, Any]) -> dict[str, Any]:
-    """Version 2: the state of every part under its name; terms, transforms and hooks have states too."""
+def _states_by_name(state: dict[str, Any]) -> dict[str, Any]:
+    """Version 2: every state under its name; terms, transforms and hooks have states too."""
     if "optimizer" not in state:  # only a policy
         return state
     schedules = {}
@@ -39,7 +39,7 @@ def _same(state: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _parts_by_name, 2: _same}
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _states_by_name, 2: _same}
 """Version n -> function that converts its state to version n + 1."""
 
 

@@ -8,7 +8,7 @@ import torch
 from surefoot.envs.protocol.parameters import AGENT_PARAMETERS
 from surefoot.storage.saved import Saved, reading
 from surefoot.storage.state import ModuleState, Stateful, load_states
-from surefoot.training.parts import AgentParameters
+from surefoot.training.stateful import AgentParameters
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,11 +51,11 @@ def saved_with_masks(state: Mapping[str, Any]) -> bool:
 def start_from(trainer: "Trainer", state: Mapping[str, Any], source: "Path | str") -> None:
     """Give a new trainer the weights and normalizers of a policy-only state; on an error nothing is changed."""
     env = trainer.collector.rows.env
-    parts: dict[str, Stateful] = {
+    stateful: dict[str, Stateful] = {
         "policy": ModuleState(trainer.policy, "policy"),
         AGENT_PARAMETERS: AgentParameters(env),
     }
     if trainer.scorer.reward_scaler is not None and state[_SCALER] is not None:
-        parts[_SCALER] = trainer.scorer.reward_scaler
+        stateful[_SCALER] = trainer.scorer.reward_scaler
     with reading(source):
-        load_states(parts, state)
+        load_states(stateful, state)

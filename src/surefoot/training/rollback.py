@@ -13,8 +13,8 @@ from surefoot.storage.snapshot import go_back, snapshots
 from surefoot.telemetry import names
 from surefoot.training.hooks import Hook
 from surefoot.training.nonfinite_dump import write_dump
-from surefoot.training.parts import KEPT, LEARNED
 from surefoot.training.reporting import metrics_of
+from surefoot.training.stateful import KEPT, LEARNED
 from surefoot.training.trainer import Trainer
 
 _log = logging.getLogger("surefoot")
@@ -40,14 +40,14 @@ class RollBack(Hook):
         self._streak = self._rollbacks = self._good_iterations = 0
 
     def after_rollout(self, rollout: Rollout) -> None:
-        """From here until the end of the iteration, its parts do not fit together."""
+        """From here until the end of the iteration, the states do not fit together."""
         self._is_learning = True
 
     def undo_update(self) -> None:
         """Go back to the last good iteration if an error interrupted this one: its update may be half done."""
         if self._is_learning:
             self._is_learning = False
-            go_back(self._trainer.parts(), self._good, KEPT)
+            go_back(self._trainer.stateful(), self._good, KEPT)
             self._trainer.collector.rows.abandon()
 
     def after_iteration(self, report: IterationReport) -> None:
@@ -77,8 +77,8 @@ class RollBack(Hook):
 
     def _snapshots(self) -> dict[str, Any]:
         """Everything that scoring and learning change: weights, statistics, moments, terms, counters."""
-        parts = self._trainer.parts()
-        return snapshots({name: parts[name] for name in KEPT})
+        stateful = self._trainer.stateful()
+        return snapshots({name: stateful[name] for name in KEPT})
 
     def _trouble(self, skips: Iterable[bool], is_finite: bool) -> str | None:
         """The problem, if any; consecutive skipped steps are counted across updates."""
@@ -101,9 +101,9 @@ class RollBack(Hook):
 
     def _go_back(self) -> None:
         # Without the reward scaler: it only sees rewards, which are checked when they are received.
-        go_back(self._trainer.parts(), self._good, LEARNED)
+        go_back(self._trainer.stateful(), self._good, LEARNED)
         rows = self._trainer.collector.rows
-        if not all(bool(part.isfinite().all()) for part in rows.memory):
+        if not all(bool(tensor.isfinite().all()) for tensor in rows.memory):
             rows.restart()
 
     def _dump(self, step: int, trouble: str) -> Path | None:

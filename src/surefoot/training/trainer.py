@@ -13,11 +13,11 @@ from surefoot.policies.policy import Policy
 from surefoot.rollout.collector import Collector
 from surefoot.storage.state import Stateful
 from surefoot.training.hooks import HookGroup
-from surefoot.training.parts import parts_of
+from surefoot.training.stateful import stateful_of
 
 
 class Trainer:
-    """Owns the parts of the training loop and its progress."""
+    """Owns the objects of the training loop and its progress."""
 
     def __init__(
         self,
@@ -65,6 +65,6 @@ class Trainer:
 
     # tour: end
 
-    def parts(self) -> dict[str, Stateful]:
+    def stateful(self) -> dict[str, Stateful]:
         """Everything that has state, by its name in checkpoints (S15, docs/semantics.md)."""
-        return parts_of(self)
+        return stateful_of(self)

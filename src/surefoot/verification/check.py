@@ -105,7 +105,7 @@ def _compare_paths(findings: Findings, subject: Subject, plan: NativePlan, engin
             compare_ratio(findings, ours, config.ppo)
             plain.compare(findings, reference)
             legs.append(ours)
-    if all(part.verdict != "DIFFERS" for part in findings.components()):  # else it would show the same again
+    if all(component.verdict != "DIFFERS" for component in findings.components()):  # else it would show the same again
         compare_company(findings, subject, plan, ROUNDING * slack(legs[-1]), engine)
     terminated, truncated = endings(legs)
     what = f"endings, limit {config.env.max_episode_steps} steps"

@@ -108,5 +108,5 @@ def _tensors(collector: Collector, policy: Policy) -> dict[str, Tensor]:
     collector.collect(policy)
     rows = collector.rows
     memories: dict[str, Any] = {"": rows.memory} | rows.actors.state().get("memory", {})
-    carried = {f"{STATE} {n} {part}": one for n, parts in memories.items() for part, one in enumerate(parts)}
+    carried = {f"{STATE} {n} {index}": one for n, tensors in memories.items() for index, one in enumerate(tensors)}
     return tensors_of(rows.buffer) | {name: tensor.clone() for name, tensor in carried.items()}

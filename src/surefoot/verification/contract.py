@@ -98,14 +98,14 @@ class Alike:
 
 def random_actions(generator: np.random.Generator, spec: ArraySpec, slot: Slot) -> NDArray[Any]:
     """Random actions from the whole action space that respect the action masks."""
-    rows, mask, first, parts = len(slot.reward), slot.action_mask, 0, []
-    for part in spec.leaves:
-        allowed = np.ones((rows, part.num_choices), bool) if mask is None else mask[:, first : first + part.num_choices]
-        parts.append(_random_actions(generator, part, allowed))
-        first += part.num_choices
+    rows, mask, first, pieces = len(slot.reward), slot.action_mask, 0, []
+    for leaf in spec.leaves:
+        allowed = np.ones((rows, leaf.num_choices), bool) if mask is None else mask[:, first : first + leaf.num_choices]
+        pieces.append(_random_actions(generator, leaf, allowed))
+        first += leaf.num_choices
     if isinstance(spec, HybridSpec):
-        return np.concatenate([part.reshape(rows, -1) for part in parts], axis=1).astype(spec.dtype)
-    return parts[0]
+        return np.concatenate([piece.reshape(rows, -1) for piece in pieces], axis=1).astype(spec.dtype)
+    return pieces[0]
 
 
 def _random_actions(generator: np.random.Generator, spec: ArraySpec, allowed: NDArray[np.bool_]) -> NDArray[Any]:
@@ -152,7 +152,7 @@ def _next_obs(env: gym.Env[Any, Any], step: Any) -> Any:
 
 
 def _rows(obs: Any, row: int) -> Any:
-    return {key: part[row : row + 1] for key, part in obs.items()} if isinstance(obs, dict) else obs[row : row + 1]
+    return {key: leaf[row : row + 1] for key, leaf in obs.items()} if isinstance(obs, dict) else obs[row : row + 1]
 
 
 def _tensor(array: NDArray[Any] | None) -> torch.Tensor:

@@ -55,11 +55,11 @@ def _problems(obs: Any, space: spaces.Space[Any], call: str, where: str = "obser
         if not isinstance(obs, Mapping) or set(obs) != set(space):
             yield f"{call} returns a {where} whose keys are not exactly {', '.join(map(str, space))}"
             return
-        for key, part in space.items():
-            yield from _problems(obs[key], part, call, f"observation '{key}'")
+        for key, inner in space.items():
+            yield from _problems(obs[key], inner, call, f"observation '{key}'")
     elif isinstance(space, spaces.Tuple):
-        for number, part in enumerate(space):
-            yield from _problems(obs[number], part, call, f"observation {number}")
+        for number, inner in enumerate(space):
+            yield from _problems(obs[number], inner, call, f"observation {number}")
     elif isinstance(space, spaces.Discrete):
         if not space.contains(obs):
             yield f"{call} returns {obs!r} as {where}, which is not in {space}"
@@ -123,7 +123,7 @@ def agents_in_one_array(observations: Mapping[Any, Any]) -> tuple[Any, Any] | No
 
 def _arrays(obs: Any) -> list[NDArray[Any]]:
     if isinstance(obs, Mapping):
-        return [array for part in obs.values() for array in _arrays(part)]
+        return [array for inner in obs.values() for array in _arrays(inner)]
     if isinstance(obs, tuple | list):
-        return [array for part in obs for array in _arrays(part)]
+        return [array for inner in obs for array in _arrays(inner)]
     return [obs] if isinstance(obs, np.ndarray) else []

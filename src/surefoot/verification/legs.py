@@ -95,7 +95,7 @@ class Traveler:
     def _collected(self, acting: Policy) -> "_Collected":
         rows = self._collector.rows
         rollout = labeled(copied(self._collector.collect(acting)), self.learner.objective, self.trainer.policy)
-        memory = {f"{STATE} {part}, carried": tensor.clone() for part, tensor in enumerate(rows.memory)}
+        memory = {f"{STATE} {index}, carried": tensor.clone() for index, tensor in enumerate(rows.memory)}
         return _Collected(rows.first_step, tensors_of(rows.buffer) | memory, rollout)
 
     def _iterate(self, collect: Callable[[Policy], "_Collected"]) -> Leg:
@@ -181,7 +181,7 @@ def tensors_of(buffer: RolloutBuffer) -> dict[str, Tensor]:
     if buffer.metric_names == (SUCCESS_RATE,):
         fields = [field for field in fields if field[0] != "metrics"]
     tensors = {f"{name} {key}".strip(): leaf for name, field in fields for key, leaf in tree_items(field)}
-    tensors |= {f"{STATE} {part}, kept": tensor for part, tensor in enumerate(buffer.state)}
+    tensors |= {f"{STATE} {index}, kept": tensor for index, tensor in enumerate(buffer.state)}
     return {name: tensor.clone() for name, tensor in tensors.items()}
 
 
@@ -190,5 +190,5 @@ def copied(rollout: Rollout) -> Rollout:
     tensors: dict[str, Any] = {
         name: value.clone() for name, value in vars(rollout).items() if isinstance(value, Tensor)
     }
-    state = tuple(part.clone() for part in rollout.state)
+    state = tuple(tensor.clone() for tensor in rollout.state)
     return replace(rollout, **tensors | {"obs": tree_map(torch.clone, rollout.obs), "state": state})

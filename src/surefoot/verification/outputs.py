@@ -87,12 +87,15 @@ def _compare_outputs(findings: Findings, leg: Leg, core_policy: Any, output: Pol
     for step in range(len(rollout.reward)):
         leaves = [leaf[step].flatten(1).contiguous().numpy() for _, leaf in tree_items(rollout.obs)]
         mask = None if rollout.action_mask is None else rollout.action_mask[step].contiguous().numpy()
-        state = [part.flatten(1).clone() for part in states[step]]
-        remembers = {"state": [part.numpy() for part in state], "episode_start": rollout.episode_start[step].numpy()}
+        state = [tensor.flatten(1).clone() for tensor in states[step]]
+        remembers = {
+            "state": [tensor.numpy() for tensor in state],
+            "episode_start": rollout.episode_start[step].numpy(),
+        }
         acted.append(core_policy.act(leaves, mask, seed=seed, step=leg.first_step + step, **remembers if state else {}))
-        for part, expected in zip(state, states[step + 1], strict=True):
-            findings.within("policy outputs", "memory", part, expected.flatten(1), tolerance)
-    action, log_prob, value = (torch.from_numpy(np.concatenate(parts)) for parts in zip(*acted, strict=True))
+        for tensor, expected in zip(state, states[step + 1], strict=True):
+            findings.within("policy outputs", "memory", tensor, expected.flatten(1), tolerance)
+    action, log_prob, value = (torch.from_numpy(np.concatenate(tensors)) for tensors in zip(*acted, strict=True))
     reference = output.distribution.log_prob(action.reshape(-1, *rollout.action.shape[2:]))
     findings.within("policy outputs", "values", value, output.value, tolerance)
     findings.within("policy outputs", "log-probs", log_prob, reference, tolerance)

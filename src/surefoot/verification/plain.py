@@ -63,7 +63,7 @@ class Plain:
         steps, rows = rollout.reward.shape
         first = self._legs * steps
         drawn = formulas.action_uniforms(self._config.train.seed, range(first, first + steps), rows, head.noise_size)
-        noise, state, wrong = head.noise(torch.from_numpy(drawn)), tuple(part[0] for part in rollout.state), 0
+        noise, state, wrong = head.noise(torch.from_numpy(drawn)), tuple(tensor[0] for tensor in rollout.state), 0
         for step in range(steps):
             obs = tree_map(lambda leaf, step=step: leaf[step], rollout.obs)
             mask = None if rollout.action_mask is None else rollout.action_mask[step]
@@ -188,9 +188,9 @@ def _samples(leg: Leg) -> dict[str, Tensor]:
 
 def _steps_of(leg: Leg) -> Steps:
     rollout = leg.rollout
-    numbers = (_numpy(part) for part in (rollout.reward, rollout.value, rollout.final_value, rollout.last_value))
+    numbers = (_numpy(one) for one in (rollout.reward, rollout.value, rollout.final_value, rollout.last_value))
     reward, value, final_value, last_value = numbers
-    flags = (part.numpy() for part in (rollout.terminated, rollout.truncated, rollout.valid))
+    flags = (one.numpy() for one in (rollout.terminated, rollout.truncated, rollout.valid))
     terminated, truncated, valid = flags
     return Steps(reward, value, final_value, last_value, terminated, truncated, valid)
 

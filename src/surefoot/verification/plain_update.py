@@ -58,7 +58,7 @@ class PlainUpdate:
         ppo, rollout = self._config.ppo, leg.rollout
         units, taken = units_of(rollout), [_numbers(step.pieces) for step in leg.update.steps]
         total, longest = int(rollout.valid.sum()), max(map(len, units))
-        epochs = [part for part in np.array_split(np.arange(len(taken)), ppo.epochs) if len(part)]
+        epochs = [one for one in np.array_split(np.arange(len(taken)), ppo.epochs) if len(one)]
         for epoch, places in enumerate(epochs):
             order = formulas.shuffled(self._config.train.seed, number, epoch, len(units))
             expected = np.concatenate([units[unit] for unit in order])
@@ -124,7 +124,7 @@ class PlainUpdate:
         ):
             mean = float(np.dot([float(piece.losses.watched[name]) for piece in pieces], weight))
             findings.within(METRICS, f"means over samples, {NUMPY}", given, mean, ROUNDING * max(1, abs(mean)), 1.0)
-        returns, value = (part[rollout.valid].double().numpy() for part in (leg.targets.returns, rollout.value))
+        returns, value = (one[rollout.valid].double().numpy() for one in (leg.targets.returns, rollout.value))
         if returns.var() > 0:
             explained = 1 - (returns - value).var() / returns.var()
             what, least = f"explained variance, {NUMPY}", ROUNDING * max(1, abs(explained))

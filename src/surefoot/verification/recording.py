@@ -125,9 +125,9 @@ def flat_weights(policy: Policy) -> Tensor:
     return torch.cat([weight.detach().flatten() for weight in learned_weights(policy).values()])
 
 
-def flat_states(parts: Mapping[str, Stateful]) -> dict[str, Tensor]:
-    """A copy of the states of parts: one vector of all numbers per entry."""
-    entries = {f"{name} {entry}": value for name, part in parts.items() for entry, value in part.state().items()}
+def flat_states(stateful: Mapping[str, Stateful]) -> dict[str, Tensor]:
+    """A copy of states: one vector of all numbers per entry."""
+    entries = {f"{name} {entry}": value for name, one in stateful.items() for entry, value in one.state().items()}
     return {name: torch.cat([torch.zeros(0), *_numbers(value)]).double() for name, value in entries.items()}
 
 
@@ -144,8 +144,8 @@ def _numbers(value: Any) -> Iterator[Tensor]:
 def by_name(flat: Tensor, policy: Policy) -> dict[str, Tensor]:
     """Parts of a flat vector by the names of the weights."""
     weights = learned_weights(policy)
-    parts = flat.split([weight.numel() for weight in weights.values()])
-    return {name: part.view_as(weights[name]) for name, part in zip(weights, parts, strict=True)}
+    pieces = flat.split([weight.numel() for weight in weights.values()])
+    return {name: piece.view_as(weights[name]) for name, piece in zip(weights, pieces, strict=True)}
 
 
 def learned_weights(policy: Policy) -> dict[str, Tensor]:

@@ -53,20 +53,20 @@ class Report:
     @property
     def differing(self) -> tuple[str, ...]:
         """Names of the components that differ, each once."""
-        return tuple(dict.fromkeys(part.name for part in self.components if part.verdict == "DIFFERS"))
+        return tuple(dict.fromkeys(component.name for component in self.components if component.verdict == "DIFFERS"))
 
     @property
     def not_compared(self) -> tuple[str, ...]:
         """What the run has, but nothing was compared with."""
-        uncovered = (part for part in self.components if part.verdict == "not compared")
-        return tuple(f"{part.name}, {part.compared} ({part.note})" for part in uncovered)
+        uncovered = (component for component in self.components if component.verdict == "not compared")
+        return tuple(f"{component.name}, {component.compared} ({component.note})" for component in uncovered)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types; infinite and NaN differences become strings that `float` reads back."""
-        parts = [asdict(part) for part in self.components]
-        for part in parts:
-            if part["difference"] is not None and not math.isfinite(part["difference"]):
-                part["difference"] = str(part["difference"])
+        components = [asdict(component) for component in self.components]
+        for component in components:
+            if component["difference"] is not None and not math.isfinite(component["difference"]):
+                component["difference"] = str(component["difference"])
         return {
             "target": self.target,
             "path": self.path,
@@ -75,7 +75,7 @@ class Report:
             "ok": self.ok,
             "differing": list(self.differing),
             "not_compared": list(self.not_compared),
-            "components": parts,
+            "components": components,
         }
 
 
@@ -87,12 +87,12 @@ class Findings:
 
     def components(self) -> tuple[Component, ...]:
         """In the order in which they were first compared, those of one name together."""
-        names = list(dict.fromkeys(part.name for part in self._components.values()))
-        return tuple(sorted(self._components.values(), key=lambda part: names.index(part.name)))
+        names = list(dict.fromkeys(component.name for component in self._components.values()))
+        return tuple(sorted(self._components.values(), key=lambda component: names.index(component.name)))
 
     def has_broken(self, name: str) -> bool:
         """Whether a component differs already."""
-        return any(part.name == name and part.verdict == "DIFFERS" for part in self._components.values())
+        return any(component.name == name and component.verdict == "DIFFERS" for component in self._components.values())
 
     def bits(self, name: str, compared: str, ours: Tensor, reference: Tensor) -> None:
         """Compare two tensors that must be equal bit for bit."""

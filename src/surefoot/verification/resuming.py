@@ -53,7 +53,7 @@ def interrupted(subject: Subject, engine: str) -> Iterator[Interrupted]:
         with subject.opened(engine) as env:
             trainer = _trainer(subject, env)
             trainer.iterate()
-            write_checkpoint(folder / _CHECKPOINT, states(trainer.parts()))
+            write_checkpoint(folder / _CHECKPOINT, states(trainer.stateful()))
             can_save = trainer.collector.rows.can_save_envs()
             results = _iterated(trainer)
         yield Interrupted(subject, engine, folder, can_save, results)
@@ -86,7 +86,7 @@ def resumed(subject: Subject, engine: str, file: Path) -> tuple[bool, dict[str, 
     """Whether the envs could load their state, and the results of the iteration after a checkpoint."""
     with subject.opened(engine) as env:
         trainer = _trainer(subject, env)
-        load_states(trainer.parts(), read_checkpoint(file))
+        load_states(trainer.stateful(), read_checkpoint(file))
         return trainer.collector.rows.is_exact, _iterated(trainer)
 
 
@@ -150,8 +150,8 @@ def _trainer(subject: Subject, env: VecEnv) -> Trainer:
 def _iterated(trainer: Trainer) -> dict[str, Tensor]:
     """The rollout, the policy and the optimizer after an iteration."""
     trainer.iterate()
-    parts = trainer.parts()
-    saved = copied({name: parts[name].state() for name in ("policy", "gradient")})
+    stateful = trainer.stateful()
+    saved = copied({name: stateful[name].state() for name in ("policy", "gradient")})
     found = {f"{_ROLLOUT} {name}": value for name, value in tensors_of(trainer.collector.rows.buffer).items()}
     return found | dict(_tensors("", saved))
 
@@ -165,5 +165,5 @@ def _tensors(name: str, state: Any) -> Iterator[tuple[str, Tensor]]:
     if isinstance(state, Tensor):
         yield name, state
     elif isinstance(state, Mapping):
-        for key, part in state.items():
-            yield from _tensors(f"{name} {key}".strip(), part)
+        for key, inner in state.items():
+            yield from _tensors(f"{name} {key}".strip(), inner)

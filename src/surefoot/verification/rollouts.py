@@ -29,8 +29,8 @@ def compare_rollouts(findings: Findings, ours: Leg, reference: Leg) -> None:
     _compare_rounded(findings, "values", "of every observation", ours, reference, "value")
     for name in ours.tensors:
         if name.startswith("obs"):
-            part = name.removeprefix("obs").strip()
-            findings.bits("env dynamics", f"observations {part}".strip(), ours.tensors[name], reference.tensors[name])
+            key = name.removeprefix("obs").strip()
+            findings.bits("env dynamics", f"observations {key}".strip(), ours.tensors[name], reference.tensors[name])
     if "action_mask" in ours.tensors:
         findings.bits("action masks", "of every step", ours.tensors["action_mask"], reference.tensors["action_mask"])
     findings.bits("rewards", "of every step", ours.tensors["reward"], reference.tensors["reward"])

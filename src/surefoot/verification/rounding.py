@@ -26,7 +26,7 @@ def torch_output(leg: Leg) -> PolicyOutput:
     rollout = leg.rollout
     obs = tree_map(lambda leaf: leaf.flatten(0, 1), rollout.obs)
     mask = None if rollout.action_mask is None else rollout.action_mask.flatten(0, 1)
-    before = tuple(torch.cat(parts) for parts in zip(*torch_states(leg)[:-1], strict=True))
+    before = tuple(torch.cat(tensors) for tensors in zip(*torch_states(leg)[:-1], strict=True))
     output: PolicyOutput = leg.policy(obs, before, rollout.episode_start.flatten(0, 1), mask)
     return output
 
@@ -34,7 +34,7 @@ def torch_output(leg: Leg) -> PolicyOutput:
 @torch.inference_mode()
 def torch_states(leg: Leg) -> list[State]:
     """Torch's recurrent state before each step of a leg and after the last one."""
-    rollout, states = leg.rollout, [tuple(part[0] for part in leg.rollout.state)]
+    rollout, states = leg.rollout, [tuple(tensor[0] for tensor in leg.rollout.state)]
     if not rollout.state:
         return [()] * (len(rollout.reward) + 1)
     for step, start in enumerate(rollout.episode_start):

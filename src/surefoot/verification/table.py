@@ -41,9 +41,9 @@ def show(report: Report, console: Console) -> None:
     table.add_column("tolerance", justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     previous = ""
-    for part in report.components:
-        table.add_row(*_cells(part, part.name == previous))
-        previous = part.name
+    for component in report.components:
+        table.add_row(*_cells(component, component.name == previous))
+        previous = component.name
     console.print(table)
     console.print(Text(summary(report), style="bold green" if report.ok else "bold red"))
 
@@ -52,13 +52,13 @@ def summary(report: Report) -> str:
     """What differs; or what was compared with what, and what was not."""
     if not report.ok:
         return f"{report.target}: DIFFERS in {', '.join(report.differing)}"
-    compared = [part for part in report.components if part.verdict == "ok"]
-    names = {part.name for part in compared} - {
-        part.name for part in report.components if part.verdict == "not compared"
+    compared = [component for component in report.components if component.verdict == "ok"]
+    names = {component.name for component in compared} - {
+        component.name for component in report.components if component.verdict == "not compared"
     }
-    learner = next((part.note for part in compared if part.name == "learner"), "")
+    learner = next((component.note for component in compared if component.name == "learner"), "")
     shown = [claim for name, claim in _CLAIMS.items() if name in names]
-    with_numpy = {part.name for part in compared if "numpy" in part.compared}
+    with_numpy = {component.name for component in compared if "numpy" in component.compared}
     if plain := [claim for name, claim in _PLAIN.items() if name in names & with_numpy]:
         shown.append(f"{' and '.join(filter(None, (', '.join(plain[:-1]), plain[-1])))} equal plain numpy")
     text = f"{report.target}: ok in {len(compared)} comparisons: {'; '.join(shown).format(learner=learner)}"
@@ -69,16 +69,18 @@ def _title(report: Report) -> str:
     return f"surefoot verify {report.target}, seed {report.seed}: {_TITLES[report.path]}"
 
 
-def _cells(part: Component, is_repeated: bool) -> list[Text]:
-    compared = Text(part.compared)
-    if part.note:
-        compared.append(f"\n{part.note}", style=_STYLES[part.verdict] if part.verdict == "DIFFERS" else "dim")
+def _cells(component: Component, is_repeated: bool) -> list[Text]:
+    compared = Text(component.compared)
+    if component.note:
+        compared.append(
+            f"\n{component.note}", style=_STYLES[component.verdict] if component.verdict == "DIFFERS" else "dim"
+        )
     return [
-        Text("" if is_repeated else part.name),
+        Text("" if is_repeated else component.name),
         compared,
-        Text(_number(part.difference, part.measure)),
-        Text("bits" if part.measure == "bits" else _number(part.tolerance, part.measure)),
-        Text("n/a" if part.verdict == "not applicable" else part.verdict, style=_STYLES[part.verdict]),
+        Text(_number(component.difference, component.measure)),
+        Text("bits" if component.measure == "bits" else _number(component.tolerance, component.measure)),
+        Text("n/a" if component.verdict == "not applicable" else component.verdict, style=_STYLES[component.verdict]),
     ]
 
 

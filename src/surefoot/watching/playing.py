@@ -70,7 +70,7 @@ class _Part:
         self._rows = slice(number * own, (number + 1) * own)
         shard = self._shard
         self._slot = new_slot(envs * own, shard.obs_spec, shard.mask_size, len(shard.metrics))
-        self._own = self._slot.part(self._rows)
+        self._own = self._slot.of_rows(self._rows)
         self._player = Player(policy, envs * own, None if program.is_deterministic else program.seed)
         self._start = torch.ones(envs * own, dtype=torch.bool)
         self._reset()

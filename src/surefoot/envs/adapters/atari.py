@@ -186,6 +186,6 @@ class _Averages:
     def of(self, image: NDArray[Any]) -> NDArray[np.float32]:
         """The image with fewer rows."""
         reduced: NDArray[np.float32] = sum(
-            self._weights[:, part] * image[self._rows[:, part]] for part in range(self._rows.shape[1])
+            self._weights[:, tap] * image[self._rows[:, tap]] for tap in range(self._rows.shape[1])
         )
         return reduced

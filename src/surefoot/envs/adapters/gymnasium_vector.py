@@ -219,7 +219,7 @@ class GymnasiumVectorEnv(Shard):
 
 def _row(batch: Any, row: int) -> Any:
     if isinstance(batch, dict):
-        return {key: _row(part, row) for key, part in batch.items()}
+        return {key: _row(inner, row) for key, inner in batch.items()}
     if isinstance(batch, tuple):
-        return tuple(_row(part, row) for part in batch)
+        return tuple(_row(inner, row) for inner in batch)
     return batch[row]

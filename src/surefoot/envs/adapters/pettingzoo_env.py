@@ -31,7 +31,7 @@ class Answer(NamedTuple):
 
     def mentions(self, agent: Agent) -> bool:
         """Whether the result includes this agent; an info alone does not count as a step."""
-        return any(agent in part for part in self[:4])
+        return any(agent in one for one in self[:4])
 
     def of(self, agent: Agent) -> tuple[Any, ...]:
         """The result of one agent, in the form of a single-agent env; a missing reward is 0, a missing flag False."""
@@ -91,7 +91,7 @@ class CheckedEnv:
 
     def _plain(self, result: Sequence[Any], call: str) -> list[dict[Agent, Any]]:
         """The dicts by agent, the last of which are infos: None stands for an empty one."""
-        *dicts, infos = (plain_info(part, call, self.describe()) for part in result)
+        *dicts, infos = (plain_info(one, call, self.describe()) for one in result)
         named = {
             agent: plain_info({} if info is None else info, call, f"{self.describe()}, agent '{agent}'")
             for agent, info in infos.items()
@@ -138,4 +138,4 @@ def without_mask(space: spaces.Space[Any]) -> spaces.Space[Any] | None:
 
 
 def _are_mappings(result: Any, count: int) -> bool:
-    return isinstance(result, tuple) and len(result) == count and all(isinstance(part, Mapping) for part in result)
+    return isinstance(result, tuple) and len(result) == count and all(isinstance(one, Mapping) for one in result)

@@ -178,7 +178,7 @@ class PettingZooEnvs(Shard):
         if goes_on:
             return
         if is_seen:
-            self._writer.write(self._parts(step.obs, step.info)[0], self.final_obs, row, self.describe)
+            self._writer.write(self._bare_and_mask(step.obs, step.info)[0], self.final_obs, row, self.describe)
         elif is_told and not step.terminated and not self._truncation_as_termination:
             raise EnvError(
                 f"{self.describe(row)} was truncated without a final observation, so its return cannot be bootstrapped;"
@@ -190,7 +190,7 @@ class PettingZooEnvs(Shard):
 
     def _see(self, row: int, obs: Any, info: Mapping[str, Any]) -> None:
         """Write the observation and mask for an agent's next action."""
-        bare, mask = self._parts(obs, info)
+        bare, mask = self._bare_and_mask(obs, info)
         self._writer.write(bare, self._now.obs, row, self.describe)
         self._acting[row] = True
         if self._now.action_mask is not None:
@@ -200,7 +200,7 @@ class PettingZooEnvs(Shard):
                 )
             self._now.action_mask[row] = flat_mask(mask, self.action_spec, self.describe(row))
 
-    def _parts(self, obs: Any, info: Mapping[str, Any]) -> tuple[Any, Any]:
+    def _bare_and_mask(self, obs: Any, info: Mapping[str, Any]) -> tuple[Any, Any]:
         """Observation and mask, from one dict or from observation and info."""
         if not self._has_mask_in_obs:
             return obs, info.get("action_mask")

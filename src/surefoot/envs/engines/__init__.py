@@ -102,27 +102,27 @@ def rows_of(envs: range, rows_per_env: int) -> slice:
     return slice(envs.start * rows_per_env, envs.stop * rows_per_env)
 
 
-def part_of(tree: ArrayTree, rows: slice) -> ArrayTree:
+def rows_of_tree(tree: ArrayTree, rows: slice) -> ArrayTree:
     """A view of some rows."""
-    part: ArrayTree = tree_map(lambda leaf: leaf[rows], tree)
-    return part
+    some: ArrayTree = tree_map(lambda leaf: leaf[rows], tree)
+    return some
 
 
-def joined_state(parts: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:
-    """The state of all envs from the states of their parts, or None if a part could not be saved."""
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
+def joined_state(states: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:
+    """The state of all envs from those of groups of them, or None if one could not be saved."""
+    known = [state for state in states if state is not None]
+    if len(known) < len(states):
         return None
-    return {name: _joined([part[name] for part in known]) for name in known[0]}
+    return {name: _joined([state[name] for state in known]) for name in known[0]}
 
 
-def _joined(parts: Sequence[Any]) -> Any:
+def _joined(states: Sequence[Any]) -> Any:
     """Native envs are rows of one array, others are entries of a list."""
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    return [env for envs in parts for env in envs]
+    if isinstance(states[0], np.ndarray):
+        return np.concatenate(states)
+    return [env for envs in states for env in envs]
 
 
-def part_of_state(state: dict[str, Any], envs: range) -> dict[str, Any]:
+def state_of_envs(state: dict[str, Any], envs: range) -> dict[str, Any]:
     """The state of some of the envs."""
     return {name: state[name][envs.start : envs.stop] for name in ("envs", "rows") if name in state}

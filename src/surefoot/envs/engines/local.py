@@ -6,9 +6,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from surefoot.envs.blueprint import Blueprint
-from surefoot.envs.engines import Engine, RowSpecs, engines, env_groups, joined_state, part_of, part_of_state
+from surefoot.envs.engines import Engine, RowSpecs, engines, env_groups, joined_state, rows_of_tree, state_of_envs
 from surefoot.envs.protocol import Slot, new_slot
-from surefoot.envs.protocol.parameters import Values, part_of_values
+from surefoot.envs.protocol.parameters import Values, values_of_rows
 from surefoot.errors import EnvError
 from surefoot.settings.config import RolloutConfig
 
@@ -30,12 +30,12 @@ class LocalEngine(Engine):
         self._shards[0].declared.refuse_differences(of_groups)
         self.final_obs = new_slot(self.num_rows, self.obs_spec, 0).obs
         for shard, rows in zip(self._shards, self.groups, strict=True):
-            shard.final_obs = part_of(self.final_obs, rows)
+            shard.final_obs = rows_of_tree(self.final_obs, rows)
 
     def reset(self, slot: Slot, step: int = 0) -> None:
         """Reset every env."""
         for shard, rows in zip(self._shards, self.groups, strict=True):
-            shard.reset(slot.part(rows), step)
+            shard.reset(slot.of_rows(rows), step)
 
     def send(self, group: int, actions: NDArray[Any]) -> None:
         """Store the actions."""
@@ -43,7 +43,7 @@ class LocalEngine(Engine):
 
     def receive(self, group: int, slot: Slot) -> None:
         """Step the envs."""
-        self._shards[group].receive(0, slot.part(self.groups[group]))
+        self._shards[group].receive(0, slot.of_rows(self.groups[group]))
 
     def describe(self, row: int) -> str:
         """Env index and seed."""
@@ -60,7 +60,7 @@ class LocalEngine(Engine):
 
     def _share(self, values: Values) -> None:
         for shard, rows in zip(self._shards, self.groups, strict=True):
-            shard.set_parameters(part_of_values(values, self.parameters, rows))
+            shard.set_parameters(values_of_rows(values, self.parameters, rows))
 
     def save_state(self) -> dict[str, Any] | None:
         """Snapshots of all envs, or None if one of them cannot be saved."""
@@ -70,7 +70,7 @@ class LocalEngine(Engine):
         """Continue from snapshots."""
         self._restore_from(state)
         for shard, envs in zip(self._shards, self._envs, strict=True):
-            shard.load_state(part_of_state(state, envs), step)
+            shard.load_state(state_of_envs(state, envs), step)
 
     def close(self) -> None:
         """Close the envs."""

@@ -42,8 +42,8 @@ class NativeEngine(Engine):
         self._lay_out([range(blueprint.num_envs)], specs, blueprint.first_env)
         self.final_obs = new_slot(self.num_rows, self.obs_spec, 0).obs
         self._seeds = env_seeds(self._seed, self._numbers, 0)
-        parts = [(self.num_rows, size) for size in core.obs_sizes]
-        self._obs, self._final_obs = [np.zeros(part) for part in parts], [np.zeros(part) for part in parts]
+        shapes = [(self.num_rows, size) for size in core.obs_sizes]
+        self._obs, self._final_obs = [np.zeros(shape) for shape in shapes], [np.zeros(shape) for shape in shapes]
         self._reward = np.zeros(self.num_rows)
         self._actions: NDArray[Any]
 
@@ -126,6 +126,6 @@ class NativeEngine(Engine):
         self._core = None
 
 
-def _copy(parts: list[NDArray[np.float64]], target: ArrayTree) -> None:
-    for part, (_, leaf) in zip(parts, tree_items(target), strict=True):
-        leaf[...] = part.reshape(leaf.shape)
+def _copy(leaves: list[NDArray[np.float64]], target: ArrayTree) -> None:
+    for read, (_, leaf) in zip(leaves, tree_items(target), strict=True):
+        leaf[...] = read.reshape(leaf.shape)

@@ -19,7 +19,7 @@ from surefoot.envs.engines.block import Block, anonymous_file, copy_beginning, c
 from surefoot.envs.engines.wire import MAX_GROUPS
 from surefoot.envs.engines.worker_process import WorkerError, WorkerProcess, deadline
 from surefoot.envs.protocol import Slot
-from surefoot.envs.protocol.parameters import Values, part_of_values
+from surefoot.envs.protocol.parameters import Values, values_of_rows
 from surefoot.errors import ConfigError, EnvError
 from surefoot.machine.cores import available_cores
 from surefoot.settings.config import Positive, RolloutConfig
@@ -161,7 +161,7 @@ class ProcessEngine(Engine):
     def _share(self, worker: WorkerProcess, values: Values) -> dict[int, Values]:
         """The parameter values of a worker's rows, by group."""
         rows = {group: rows_of(envs, self._specs.rows_per_env) for group, envs in worker.envs.items()}
-        return {group: part_of_values(values, self.parameters, part) for group, part in rows.items()}
+        return {group: values_of_rows(values, self.parameters, own) for group, own in rows.items()}
 
     def save_state(self) -> dict[str, Any] | None:
         """Snapshots of all envs, or None if one of them cannot be saved or failed during saving."""
@@ -169,18 +169,18 @@ class ProcessEngine(Engine):
             return None
         self._check_owner()
         self._drain()
-        parts: dict[int, dict[str, Any] | None] = {}  # by the first env of each shard
+        states: dict[int, dict[str, Any] | None] = {}  # by the first env of each shard
         for worker in self._workers:
             worker.call("save_state")
         for index, worker in enumerate(self._workers):
             try:
-                parts |= {worker.envs[group].start: state for group, state in worker.result().items()}
+                states |= {worker.envs[group].start: state for group, state in worker.result().items()}
             except WorkerError as fault:
                 self._replace(index, fault)
-                parts[-1] = None
+                states[-1] = None
         if any(self._lost):  # cut-off episodes not reported yet: their rows already show new episodes
             return None
-        return self._with_parameters(joined_state([parts[first] for first in sorted(parts)]))
+        return self._with_parameters(joined_state([states[first] for first in sorted(states)]))
 
     def load_state(self, state: dict[str, Any], step: int = 0) -> None:
         """Continue from snapshots."""
@@ -260,7 +260,7 @@ class ProcessEngine(Engine):
     def _write_loss(self, worker: WorkerProcess, group: int) -> None:
         """Fill the rows of a failed step: their episodes are truncated, and the step is masked out."""
         rows = rows_of(worker.envs[group], self._specs.rows_per_env)
-        lost = self._block.slot.part(rows)
+        lost = self._block.slot.of_rows(rows)
         lost.reward[:], lost.terminated[:], lost.truncated[:], lost.valid[:] = 0, False, True, False
         lost.metrics[:] = np.nan
         # Not used for bootstrapping, but leftovers of an earlier episode might not be finite.

@@ -1,4 +1,4 @@
-"""The `ray` engine: actors on the machines of a Ray cluster, each with an ordinary engine for a part of the envs."""
+"""The `ray` engine: actors on the machines of a Ray cluster, each with an ordinary engine for a share of the envs."""
 
 import logging
 import os
@@ -18,12 +18,12 @@ from pydantic import Field, field_validator
 
 from surefoot.data.tree import tree_map
 from surefoot.envs.blueprint import Blueprint, shares
-from surefoot.envs.engines import Engine, RowSpecs, engines, joined_state, part_of_state, rows_of
+from surefoot.envs.engines import Engine, RowSpecs, engines, joined_state, rows_of, state_of_envs
 from surefoot.envs.engines.block import copy_beginning, copy_rows
 from surefoot.envs.engines.worker_process import portable
 from surefoot.envs.protocol import ALL_ROWS, ArrayTree, Slot, new_slot, slot_for, step_all
 from surefoot.envs.protocol.declared import Declared
-from surefoot.envs.protocol.parameters import Values, part_of_values
+from surefoot.envs.protocol.parameters import Values, values_of_rows
 from surefoot.errors import ConfigError, EnvError, PartError, SurefootError
 from surefoot.machine.ray_cluster import INLINE_BYTES, INLINED, Node, RayCluster
 from surefoot.native.kernels import core_or_none
@@ -41,12 +41,12 @@ _POLL_S = 1.0
 """Seconds between two looks at the clock; also the longest time before a signal is noticed."""
 
 Arguments = Callable[[int], tuple[Any, ...]]
-"""The arguments of a call for each part; asked again when a call is repeated."""
+"""The arguments of a call for each share; asked again when a call is repeated."""
 
 
 @dataclass(frozen=True)
 class Home:
-    """Where a part lives, and what steps it there."""
+    """Where a share lives, and what steps it there."""
 
     host: str
     version: str
@@ -79,7 +79,7 @@ class Refusal:
 
 
 class RayActor:
-    """A process of the cluster: an engine for a part of the envs, and what a collector keeps with it."""
+    """A process of the cluster: an engine for a share of the envs, and what a collector keeps with it."""
 
     env: Engine
     kept: Any
@@ -109,7 +109,7 @@ class RayEngine(Engine):
         """The cluster, and the engine inside each actor."""
 
         actors: Number = Field(
-            0, le=65536, description="number of actors, each with an equal part of the environments; 0: one per node"
+            0, le=65536, description="number of actors, each with an equal share of the environments; 0: one per node"
         )
         address: str | None = Field(
             None, description="address of a Ray cluster, or auto for a running one; null starts one on this machine"
@@ -148,17 +148,17 @@ class RayEngine(Engine):
         self._replaced: deque[float] = deque()
         self._has_begun, self._is_closed, self._step = False, False, 0
         rollout = on_this_machine(config).model_dump(mode="json")
-        made = [portable((self._part_of_blueprint(envs), rollout)) for envs in self._envs]
-        self._actors = [self._new_actor(part) for part in range(count)]
+        made = [portable((self._blueprint_of(envs), rollout)) for envs in self._envs]
+        self._actors = [self._new_actor(share) for share in range(count)]
         try:
-            homes = self.set_up(_construct, lambda part: (list(sys.path), os.getcwd(), made[part]))
+            homes = self.set_up(_construct, lambda share: (list(sys.path), os.getcwd(), made[share]))
             self._adopt(homes)
         except BaseException:
             self.close()
             raise
 
     def _adopt(self, homes: list[Home]) -> None:
-        """Check that all parts are alike, and lay out their rows."""
+        """Check that all shares are alike, and lay out their rows."""
         first = homes[0]
         for home in homes:
             if home.version != VERSION:
@@ -179,12 +179,12 @@ class RayEngine(Engine):
                     " are stepped; set SUREFOOT_INSTRUCTIONS to one that all nodes support",
                     *(home.host, home.instructions, here),
                 )
-        declared = [(f"actor {part}", home.specs.declared) for part, home in enumerate(homes)]
+        declared = [(f"actor {share}", home.specs.declared) for share, home in enumerate(homes)]
         first.specs.declared.refuse_differences(declared)
         self.inner, self.why_not_native = first.engine, first.why_not_native
         self.hosts = sorted({home.host for home in homes})
         self._lay_out([range(self._blueprint.num_envs)], first.specs, self._blueprint.first_env)
-        self.parts = tuple(rows_of(envs, first.specs.rows_per_env) for envs in self._envs)
+        self.shares = tuple(rows_of(envs, first.specs.rows_per_env) for envs in self._envs)
         self.final_obs: ArrayTree = new_slot(self.num_rows, self.obs_spec, 0).obs
 
     def put(self, value: Any, num_bytes: int) -> Any:
@@ -207,73 +207,73 @@ class RayEngine(Engine):
     ) -> list[Any]:
         """Call a function on all actors at once; if an actor is lost, replace it and repeat its call.
 
-        `restart` starts new episodes in a part whose envs cannot save their state; without it, their loss is an error.
+        `restart` starts new episodes in a share whose envs cannot save their state; without it, their loss is an error.
         """
         self._check_open()
-        parts = range(len(self._actors))
-        replies: list[Reply | Refusal | None] = [None for _ in parts]
-        waiting = {self._begin(part, keeps_state, function, arguments): part for part in parts}
-        since = dict.fromkeys(parts, time.monotonic())
+        shares = range(len(self._actors))
+        replies: list[Reply | Refusal | None] = [None for _ in shares]
+        waiting = {self._begin(share, keeps_state, function, arguments): share for share in shares}
+        since = dict.fromkeys(shares, time.monotonic())
         patience_s = self._settings.call_timeout_s if keeps_state else self._setup_timeout_s
         while waiting:
             self._cluster.check_alive()
             ready, _ = self._ray.wait(list(waiting), timeout=_POLL_S)
-            late = [call for call, part in waiting.items() if time.monotonic() - since[part] > patience_s]
+            late = [call for call, share in waiting.items() if time.monotonic() - since[share] > patience_s]
             for call in dict.fromkeys([*ready, *late]):
-                part = waiting.pop(call)
+                share = waiting.pop(call)
                 try:
-                    replies[part] = self._ray.get(call, timeout=patience_s if call in ready else 0)
+                    replies[share] = self._ray.get(call, timeout=patience_s if call in ready else 0)
                 except self._ray.exceptions.RayError as error:
-                    self._replace(part, error, restart)
-                    waiting[self._begin(part, keeps_state, function, arguments)] = part
-                    since[part] = time.monotonic()
-        return [self._accept(part, reply, keeps_state) for part, reply in enumerate(self._agreed(replies))]
+                    self._replace(share, error, restart)
+                    waiting[self._begin(share, keeps_state, function, arguments)] = share
+                    since[share] = time.monotonic()
+        return [self._accept(share, reply, keeps_state) for share, reply in enumerate(self._agreed(replies))]
 
     @property
     def _setup_timeout_s(self) -> float:
         """An actor first starts an interpreter and imports."""
         return max(self._settings.call_timeout_s, _START_S)
 
-    def _begin(self, part: int, keeps_state: bool, function: Callable[..., Any], arguments: Arguments) -> Any:
-        return self._actors[part].apply.remote(keeps_state, function, *arguments(part))
+    def _begin(self, share: int, keeps_state: bool, function: Callable[..., Any], arguments: Arguments) -> Any:
+        return self._actors[share].apply.remote(keeps_state, function, *arguments(share))
 
     def _agreed(self, replies: list[Any]) -> list[Reply]:
-        """All replies, or the error of the first part that refuses."""
+        """All replies, or the error of the first share that refuses."""
         for reply in replies:
             if isinstance(reply, Refusal):
                 _log.info("%s\n%s", reply.message, reply.trace)
                 raise reply.error()
         return replies
 
-    def _accept(self, part: int, reply: Reply, keeps_state: bool) -> Any:
+    def _accept(self, share: int, reply: Reply, keeps_state: bool) -> Any:
         if keeps_state:
-            self._states[part] = deepcopy(reply.state)  # a view would keep the whole reply
-        self.restarts += reply.restarts - self._inner_restarts[part]  # of workers inside the actor
-        self._inner_restarts[part] = reply.restarts
+            self._states[share] = deepcopy(reply.state)  # a view would keep the whole reply
+        self.restarts += reply.restarts - self._inner_restarts[share]  # of workers inside the actor
+        self._inner_restarts[share] = reply.restarts
         return reply.answer
 
-    def _one(self, part: int, function: Callable[..., Any], *arguments: Any, keeps_state: bool = False) -> Any:
+    def _one(self, share: int, function: Callable[..., Any], *arguments: Any, keeps_state: bool = False) -> Any:
         """Call a function on one actor; its loss is raised."""
-        call = self._begin(part, keeps_state, function, lambda _: arguments)
+        call = self._begin(share, keeps_state, function, lambda _: arguments)
         deadline = time.monotonic() + self._setup_timeout_s
         while not self._ray.wait([call], timeout=_POLL_S)[0] and time.monotonic() < deadline:
             self._cluster.check_alive()
         (reply,) = self._agreed([self._ray.get(call, timeout=0)])
-        return self._accept(part, reply, keeps_state)
+        return self._accept(share, reply, keeps_state)
 
     def _living(self) -> list[Node]:
         """The nodes that have a CPU for actors."""
         return [node for node in self._cluster.nodes if node.cores]
 
-    def _new_actor(self, part: int) -> Any:
+    def _new_actor(self, share: int) -> Any:
         """Preferably on its own node, but on any other if that one is lost."""
-        home = self._cluster.on(self._nodes[part % len(self._nodes)])
+        home = self._cluster.on(self._nodes[share % len(self._nodes)])
         # A replacement must never wait until a machine that is left has a free CPU in Ray's books. Not 0: then Ray
         # ignores the node.
         options = {"num_cpus": 0.001, "scheduling_strategy": home, "runtime_env": {"env_vars": INLINED}}
         return self._ray.remote(RayActor).options(**options).remote()
 
-    def _replace(self, part: int, fault: Exception, restart: Callable[[int], None] | None) -> None:
+    def _replace(self, share: int, fault: Exception, restart: Callable[[int], None] | None) -> None:
         """A new actor whose envs continue from their last known state; too many per hour end the run."""
         while True:
             now = time.monotonic()
@@ -283,43 +283,43 @@ class RayEngine(Engine):
             if len(self._replaced) >= most:
                 self.close()
                 raise EnvError(
-                    f"actor {part} was lost ({brief(fault)}), and {most} actors were replaced within an hour"
+                    f"actor {share} was lost ({brief(fault)}), and {most} actors were replaced within an hour"
                     " (rollout.engine.max_restarts)"
                 ) from fault
             self._replaced.append(now)
             self.restarts += 1
             _log.warning(
-                "actor %d was lost (%s); replacing it (%d of %d per hour) and repeating its part of the rollout",
-                *(part, brief(fault), len(self._replaced), most),
+                "actor %d was lost (%s); replacing it (%d of %d per hour) and repeating its share of the rollout",
+                *(share, brief(fault), len(self._replaced), most),
             )
             with suppress(Exception):  # of an actor that is already gone
-                self._ray.kill(self._actors[part])
+                self._ray.kill(self._actors[share])
             try:
                 self._nodes = self._living() or self._nodes
-                self._actors[part] = self._new_actor(part)
-                self._inner_restarts[part] = 0
+                self._actors[share] = self._new_actor(share)
+                self._inner_restarts[share] = 0
                 for function, arguments in self._setup:
-                    self._one(part, function, *arguments(part))
+                    self._one(share, function, *arguments(share))
                 if self._has_begun:
-                    self._continue(part, restart)
+                    self._continue(share, restart)
                 return
             except self._ray.exceptions.RayError as another:
                 fault = another
 
-    def _continue(self, part: int, restart: Callable[[int], None] | None) -> None:
+    def _continue(self, share: int, restart: Callable[[int], None] | None) -> None:
         """Bring the envs of a new actor to where those of the lost one were."""
-        state = self._states[part]
+        state = self._states[share]
         if state is not None:
-            self._one(part, _load_state, state, self._step)
+            self._one(share, _load_state, state, self._step)
             return
         if restart is None:
             raise EnvError(
-                f"actor {part} was lost in the middle of a rollout, and its envs cannot save their state; resume the"
+                f"actor {share} was lost in the middle of a rollout, and its envs cannot save their state; resume the"
                 " run from its last checkpoint"
             )
-        _log.warning("the envs of actor %d cannot save their state: they start new episodes", part)
-        self._one(part, _set_parameters, self._values_of(part, self.parameter_values))
-        restart(part)
+        _log.warning("the envs of actor %d cannot save their state: they start new episodes", share)
+        self._one(share, _set_parameters, self._values_of(share, self.parameter_values))
+        restart(share)
 
     def reset(self, slot: Slot, step: int = 0) -> None:
         """Reset every env."""
@@ -327,15 +327,15 @@ class RayEngine(Engine):
         self._write_beginnings(self.ask(_reset, lambda _: (step,)), slot)
         self._has_begun = True
 
-    def reset_part(self, part: int, slot: Slot, step: int) -> None:
+    def reset_share(self, share: int, slot: Slot, step: int) -> None:
         """Reset the envs of one actor."""
-        beginning = self._one(part, _reset, step, keeps_state=True)
-        rows = self.parts[part]
-        copy_beginning(beginning, slot.part(rows), ALL_ROWS)
+        beginning = self._one(share, _reset, step, keeps_state=True)
+        rows = self.shares[share]
+        copy_beginning(beginning, slot.of_rows(rows), ALL_ROWS)
 
     def _write_beginnings(self, beginnings: list[Slot], slot: Slot) -> None:
-        for rows, beginning in zip(self.parts, beginnings, strict=True):
-            copy_beginning(beginning, slot.part(rows), ALL_ROWS)
+        for rows, beginning in zip(self.shares, beginnings, strict=True):
+            copy_beginning(beginning, slot.of_rows(rows), ALL_ROWS)
 
     def send(self, group: int, actions: NDArray[Any]) -> None:
         """Keep the actions: the step is made when it is waited for."""
@@ -343,41 +343,41 @@ class RayEngine(Engine):
 
     def receive(self, group: int, slot: Slot) -> None:
         """Make one step on all machines; whole rollouts do not call this."""
-        stepped = self.ask(_step, lambda part: (self._actions[self.parts[part]],))
-        for rows, (own, final_obs) in zip(self.parts, stepped, strict=True):
-            copy_rows(own, slot.part(rows), ALL_ROWS)
-            tree_map(lambda whole, part, rows=rows: np.copyto(whole[rows], part), self.final_obs, final_obs)
+        stepped = self.ask(_step, lambda share: (self._actions[self.shares[share]],))
+        for rows, (own, final_obs) in zip(self.shares, stepped, strict=True):
+            copy_rows(own, slot.of_rows(rows), ALL_ROWS)
+            tree_map(lambda whole, of_rows, rows=rows: np.copyto(whole[rows], of_rows), self.final_obs, final_obs)
 
     def describe(self, row: int) -> str:
         """Env index and seed."""
-        part = next(part for part, rows in enumerate(self.parts) if row < rows.stop)
+        share = next(share for share, rows in enumerate(self.shares) if row < rows.stop)
         try:
-            described: str = self._one(part, _describe, row - self.parts[part].start)
+            described: str = self._one(share, _describe, row - self.shares[share].start)
         except self._ray.exceptions.RayError:
             return f"row {row}"
         return described
 
-    def _values_of(self, part: int, values: Values) -> Values:
-        return part_of_values(values, self.parameters, self.parts[part])
+    def _values_of(self, share: int, values: Values) -> Values:
+        return values_of_rows(values, self.parameters, self.shares[share])
 
     def _apply_parameters(self, values: Values, before: Values) -> None:
         try:
-            self.ask(_set_parameters, lambda part: (self._values_of(part, values),), keeps_state=self._has_begun)
-        except EnvError:  # some parts may have taken the values
+            self.ask(_set_parameters, lambda share: (self._values_of(share, values),), keeps_state=self._has_begun)
+        except EnvError:  # some shares may have taken the values
             if not self._is_closed and None not in self._states:
-                self.ask(_load_state, lambda part: (self._states[part], self._step))
+                self.ask(_load_state, lambda share: (self._states[share], self._step))
             raise
 
     def save_state(self) -> dict[str, Any] | None:
         """What one engine would save; known since the last call, without asking anybody."""
-        known = [part and {name: of for name, of in part.items() if name != "parameters"} for part in self._states]
+        known = [one and {name: of for name, of in one.items() if name != "parameters"} for one in self._states]
         return self._with_parameters(joined_state(known))
 
     def load_state(self, state: dict[str, Any], step: int = 0) -> None:
         """Continue from saved envs; the number of actors may be another one."""
         self._restore_from(state)
         own = {name: of for name, of in state.items() if name != "parameters"}
-        self.ask(_load_state, lambda part: (part_of_state(own, self._envs[part]), step))
+        self.ask(_load_state, lambda share: (state_of_envs(own, self._envs[share]), step))
         self._has_begun, self._step = True, step
 
     def close(self) -> None:
@@ -393,7 +393,7 @@ class RayEngine(Engine):
         if self._is_closed:
             raise EnvError("the environments are closed")
 
-    def _part_of_blueprint(self, envs: range) -> Blueprint:
+    def _blueprint_of(self, envs: range) -> Blueprint:
         whole = self._blueprint
         return replace(whole, factories=whole.factories[envs.start : envs.stop], first_env=whole.first_env + envs.start)
 
@@ -405,7 +405,7 @@ def on_this_machine(config: RolloutConfig) -> RolloutConfig:
 
 
 def _construct(actor: RayActor, path: list[str], folder: str, made: bytes) -> Home:
-    """Create the envs of a part, with the modules that the driver could import."""
+    """Create the envs of a share, with the modules that the driver could import."""
     import cloudpickle
 
     from surefoot.envs.make import build_engine  # which imports the engines

@@ -17,7 +17,7 @@ from typing import Any
 import cloudpickle
 
 from surefoot.envs.blueprint import Blueprint
-from surefoot.envs.engines import RowSpecs, part_of, part_of_state, rows_of
+from surefoot.envs.engines import RowSpecs, rows_of, rows_of_tree, state_of_envs
 from surefoot.envs.engines.block import Block
 from surefoot.envs.engines.wire import (
     CALL,
@@ -74,7 +74,7 @@ class Worker:
             self._at(group, Phase.CONSTRUCTOR)
             self._shards[group] = blueprint.make(share, calls)
         group, shard = next(iter(self._shards.items()))
-        others = ((f"env {envs[other].start}", part.declared) for other, part in self._shards.items())
+        others = ((f"env {envs[other].start}", shard.declared) for other, shard in self._shards.items())
         shard.declared.refuse_differences(others)
         self._at(group, Phase.IDLE)
         return RowSpecs.of(shard, len(envs[group]))
@@ -85,8 +85,8 @@ class Worker:
         self._slots = {}
         for group, envs in self._envs.items():
             shard, rows = self._shards[group], rows_of(envs, specs.rows_per_env)
-            shard.final_obs = part_of(block.final_obs, rows)
-            self._slots[group] = block.slot.part(rows)
+            shard.final_obs = rows_of_tree(block.final_obs, rows)
+            self._slots[group] = block.slot.of_rows(rows)
             self._steps[group] = self._stepper(group, block.actions[rows])
 
     def _stepper(self, group: int, actions: Any) -> Callable[[], None]:
@@ -129,7 +129,7 @@ class Worker:
         self._at(0, Phase.SNAPSHOT)
         try:
             for group, shard in self._shards.items():
-                shard.load_state(part_of_state(state, self._envs[group]), step)
+                shard.load_state(state_of_envs(state, self._envs[group]), step)
         except Exception as error:
             return str(error) if isinstance(error, SurefootError) else brief(error)
         return self._descriptions()

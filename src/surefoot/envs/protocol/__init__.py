@@ -37,7 +37,7 @@ class Slot:
         """Rows whose episode ended in this step."""
         return self.terminated | self.truncated
 
-    def part(self, rows: slice) -> "Slot":
+    def of_rows(self, rows: slice) -> "Slot":
         """A view of some rows."""
         mask = None if self.action_mask is None else self.action_mask[rows]
         flags = (self.terminated[rows], self.truncated[rows], self.valid[rows])
@@ -133,11 +133,11 @@ def new_slot(num_rows: int, obs_spec: ObsSpec, mask_size: int, num_metrics: int 
 
 
 def flat_mask(mask: Any, spec: ArraySpec, who: str) -> NDArray[np.bool_]:
-    """A mask as a flat array, from one array, one per choice or one per part; its size and values are checked."""
-    read = [zeros_and_ones(part) for part in mask_pieces(mask, spec)]
-    if any(part is None for part in read):
+    """A mask as a flat array, from one array, one per choice or one per component; its size and values are checked."""
+    read = [zeros_and_ones(piece) for piece in mask_pieces(mask, spec)]
+    if any(piece is None for piece in read):
         raise EnvError(f"{who} returned the action mask {quoted(mask)}; {MASK_RULE}")
-    flat = np.concatenate([part.ravel() for part in read if part is not None]) if read else np.empty(0, dtype=bool)
+    flat = np.concatenate([piece.ravel() for piece in read if piece is not None]) if read else np.empty(0, dtype=bool)
     if flat.size != spec.num_choices:
         raise EnvError(
             f"{who} returned an action mask with {flat.size} entries; its action space requires {spec.num_choices}"

@@ -24,23 +24,23 @@ def as_batch(obs: Any, spec: ObsSpec) -> tuple[ArrayTree, bool]:
     missing = [key for key in spec if key not in flat]
     if missing:
         raise EnvError(f"the observation has no {', '.join(missing)}; the policy was trained with {', '.join(spec)}")
-    leaves = {key: _leaf_batch(flat[key], part, key) for key, part in spec.items()}
+    leaves = {key: _leaf_batch(flat[key], leaf, key) for key, leaf in spec.items()}
     singles = {is_single for _, is_single in leaves.values()}
     if len(singles) > 1:
-        raise EnvError("some parts of the observation are batched and others are not; batch all of them or none")
+        raise EnvError("some components of the observation are batched and others are not; batch all of them or none")
     return {key: array for key, (array, _) in leaves.items()}, singles.pop()
 
 
 def _flatten(obs: Any, prefix: str) -> dict[str, Any]:
     if isinstance(obs, Mapping):
-        parts = list(obs.items())
+        components = list(obs.items())
     elif isinstance(obs, tuple):
-        parts = list(enumerate(obs))
+        components = list(enumerate(obs))
     else:
         return {prefix: obs}
     flat: dict[str, Any] = {}
-    for key, part in parts:
-        inner = _flatten(part, f"{prefix}{SEPARATOR}{key}" if prefix else str(key))
+    for key, component in components:
+        inner = _flatten(component, f"{prefix}{SEPARATOR}{key}" if prefix else str(key))
         twice = flat.keys() & inner.keys()
         if twice:
             raise EnvError(f"the observation has two entries for '{min(twice)}'; pass it nested or flat, not both")

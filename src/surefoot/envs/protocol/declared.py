@@ -59,12 +59,12 @@ class Declared:
 
 
 def _shown(spec: ObsSpec) -> str:
-    parts = []
+    texts = []
     for key, one in tree_items(spec):
         choices = f" with {list(one.sizes)} choices" if one.sizes else ""
         bounds = f" from {one.low} to {one.high}" if one.low != -math.inf or one.high != math.inf else ""
-        parts.append(f"{key} {one.kind} {list(one.shape)}{choices}{bounds}".strip())
-    return ", ".join(parts)
+        texts.append(f"{key} {one.kind} {list(one.shape)}{choices}{bounds}".strip())
+    return ", ".join(texts)
 
 
 def _shapes(parameters: Values) -> list[tuple[str, ...]]:

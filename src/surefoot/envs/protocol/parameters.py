@@ -115,7 +115,7 @@ def _array(value: Any, what: str) -> NDArray[np.float64]:
     return array.astype(np.float64)
 
 
-def part_of_values(values: Values, defaults: Values, rows: slice) -> Values:
+def values_of_rows(values: Values, defaults: Values, rows: slice) -> Values:
     """The values of some rows."""
     return {name: value if defaults[name].shape else value[rows] for name, value in values.items()}
 

@@ -52,14 +52,14 @@ def action_spec(space: spaces.Space[Any]) -> ArraySpec:
     if not leaves or any(len(leaf.path) != 1 for leaf in leaves):
         problem = "is not supported; a Tuple or Dict of actions must not be empty or nested"
         raise EnvError(f"action space {quoted(space)} {problem}")
-    parts = {leaf.key: array_spec(leaf.space, "action") for leaf in leaves}
-    for key, part in parts.items():
-        if any(abs(first) + size > _MOST_CHOICES for first, size in zip(part.start, part.sizes, strict=True)):
+    components = {leaf.key: array_spec(leaf.space, "action") for leaf in leaves}
+    for key, leaf in components.items():
+        if any(abs(first) + size > _MOST_CHOICES for first, size in zip(leaf.start, leaf.sizes, strict=True)):
             raise EnvError(
-                f"the part '{key}' of action space {quoted(space)} has choices beyond {_MOST_CHOICES:,}; hybrid actions"
-                " are float32, which holds no larger whole numbers exactly: count from a smaller start"
+                f"the component '{key}' of action space {quoted(space)} has choices beyond {_MOST_CHOICES:,}; hybrid"
+                " actions are float32, which holds no larger whole numbers exactly: count from a smaller start"
             )
-    return HybridSpec.of("dict" if isinstance(space, spaces.Dict) else "tuple", parts)
+    return HybridSpec.of("dict" if isinstance(space, spaces.Dict) else "tuple", components)
 
 
 class EnvActions:
@@ -72,10 +72,10 @@ class EnvActions:
         """As a vector env takes them."""
         if not isinstance(self.spec, HybridSpec):
             return actions.astype(self._space.dtype, copy=False)
-        parts = self.spec.split(actions)
-        if isinstance(parts, dict):
-            return {key: part.astype(self._space[key].dtype, copy=False) for key, part in parts.items()}  # type: ignore[index]
-        return tuple(part.astype(one.dtype, copy=False) for part, one in zip(parts, self._space, strict=True))  # type: ignore[call-overload]
+        leaves = self.spec.split(actions)
+        if isinstance(leaves, dict):
+            return {key: leaf.astype(self._space[key].dtype, copy=False) for key, leaf in leaves.items()}  # type: ignore[index]
+        return tuple(leaf.astype(one.dtype, copy=False) for leaf, one in zip(leaves, self._space, strict=True))  # type: ignore[call-overload]
 
     def rows(self, actions: NDArray[Any]) -> Sequence[Any]:
         """One action per row."""
@@ -230,12 +230,12 @@ class Leaf(NamedTuple):
 
 def _leaves(space: spaces.Space[Any], path: tuple[Any, ...] = ()) -> list[Leaf]:
     if isinstance(space, spaces.Dict):
-        parts: list[tuple[Any, spaces.Space[Any]]] = list(space.spaces.items())
+        components: list[tuple[Any, spaces.Space[Any]]] = list(space.spaces.items())
     elif isinstance(space, spaces.Tuple):
-        parts = list(enumerate(space.spaces))
+        components = list(enumerate(space.spaces))
     else:
         return [Leaf(SEPARATOR.join(map(str, path)), path, space)]
-    return [leaf for key, part in parts for leaf in _leaves(part, (*path, key))]
+    return [leaf for key, inner in components for leaf in _leaves(inner, (*path, key))]
 
 
 def _learnable(leaves: Sequence[Leaf]) -> list[Leaf]:

@@ -82,10 +82,10 @@ def _described(value: Any) -> str:
 
 def refuse_other_lengths(batch: Any, num_rows: int, what: str) -> None:
     """Refuse a batch, maybe nested, that does not have one entry per row."""
-    parts = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, tuple) else None
-    for part in parts or ():
-        refuse_other_lengths(part, num_rows, what)
-    if parts is not None:
+    components = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, tuple) else None
+    for inner in components or ():
+        refuse_other_lengths(inner, num_rows, what)
+    if components is not None:
         return
     try:
         length = len(batch)

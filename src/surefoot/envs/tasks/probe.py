@@ -1,6 +1,6 @@
 """Probe: a task that tests every kind of policy with an engine.
 
-Its observation has parts of several sizes, the kind of action is an option, discrete actions do not start at 0 and
+Its observation has keys of several sizes, the kind of action is an option, discrete actions do not start at 0 and
 some are masked. The best action is that of the largest cue (in a box, the point of the first two cues): low rewards
 burn more fuel, and without fuel the episode ends. This is the reference for cpp/envs/probe.cpp.
 """
@@ -74,7 +74,7 @@ class Probe(gym.Env[Any, Any]):
         """Compute the reward, burn fuel, and move on to the next cues."""
         reward = self._box_reward(action) if self._kind == "box" else self._choice_reward(action)
         self._fuel -= 1.0 if reward >= 0.0 else 1.5
-        self._cues, self._wheel = [turned(cue) for cue in self._cues], [turned(part) for part in self._wheel]
+        self._cues, self._wheel = [turned(cue) for cue in self._cues], [turned(one) for one in self._wheel]
         return self._observe(), reward, self._fuel <= 0.0, False, self._info()
 
     def save_state(self) -> dict[str, Any]:
@@ -87,8 +87,8 @@ class Probe(gym.Env[Any, Any]):
         self._cues, self._wheel, self._fuel = list(loaded["cues"]), list(loaded["wheel"]), float(loaded["fuel"])
 
     def _observe(self) -> Obs:
-        parts = {"cues": self._cues, "fuel": [self._fuel], "wheel": self._wheel}
-        return {key: np.array(part, np.float32) for key, part in parts.items()}
+        leaves = {"cues": self._cues, "fuel": [self._fuel], "wheel": self._wheel}
+        return {key: np.array(leaf, np.float32) for key, leaf in leaves.items()}
 
     def _info(self) -> dict[str, Any]:
         return {} if self._kind == "box" else {"action_mask": np.array(self._allowed(), np.int8)}

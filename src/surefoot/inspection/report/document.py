@@ -54,15 +54,15 @@ class Document:
         assets = resources.files(__package__).joinpath("assets")
         data = {"charts": {name: chart.to_json() for name, chart in self.charts.items()}, "axes": dict(axes)}
         embedded = _packed(json.dumps(data, separators=(",", ":"), allow_nan=False))
-        parts = {"title": escape(f"{heading} · Surefoot report"), "heading": escape(heading), "generator": GENERATOR}
-        parts |= {"lead": lead, "controls": controls, "data": embedded}
-        parts |= {"sections": "\n".join(self.sections), "plotly": _packed_plotly()}
-        parts |= {name: assets.joinpath(f"page.{name}").read_text(encoding="utf-8") for name in ("css", "js")}
+        content = {"title": escape(f"{heading} · Surefoot report"), "heading": escape(heading), "generator": GENERATOR}
+        content |= {"lead": lead, "controls": controls, "data": embedded}
+        content |= {"sections": "\n".join(self.sections), "plotly": _packed_plotly()}
+        content |= {name: assets.joinpath(f"page.{name}").read_text(encoding="utf-8") for name in ("css", "js")}
         template = assets.joinpath("page.html").read_text(encoding="utf-8")
         # Of the template, not of the page: a script that a text has brought in has no hash here and does not run.
-        scripts = [Template(script).substitute(parts) for script in _SCRIPTS.findall(template)]
-        parts["scripts"] = " ".join(map(script_hash, [*scripts, _plotly()]))
-        page = Template(template).substitute(parts)
+        scripts = [Template(script).substitute(content) for script in _SCRIPTS.findall(template)]
+        content["scripts"] = " ".join(map(script_hash, [*scripts, _plotly()]))
+        page = Template(template).substitute(content)
         return page.encode(errors="replace").decode()  # names of files may have bytes that are not UTF-8
 
 

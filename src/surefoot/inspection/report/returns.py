@@ -139,9 +139,9 @@ def bins_of(rewards: Sequence[float], alpha: float, var: float) -> Bins:
         half = max(abs(low) / 100, 0.5)
         return Bins(np.array([low - half, low + half]), tail.sum(keepdims=True), count - tail.sum(keepdims=True))
     width = (high - low) / np.clip(2 * np.sqrt(count), 10, 30).round()
-    below, above = (int(np.ceil(part / width)) for part in (var - low, high - var))
+    below, above = (int(np.ceil(share / width)) for share in (var - low, high - var))
     places = np.clip(np.floor((ascending - var) / width).astype(int) + below, 0, below + above - 1)
-    counts, in_tail = (np.bincount(places, part, below + above).astype(np.float64) for part in (np.ones(count), tail))
+    counts, in_tail = (np.bincount(places, share, below + above).astype(np.float64) for share in (np.ones(count), tail))
     return Bins(var + width * np.arange(-below, above + 1), in_tail, counts - in_tail)
 
 

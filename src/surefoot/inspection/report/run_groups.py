@@ -37,7 +37,7 @@ def flat(config: dict[str, Any], prefix: str = "") -> dict[str, str]:
 def as_text(value: Any) -> str:
     """A value as readable text."""
     if isinstance(value, (list, tuple)):
-        return ", ".join(as_text(part) for part in value) or "none"
+        return ", ".join(as_text(one) for one in value) or "none"
     if value is None or value == {}:
         return "none"
     if isinstance(value, bool):
@@ -61,7 +61,7 @@ def group_runs(runs: Sequence[ReportedRun]) -> list[Group]:
     envs = [settings_of(group[0])[ENV] for group in groups]
     named = [len(runs) > 1 and (len(set(envs)) > 1 or not difference) for difference in differences]
     labels = [
-        " · ".join(part for part in (env * is_named, difference) if part)
+        " · ".join(one for one in (env * is_named, difference) if one)
         for env, difference, is_named in zip(envs, differences, named, strict=True)
     ]
     return [

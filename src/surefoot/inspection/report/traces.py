@@ -108,8 +108,8 @@ def spread_traces(
     first = next(iter(spreads.values()))
     where = {"views": views(first.steps, first.seconds, unit)}
 
-    def levels(part: str) -> dict[str, Any]:
-        return {level: {"y": rounded(getattr(found, part))} for level, found in spreads.items()}
+    def levels(field: str) -> dict[str, Any]:
+        return {level: {"y": rounded(getattr(found, field))} for level, found in spreads.items()}
 
     edge = {**_line(group), **where, "line": {"width": 0}, "hoverinfo": "skip", "mode": "lines"}
     low, high = {**edge, "levels": levels("low")}, {**edge, "levels": levels("high")}

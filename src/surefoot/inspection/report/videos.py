@@ -23,7 +23,7 @@ _NAME = re.compile(r"step_(\d+)\.(mp4|gif)")
 
 def videos_of(runs: Sequence[RunRecord], folder: Path) -> str:
     """The videos of all runs as HTML; links are relative to `folder`."""
-    left, parts = MOST_BYTES_ON_PAGE, []
+    left, sections = MOST_BYTES_ON_PAGE, []
     for run in runs:
         found = recorded(run.path)
         shown, links = [], []
@@ -37,8 +37,8 @@ def videos_of(runs: Sequence[RunRecord], folder: Path) -> str:
         heading = f"<h3>{escape(run.name)}</h3>" if found and len(runs) > 1 else ""
         grid = f'<div class="grid">{"".join(shown)}</div>' if shown else ""
         listed = f"<p class='note'>More videos: {', '.join(links)}</p>" if links else ""
-        parts.append(heading + grid + listed)
-    return "".join(parts)
+        sections.append(heading + grid + listed)
+    return "".join(sections)
 
 
 def recorded(run: Path) -> list[tuple[int, Path]]:

@@ -120,7 +120,7 @@ def unfit(kind: str, required: str, spec: ArraySpec) -> PolicyError:
 
 
 def build_head(latent_size: int, spec: ArraySpec, config: PolicyConfig) -> DistributionHead:
-    """The configured head; `auto` selects it by the kind of action space. A Tuple or Dict has one for each part."""
+    """The configured head; `auto` selects it by the kind of action space. A Tuple or Dict has one per component."""
     if isinstance(spec, HybridSpec):
         from surefoot.policies.hybrid_head import HybridHead  # which consists of these heads
 

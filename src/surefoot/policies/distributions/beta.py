@@ -112,8 +112,8 @@ class BetaHead(DistributionHead):
         return Beta(*both.chunk(2, dim=-1))
 
     def noise(self, uniforms: Tensor) -> Tensor:
-        parts = uniforms.unflatten(-1, (-1, 2, _ATTEMPTS))
-        return torch.stack((box_muller(parts[..., 0, :]), parts[..., 1, :]), dim=-2).flatten(-3)
+        drawn = uniforms.unflatten(-1, (-1, 2, _ATTEMPTS))
+        return torch.stack((box_muller(drawn[..., 0, :]), drawn[..., 1, :]), dim=-2).flatten(-3)
 
     def to_env(self, action: Tensor) -> Tensor:
         return (self.low + action * (self.high - self.low)).view(-1, *self.env_shape)

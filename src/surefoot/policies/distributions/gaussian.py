@@ -153,7 +153,7 @@ def initial_log_excess(size: int, settings: GaussianHead.Settings) -> Tensor:
     """The parameter whose floor + exp is the configured initial std of each action element."""
     log_std = torch.full((size,), settings.log_std)
     for key, value in settings.log_std_groups.items():
-        start, stop = (int(part) for part in key.split(":"))
+        start, stop = (int(bound) for bound in key.split(":"))
         if stop > size:
             raise ConfigError(
                 [f"policy.distribution.log_std_groups: '{key}' exceeds the {size} elements of the action"]

@@ -13,7 +13,7 @@ class Memory(nn.Module):
 
     output_size: int
     state_names: tuple[str, ...] = ()
-    """Names of the parts of the state."""
+    """Names of the tensors of the state."""
 
     def __init__(self, input_size: int, settings: PartSettings) -> None:
         super().__init__()

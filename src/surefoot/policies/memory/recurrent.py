@@ -52,15 +52,15 @@ class Recurrent(Memory):
         with autocast(features.device, enabled=False):
             for layer, (weight_ih, weight_hh, bias_ih, bias_hh) in enumerate(self.cells.all_weights):
                 gates = functional.linear(features, weight_ih, bias_ih)
-                before = [part[:, layer].contiguous() for part in state]
+                before = [tensor[:, layer].contiguous() for tensor in state]
                 features, *after = self.scan(gates, weight_hh, bias_hh, before, batch_sizes, one_path)
                 last.append(after)
-        return features, tuple(torch.stack(parts, dim=1) for parts in zip(*last, strict=True))
+        return features, tuple(torch.stack(tensors, dim=1) for tensors in zip(*last, strict=True))
 
     def scan(
         self, gates: Tensor, weight: Tensor, bias: Tensor, before: list[Tensor], batch_sizes: Tensor, one_path: bool
     ) -> tuple[Tensor, ...]:
-        """One layer over all steps: its outputs in packed order, then each part of the final state."""
+        """One layer over all steps: its outputs in packed order, then each tensor of the final state."""
         raise NotImplementedError
 
     def native_cells(self, plan: PlanBuilder, kind: str, cells: type[nn.RNNBase]) -> Plain:

@@ -41,5 +41,5 @@ def lstm_scan(
         outputs.append(hidden)
         begin += size
     last.append((hidden, cell))
-    h_last, c_last = (torch.cat(parts[::-1]) for parts in zip(*last, strict=True))
+    h_last, c_last = (torch.cat(tensors[::-1]) for tensors in zip(*last, strict=True))
     return torch.cat(outputs), h_last, c_last

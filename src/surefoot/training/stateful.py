@@ -1,4 +1,4 @@
-"""The parts of a trainer that have state, by the names they have in checkpoints (S15, docs/semantics.md)."""
+"""The objects of a trainer that have state, by the names they have in checkpoints (S15, docs/semantics.md)."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -95,8 +95,8 @@ def saved_agent_values(state: Mapping[str, Any]) -> Values:
     return {name: entry.value.numpy() for name, entry in entries.items()}
 
 
-def parts_of(trainer: "Trainer") -> dict[str, Stateful]:
-    """The parts that are saved, restored, checked and rolled back."""
+def stateful_of(trainer: "Trainer") -> dict[str, Stateful]:
+    """Everything that is saved, restored, checked and rolled back."""
     learner = trainer.learner
     return {
         "policy": _Policy(trainer.policy),
