@@ -29,6 +29,17 @@ from tests.cli.processes import Process
 from tests.envs.engines.test_processes import children, is_alive
 from tests.envs.tasks import CounterEnv, SavingEnv
 from tests.envs.unruly import UnrulyEnv
+from tests.faults.faulty_envs import (
+    OddEnv,
+    ParentEnv,
+    ShowingWorse,
+    UnkeepableEnv,
+    UnrulySavingEnv,
+    close_everything_and_stay,
+    leave_a_child_and_die,
+    raise_many_lines,
+    raise_wordless,
+)
 
 SEED = 3
 
@@ -56,6 +67,11 @@ def step(engine: ProcessEngine, slot: Slot) -> None:
     step_all(engine, np.zeros(engine.num_rows, dtype=np.int64), slot)
 
 
+def end_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers that hang get no time to end by themselves."""
+    monkeypatch.setattr("surefoot.envs.engines.worker_process._GRACE_S", 0.1)
+
+
 WAYS = {
     "raise": (
         r"env 3 \(seed \d+\) raised an exception in step: RuntimeError: the step is broken",
@@ -63,8 +79,8 @@ WAYS = {
     ),
     "abort": (r"worker 1 was killed by SIGABRT in step of env 3 \(seed \d+\)", "unruly.py"),
     "exit": (r"worker 1 exited with code 7 in step of env 3 \(seed \d+\)", ""),
-    "sleep": (r"worker 1 made no progress for 2 s in step of env 3 \(seed \d+\)", "unruly.py"),
-    "spin": (r"worker 1 made no progress for 2 s in step of env 3 \(seed \d+\)", "unruly.py"),
+    "sleep": (r"worker 1 made no progress for 1 s in step of env 3 \(seed \d+\)", "unruly.py"),
+    "spin": (r"worker 1 made no progress for 1 s in step of env 3 \(seed \d+\)", "unruly.py"),
 }
 
 
@@ -73,7 +89,7 @@ def test_a_worker_that_fails_is_reported_and_replaced_and_its_rows_do_not_count(
     message, trace = WAYS[how]
     with (
         caplog.at_level(logging.INFO, "surefoot"),
-        engine_of(3, where="step", how=how, at=2, once=tmp_path / "done", step_timeout_s=2) as engine,
+        engine_of(3, where="step", how=how, at=2, once=tmp_path / "done", step_timeout_s=1) as engine,
     ):
         slot = opened(engine)
         for _ in range(2):
@@ -160,23 +176,25 @@ def test_by_choice_the_first_fault_is_raised():
 CONSTRUCTION = [
     ("constructor", "raise", "env 3 could not be created: RuntimeError: the constructor is broken"),
     ("constructor", "abort", "worker 1 was killed by SIGABRT in the constructor of env 3"),
-    ("constructor", "sleep", r"worker 1 made no progress for 2 s in the constructor of env 3"),
+    ("constructor", "sleep", r"worker 1 made no progress for 1 s in the constructor of env 3"),
     ("reset", "raise", r"env 3 \(seed \d+\) raised an exception in reset: RuntimeError: the reset is broken"),
-    ("reset", "sleep", r"worker 1 made no progress for 2 s in reset of env 3"),
+    ("reset", "sleep", r"worker 1 made no progress for 1 s in reset of env 3"),
 ]
 
 
 @pytest.mark.parametrize(("where", "how", "message"), CONSTRUCTION)
-def test_what_fails_before_the_first_step_is_raised_and_leaves_no_process(where, how, message):
+def test_what_fails_before_the_first_step_is_raised_and_leaves_no_process(where, how, message, monkeypatch):
+    if how == "sleep":
+        end_at_once(monkeypatch)
     before = children(os.getpid())
     with pytest.raises(EnvError, match=message):
-        opened(engine_of(3, where=where, how=how, step_timeout_s=2))
+        opened(engine_of(3, where=where, how=how, step_timeout_s=1))
     assert children(os.getpid()) == before
 
 
 def test_a_reset_within_a_step_that_hangs_is_ended_too(tmp_path):
     makers = [partial(UnrulyEnv, "reset", "sleep", 2, tmp_path / "done", index=0, lengths=(2,))]
-    config = rollout_of(workers=1, step_timeout_s=2)
+    config = rollout_of(workers=1, step_timeout_s=1)
     with ProcessEngine(Blueprint(makers, SEED), config) as engine:
         slot = opened(engine)
         step(engine, slot)
@@ -185,7 +203,8 @@ def test_a_reset_within_a_step_that_hangs_is_ended_too(tmp_path):
         assert not slot.valid[0]
 
 
-def test_close_does_not_wait_for_an_env_that_hangs():
+def test_close_does_not_wait_for_an_env_that_hangs(monkeypatch):
+    end_at_once(monkeypatch)
     engine = engine_of(0, where="step", how="sleep")
     slot = opened(engine)
     before = children(os.getpid())
@@ -201,10 +220,10 @@ def test_close_does_not_wait_for_an_env_that_hangs():
 def test_many_slow_envs_are_not_taken_for_one_that_hangs():
     class Slow(CounterEnv):
         def step(self, action: Any) -> Any:
-            time.sleep(0.5)
+            time.sleep(0.2)
             return super().step(action)
 
-    config = rollout_of(workers=1, step_timeout_s=2)
+    config = rollout_of(workers=1, step_timeout_s=1)
     with ProcessEngine(Blueprint([Slow] * 6, SEED), config) as engine:
         step(engine, opened(engine))
         assert engine.restarts == 0
@@ -277,14 +296,6 @@ def test_workers_die_with_a_parent_that_is_killed_even_while_they_hang(tmp_path)
         time.sleep(0.01)
 
 
-class ShowingWorse(CounterEnv):
-    """Ends with a final observation of NaN, which nobody uses as it is terminated."""
-
-    def step(self, action: Any) -> Any:
-        obs, reward, terminated, truncated, info = super().step(action)
-        return (np.full_like(obs, np.nan) if terminated else obs), reward, terminated, truncated, info
-
-
 def test_what_an_earlier_end_left_does_not_spoil_a_loss(tmp_path):
     makers = [
         partial(ShowingWorse, index=0, lengths=(2,), endings=("terminated",)),
@@ -310,65 +321,12 @@ def test_a_checkpoint_never_mixes_two_episodes(tmp_path):
         assert collector.rows.state()["envs"] is not None
 
 
-class UnrulySavingEnv(UnrulyEnv, SavingEnv):
-    """Can say where it is, until it misbehaves."""
-
-
-class ParentEnv(CounterEnv):
-    """Starts a program of its own and ends it as it should."""
-
-    def __init__(self, file: Path) -> None:
-        super().__init__()
-        self._child = subprocess.Popen(["sleep", "300"])
-        file.write_text(str(self._child.pid))
-
-    def close(self) -> None:
-        self._child.terminate()
-        self._child.wait()
-
-
 def test_what_an_env_starts_hears_signals_as_usual(tmp_path):
     engine = ProcessEngine(Blueprint([partial(ParentEnv, tmp_path / "pid")], SEED), rollout_of(workers=1))
     child = int((tmp_path / "pid").read_text())
     assert is_alive(child)
     engine.close()
     assert not is_alive(child)
-
-
-class OddEnv(CounterEnv):
-    """Does one odd thing in its third step."""
-
-    def __init__(self, do: Any) -> None:
-        super().__init__(lengths=(99,))
-        self._do = do
-
-    def step(self, action: Any) -> Any:
-        if self.place.step == 2:
-            self._do()
-        return super().step(action)
-
-
-class Wordless(Exception):  # noqa: N818
-    def __str__(self) -> str:
-        raise RuntimeError
-
-
-def close_everything_and_stay() -> None:
-    os.closerange(3, 64)
-    time.sleep(60)
-
-
-def leave_a_child_and_die() -> None:
-    subprocess.Popen(["sleep", "5"], close_fds=False)
-    os.kill(os.getpid(), signal.SIGSEGV)
-
-
-def raise_wordless() -> None:
-    raise Wordless
-
-
-def raise_many_lines() -> None:
-    raise ValueError("\nfirst\n" + "second\n" * 9)
 
 
 ODD = {
@@ -388,7 +346,9 @@ ODD = {
 
 
 @pytest.mark.parametrize("what", ODD)
-def test_odd_endings_have_one_line_that_names_the_env(what):
+def test_odd_endings_have_one_line_that_names_the_env(what, monkeypatch):
+    if what == "deaf":
+        end_at_once(monkeypatch)
     do, message = ODD[what]
     config = rollout_of(workers=1, max_restarts=0, step_timeout_s=30)
     with ProcessEngine(Blueprint([partial(OddEnv, do)], SEED), config) as engine:
@@ -403,18 +363,13 @@ def test_odd_endings_have_one_line_that_names_the_env(what):
 def test_restoring_slow_envs_is_progress():
     class Slow(SavingEnv):
         def load_state(self, state: Any) -> None:
-            time.sleep(0.5)
+            time.sleep(0.2)
             super().load_state(state)
 
-    config = rollout_of(workers=1, step_timeout_s=2)
+    config = rollout_of(workers=1, step_timeout_s=1)
     with ProcessEngine(Blueprint([Slow] * 6, SEED), config) as engine:
         opened(engine)
         engine.load_state(engine.save_state() or {})
-
-
-class UnkeepableEnv(SavingEnv):
-    def save_state(self) -> Any:
-        return {"what": lambda: 0}
 
 
 def test_a_state_that_cannot_be_kept_is_no_fault_of_a_worker():

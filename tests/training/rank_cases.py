@@ -1,6 +1,5 @@
 """Run by every rank: trains each case alone and together, and writes what both learned for the test that reads it."""
 
-import sys
 from contextlib import closing
 from copy import deepcopy
 from functools import partial
@@ -149,13 +148,9 @@ def trained(settings: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
 def main(folder: Path) -> None:
     """Everything for one rank."""
     with together() as ranks:
-        for name, settings in CASES.items():
-            if ranks.is_first:
+        for index, (name, settings) in enumerate(CASES.items()):
+            if index % ranks.size == ranks.rank:
                 torch.save(trained(settings, ALONE), folder / f"{name}.alone.pt")
             torch.save(trained(settings, ranks), folder / f"{name}.{ranks.rank}.pt")
         all_runs(folder, ranks)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
     end_with_others(0)

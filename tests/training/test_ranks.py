@@ -2,8 +2,10 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from functools import cache
 from pathlib import Path
@@ -19,7 +21,8 @@ from surefoot.machine.cores import available_cores
 from surefoot.machine.ranks import Ranks
 from surefoot.settings.config import EnvConfig
 from surefoot.training.checkpoint import read_checkpoint
-from tests.training.rank_cases import CASES, UPDATES
+from tests.cli.processes import Finished, Process
+from tests.training.rank_cases import CASES, UPDATES, main
 from tests.training.rank_runs import checkpoint
 
 pytestmark = pytest.mark.xdist_group("ranks")
@@ -31,10 +34,24 @@ LEARNED = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction",
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What two processes wrote: see rank_cases.py and rank_runs.py."""
     folder = tmp_path_factory.mktemp("ranks")
-    command = [*TORCHRUN, "-m", "tests.training.rank_cases", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-5000:]
+    for done in in_two_processes(main, folder):
+        assert done.code == 0, done.err[-5000:]
     return folder
+
+
+def in_two_processes(function: Callable[..., Any], *arguments: Any) -> list[Finished]:
+    """Call a function in two processes that find each other as if torchrun had started them."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    processes = [Process(as_rank, rank, port, function, *arguments) for rank in range(2)]
+    return [process.wait() for process in processes]
+
+
+def as_rank(rank: int, port: int, function: Callable[..., Any], *arguments: Any) -> None:
+    numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2, "MASTER_PORT": port}
+    os.environ |= {name: str(number) for name, number in numbers.items()}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_RUN_ID": "none"}
+    function(*arguments)
 
 
 @cache
@@ -205,40 +222,42 @@ gym.register("Faulty-v0", Faulty, max_episode_steps=50)
 
 def faulty_run(tmp_path: Path, fault: str, *more: str) -> subprocess.CompletedProcess[str]:
     """A run with the installed program, in which process 1, or the one named, has a fault in the fourth iteration."""
-    (tmp_path / "faulty.py").write_text(FAULTY)
     script = "import sys; from surefoot.cli.main import main; sys.exit(main())"
     program = tmp_path / "surefoot"  # as pip installs it
     program.write_text(f"#!{sys.executable}\n{script}\n")
     program.chmod(0o755)
-    settings = [
-        "--rollout.num-envs",
-        "2",
-        "--rollout.num-steps",
-        "32",
-        "--ppo.batch-size",
-        "32",
-        "--train.eval-episodes",
-        "0",
-    ]
-    command = [
-        *TORCHRUN,
-        "--no-python",
-        str(program),
-        "train",
-        "faulty:Faulty-v0",
-        "--run-dir",
-        "run",
-        *settings,
-        *more,
-    ]
+    command = [*TORCHRUN, "--no-python", str(program), *faulty_train(tmp_path), *more]
     environment = os.environ | {"PYTHONPATH": str(tmp_path), "FAULT": fault}
     return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=environment)
 
 
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    [("raise", "the floor is wet"), pytest.param("kill", "it does not answer", marks=pytest.mark.cluster)],
-)
+def faulty_train(folder: Path) -> list[str]:
+    (folder / "faulty.py").write_text(FAULTY)
+    sizes = {"rollout.num-envs": 2, "rollout.num-steps": 32, "ppo.batch-size": 32, "train.eval-episodes": 0}
+    settings = [text for name, value in sizes.items() for text in (f"--{name}", str(value))]
+    return ["train", "faulty:Faulty-v0", "--run-dir", "run", *settings]
+
+
+def raise_in_one(folder: Path, arguments: list[str]) -> None:
+    from surefoot.cli.main import main
+
+    os.chdir(folder)
+    sys.path.insert(0, str(folder))
+    os.environ["FAULT"] = "raise"
+    sys.exit(main(arguments))
+
+
+def test_an_error_in_one_process_ends_all_and_saves(tmp_path: Path) -> None:
+    first, second = in_two_processes(raise_in_one, tmp_path, faulty_train(tmp_path))
+    assert "the floor is wet" in second.refused()
+    assert first.refused().startswith("error: another process of this run failed or stopped: process 1: ")
+    assert "the floor is wet" in first.err
+    assert "saved at step 192; 'surefoot resume run' continues the run" in first.err
+    assert (tmp_path / "run" / "checkpoints" / "step_000000000192.safetensors").exists()
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize(("fault", "message"), [("raise", "the floor is wet"), ("kill", "it does not answer")])
 def test_a_fault_in_one_process_ends_all_and_saves(tmp_path: Path, fault: str, message: str) -> None:
     done = faulty_run(tmp_path, fault)
     assert done.returncode != 0
