@@ -198,19 +198,20 @@ void recurrence(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
   const Floats grad_h_last = numbers(sequences, chance), grad_c_last = numbers(sequences, chance);
   Floats kept(4 * samples), h(samples), c(samples), h_last(sequences), h_before(samples);
   Floats grad_x(gates * samples), grad_gates(gates * samples), grad_h0(sequences), grad_c0(sequences);
-  const MatrixView given{gates_x.data(), gates * hidden}, grad{grad_h.data(), hidden};
-  PooledRecurrence forward(steps, gates, hidden, weight.data(), bias.data(), pool, kernels);
-  PooledRecurrence backward(steps, gates, hidden, weight.data(), nullptr, pool, kernels);
-  if (is_lstm) {
-    forward.run<LstmForward>(lstm_forward, {given, h0.data(), c0.data(), kept.data(), h.data(), c.data()});
-    backward.run<LstmBackward>(lstm_backward, {kept.data(), h0.data(), c0.data(), h.data(), c.data(), grad,
-                                               grad_h_last.data(), grad_c_last.data(), grad_gates.data(),
-                                               gates * hidden, h_before.data(), grad_h0.data(), grad_c0.data()});
-  } else {
-    forward.run<GruForward>(gru_forward, {given, h0.data(), kept.data(), h.data()});
-    backward.run<GruBackward>(gru_backward, {kept.data(), h0.data(), h.data(), grad, grad_h_last.data(), grad_x.data(),
-                                             grad_gates.data(), gates * hidden, h_before.data(), grad_h0.data()});
-  }
+  const CellPass pass{.gates_x = {gates_x.data(), gates * hidden},
+                      .before = {h0.data(), c0.data()},
+                      .states = {h.data(), c.data()},
+                      .kept = kept.data(),
+                      .grad_output = {grad_h.data(), hidden},
+                      .grad_last = {grad_h_last.data(), grad_c_last.data()},
+                      .grad_gates_x = grad_x.data(),
+                      .grad_gates_past = is_lstm ? grad_x.data() : grad_gates.data(),
+                      .grad_stride = gates * hidden,
+                      .past = h_before.data(),
+                      .grad_before = {grad_h0.data(), grad_c0.data()}};
+  const CellKind kind = is_lstm ? lstm_cells(kernels) : gru_cells(kernels);
+  PooledRecurrence(kind, steps, hidden, weight.data(), bias.data(), pool, kernels).run(pass);
+  PooledRecurrence(kind, steps, hidden, weight.data(), nullptr, pool, kernels).run(pass);
   copy_last(steps, hidden, h.data(), h_last.data());
 }
 

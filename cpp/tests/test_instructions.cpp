@@ -168,16 +168,17 @@ TEST(instructions_agree_on_cells) {
       for (const std::size_t hidden : {1, 7, 16, 33}) {
         constexpr std::size_t kRows = 5;
         const std::size_t gates = is_gru ? 3 : 4, count = kRows * hidden;
-        const Floats from_input = made_up(gates * count, 3.0, 0.1), from_state = made_up(gates * count, 2.0, 0.3);
+        const Floats gates_x = made_up(gates * count, 3.0, 0.1), gates_h = made_up(gates * count, 2.0, 0.3);
         const Floats state = made_up(count, 1.0, 0.9);
         Floats output(count), cell(count);
         (is_gru ? set.gru : set.lstm)({.rows = kRows,
                                        .hidden = hidden,
-                                       .from_input = {from_input.data(), gates * hidden},
-                                       .from_state = {from_state.data(), gates * hidden},
-                                       .state = {state.data(), hidden},
-                                       .output = output.data(),
-                                       .cell = cell.data(),
+                                       .gates_x = {gates_x.data(), gates * hidden},
+                                       .gates_h = {gates_h.data(), gates * hidden},
+                                       .carried = {state.data(), hidden},
+                                       .gates = nullptr,
+                                       .h = output.data(),
+                                       .c = cell.data(),
                                        .stride = hidden});
         append(all, output);
         append(all, cell);

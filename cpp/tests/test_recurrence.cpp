@@ -36,59 +36,47 @@ struct Inputs {
     }
   }
 
-  PooledRecurrence forward(const Kernels& set, ThreadPool& threads) const {
-    return {steps, gates, hidden, of.at("weight").data(), of.at("bias").data(), threads, set};
-  }
-  PooledRecurrence backward(const Kernels& set, ThreadPool& threads) const {
-    return {steps, gates, hidden, of.at("weight").data(), nullptr, threads, set};
+  CellKind kind(const Kernels& set) const { return gates == 4 ? lstm_cells(set) : gru_cells(set); }
+  PooledRecurrence layer(const Kernels& set, ThreadPool& threads, const float* bias) const {
+    return {kind(set), steps, hidden, of.at("weight").data(), bias, threads, set};
   }
   MatrixView rows(const char* name, std::size_t width) const { return {of.at(name).data(), width * hidden}; }
 };
 
 using Outputs = std::map<std::string, Floats>;
 
-Outputs run_lstm(const Inputs& given, const Kernels& set, ThreadPool& threads) {
-  const std::size_t samples = given.steps.samples() * given.hidden, states = given.steps.sequences() * given.hidden;
-  Outputs made;
-  for (const char* name : {"h", "c", "h_before"}) made[name].resize(samples);
-  for (const char* name : {"gates", "grad_gates_x"}) made[name].resize(4 * samples);
-  for (const char* name : {"h_last", "c_last", "grad_h0", "grad_c0"}) made[name].resize(states);
-  const auto in = [&](const char* name) { return given.of.at(name).data(); };
-  const auto out = [&](const char* name) { return made.at(name).data(); };
-  given.forward(set, threads)
-      .run<LstmForward>(lstm_forward, {given.rows("gates_x", 4), in("h0"), in("c0"), out("gates"), out("h"), out("c")});
-  copy_last(given.steps, given.hidden, out("h"), out("h_last"));
-  copy_last(given.steps, given.hidden, out("c"), out("c_last"));
-  given.backward(set, threads)
-      .run<LstmBackward>(lstm_backward, {out("gates"), in("h0"), in("c0"), out("h"), out("c"), given.rows("grad_h", 1),
-                                         in("grad_h_last"), in("grad_c_last"), out("grad_gates_x"), 4 * given.hidden,
-                                         out("h_before"), out("grad_h0"), out("grad_c0")});
-  made["grad_gates_h"] = made["grad_gates_x"];
-  return made;
-}
-
-Outputs run_gru(const Inputs& given, const Kernels& set, ThreadPool& threads) {
-  const std::size_t samples = given.steps.samples() * given.hidden, states = given.steps.sequences() * given.hidden;
-  Outputs made;
-  for (const char* name : {"h", "h_before"}) made[name].resize(samples);
-  for (const char* name : {"grad_gates_x", "grad_gates_h"}) made[name].resize(3 * samples);
-  for (const char* name : {"h_last", "grad_h0"}) made[name].resize(states);
-  made["gates"].resize(4 * samples);
-  const auto in = [&](const char* name) { return given.of.at(name).data(); };
-  const auto out = [&](const char* name) { return made.at(name).data(); };
-  given.forward(set, threads)
-      .run<GruForward>(gru_forward, {given.rows("gates_x", 3), in("h0"), out("gates"), out("h")});
-  copy_last(given.steps, given.hidden, out("h"), out("h_last"));
-  given.backward(set, threads)
-      .run<GruBackward>(gru_backward,
-                        {out("gates"), in("h0"), out("h"), given.rows("grad_h", 1), in("grad_h_last"),
-                         out("grad_gates_x"), out("grad_gates_h"), 3 * given.hidden, out("h_before"), out("grad_h0")});
-  return made;
-}
-
 Outputs run(const Inputs& given, const Kernels& set = kernels(), std::size_t threads = 1) {
   ThreadPool pool(threads);
-  return given.gates == 4 ? run_lstm(given, set, pool) : run_gru(given, set, pool);
+  const std::size_t samples = given.steps.samples() * given.hidden, states = given.steps.sequences() * given.hidden;
+  const std::vector<std::string> parts =
+      given.gates == 4 ? std::vector<std::string>{"h", "c"} : std::vector<std::string>{"h"};
+  Outputs made;
+  const auto in = [&](const std::string& name) { return given.of.at(name).data(); };
+  const auto out = [&](const std::string& name, std::size_t count) {
+    made[name].resize(count);
+    return made[name].data();
+  };
+  CellPass pass{};
+  pass.gates_x = given.rows("gates_x", given.gates);
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    pass.before[part] = in(parts[part] + "0");
+    pass.states[part] = out(parts[part], samples);
+    pass.grad_last[part] = in("grad_" + parts[part] + "_last");
+    pass.grad_before[part] = out("grad_" + parts[part] + "0", states);
+  }
+  pass.kept = out("gates", 4 * samples);
+  pass.grad_output = given.rows("grad_h", 1);
+  pass.grad_gates_x = out("grad_gates_x", given.gates * samples);
+  pass.grad_gates_past = parts.size() == 2 ? pass.grad_gates_x : out("grad_gates_h", given.gates * samples);
+  pass.grad_stride = given.gates * given.hidden;
+  pass.past = out("h_before", samples);
+  given.layer(set, pool, in("bias")).run(pass);
+  for (const std::string& part : parts) {
+    copy_last(given.steps, given.hidden, made.at(part).data(), out(part + "_last", states));
+  }
+  given.layer(set, pool, nullptr).run(pass);
+  if (parts.size() == 2) made["grad_gates_h"] = made["grad_gates_x"];
+  return made;
 }
 
 /// The formulas in double, one number after the other: h of every sample, and the loss that the gradients are of.

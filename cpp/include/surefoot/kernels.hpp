@@ -47,19 +47,6 @@ struct ChoiceBlock {
   float* log_prob;
 };
 
-/// One step of a recurrent layer: the results of its two matrix products, the state before, and the destination of the
-/// next state, which may overwrite it. Gates are side by side in torch's order, each `hidden` wide.
-struct CellBlock {
-  std::size_t rows;
-  std::size_t hidden;
-  MatrixView from_input;  // GRU: r, z, n; LSTM: i, f, g, o
-  MatrixView from_state;
-  MatrixView state;    // state before the step: h of a GRU, c of an LSTM
-  float* output;       // h
-  float* cell;         // c of an LSTM
-  std::size_t stride;  // of `output` and `cell`
-};
-
 struct Normalization {
   const float* shift;
   const float* scale;
@@ -171,8 +158,10 @@ struct Kernels {
   void (*normalize)(const Normalization& by, std::size_t rows, std::size_t size, const float* in, float* out);
   void (*uniforms)(const UniformBlock& block, float* out);
 
-  void (*gru)(const CellBlock& block);
-  void (*lstm)(const CellBlock& block);
+  void (*gru)(const CellStep& step);
+  void (*gru_gradient)(const CellGradient& step);
+  void (*lstm)(const CellStep& step);
+  void (*lstm_gradient)(const CellGradient& step);
 
   void (*gaussian)(const GaussianBlock& block);
   void (*categorical)(const ChoiceBlock& block);
@@ -184,11 +173,6 @@ struct Kernels {
   void (*categorical_gradient)(const ChoiceGradient& step);
   void (*evaluate_bernoulli)(const ChoiceEvaluation& step);
   void (*bernoulli_gradient)(const ChoiceGradient& step);
-
-  void (*lstm_step)(const LstmStep& step);
-  void (*lstm_gradient)(const LstmGradient& step);
-  void (*gru_step)(const GruStep& step);
-  void (*gru_gradient)(const GruGradient& step);
 
   /// Sums over rows, in float64.
   void (*column_sums)(std::size_t rows, std::size_t columns, MatrixView in, double* sums);

@@ -3,8 +3,8 @@
 // The results of a sequence depend only on that sequence, so they are the same for any number of threads.
 #pragma once
 
+#include <array>
 #include <cstddef>
-#include <functional>
 
 #include "surefoot/kernels.hpp"
 #include "surefoot/layer.hpp"
@@ -12,6 +12,20 @@
 #include "surefoot/thread_pool.hpp"
 
 namespace surefoot {
+
+/// Maximum number of parts of a state.
+inline constexpr std::size_t kMostStateParts = 4;
+
+/// A kind of cells. The first part of their state is h; the last one is carried from step to step besides the gates.
+struct CellKind {
+  std::size_t num_gates, num_parts;
+  bool has_one_gradient;  // whether the gradients of the gates by input and by past state are equal
+  void (*step)(const CellStep& step);
+  void (*gradient)(const CellGradient& step);
+};
+
+CellKind gru_cells(const Kernels& kernels);
+CellKind lstm_cells(const Kernels& kernels);
 
 /// A layer's recurrent part: `gates * hidden` outputs of `hidden` inputs.
 struct Recurrence {
@@ -28,77 +42,41 @@ struct Sequences {
   std::size_t begin, end;
 };
 
-// B samples, S sequences, H hidden. `gates` holds what the backward pass needs: [B, 4 * H].
+template <class Number>
+using StateParts = std::array<Number*, kMostStateParts>;
 
-struct LstmForward {
-  MatrixView gates_x;  // [B, 4 * H]
-  const float* h0;     // [S, H]
-  const float* c0;
-  float* gates;
-  float* h;  // [B, H]
-  float* c;
+/// Arguments of a layer of cells over packed sequences: B samples, S sequences, H hidden. A forward pass uses the first
+/// four.
+struct CellPass {
+  MatrixView gates_x;                     // [B, gates * H]
+  StateParts<const float> before;         // [S, H] each
+  StateParts<float> states;               // [B, H] each; the first is the output of the layer
+  float* kept;                            // [B, 4 * H] for the backward pass
+  MatrixView grad_output;                 // [B, H]
+  StateParts<const float> grad_last;      // [S, H] each; null: zero
+  float *grad_gates_x, *grad_gates_past;  // [B, gates * H]; the same array if they are equal
+  std::size_t grad_stride;                // row stride of both
+  float* past;                            // [B, H]: the states that were multiplied with the recurrent weights
+  StateParts<float> grad_before;          // [S, H] each
 };
 
-struct LstmBackward {
-  const float* gates;
-  const float* h0;
-  const float* c0;
-  const float* h;
-  const float* c;
-  MatrixView grad_h;         // [B, H]
-  const float* grad_h_last;  // [S, H], or null: zero
-  const float* grad_c_last;
-  float* grad_gates;        // [B, 4 * H]: gradient of gates_x and of the recurrent product, which are equal
-  std::size_t grad_stride;  // of grad_gates
-  float* h_before;          // [B, H]: the states that were multiplied with the weights
-  float* grad_h0;           // [S, H]
-  float* grad_c0;
-};
-
-struct GruForward {
-  MatrixView gates_x;  // [B, 3 * H]
-  const float* h0;
-  float* gates;
-  float* h;
-};
-
-struct GruBackward {
-  const float* gates;
-  const float* h0;
-  const float* h;
-  MatrixView grad_h;
-  const float* grad_h_last;
-  float* grad_gates_x;      // [B, 3 * H]
-  float* grad_gates_h;      // [B, 3 * H]: of weight * h_before + bias
-  std::size_t grad_stride;  // row stride of both
-  float* h_before;
-  float* grad_h0;
-};
-
-void lstm_forward(const Recurrence& layer, const LstmForward& pass, Sequences part);
-void lstm_backward(const Recurrence& layer, const LstmBackward& pass, Sequences part);
-void gru_forward(const Recurrence& layer, const GruForward& pass, Sequences part);
-void gru_backward(const Recurrence& layer, const GruBackward& pass, Sequences part);
+void forward(const CellKind& kind, const Recurrence& layer, const CellPass& pass, Sequences some);
+void backward(const CellKind& kind, const Recurrence& layer, const CellPass& pass, Sequences some);
 
 /// Copies the state after the last step of each sequence from [B, H] to [S, H].
 void copy_last(const PackedSteps& steps, std::size_t hidden, const float* states, float* last);
 
-/// A stand-alone layer: packs the weights and divides the sequences among the threads of a pool.
+/// A stand-alone layer: packs the weights and divides the sequences among the threads of a pool. Runs forward if there
+/// is a bias, else backward.
 class PooledRecurrence {
  public:
-  PooledRecurrence(const PackedSteps& steps, std::size_t gates, std::size_t hidden, const float* weight,
+  PooledRecurrence(const CellKind& kind, const PackedSteps& steps, std::size_t hidden, const float* weight,
                    const float* bias, ThreadPool& pool, const Kernels& kernels = surefoot::kernels());
 
-  /// Runs one of the functions above on all sequences.
-  template <class Pass>
-  void run(void (*function)(const Recurrence&, const Pass&, Sequences), const Pass& pass) {
-    over_sequences([&](Sequences part) { function(layer_, pass, part); });
-  }
+  void run(const CellPass& pass) const;
 
  private:
-  void over_sequences(const std::function<void(Sequences)>& work) const;
-
-  std::size_t gates_;
+  CellKind kind_;
   ThreadPool& pool_;
   Layer weight_;
   TransposedLayer transposed_;

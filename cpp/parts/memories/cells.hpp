@@ -7,10 +7,7 @@ namespace surefoot {
 
 class Cells : public Memory {
  public:
-  /// `step_cells` is the kernel of one step of a layer; a state of two parts is h and c. `has_one_gradient`: see
-  /// CellLayer.
-  Cells(const PartPlan& plan, const Kernels& kernels, std::size_t num_gates, std::size_t num_parts,
-        void (*step_cells)(const CellBlock& block), bool has_one_gradient);
+  Cells(const PartPlan& plan, const Kernels& kernels, const CellKind& kind);
 
   std::vector<std::size_t> state_sizes() const override;
   std::size_t output_size(std::size_t) const override { return hidden_; }
@@ -30,9 +27,8 @@ class Cells : public Memory {
   };
 
   std::string name_;
-  std::size_t layers_, hidden_, num_gates_, num_parts_;
-  void (*step_cells_)(const CellBlock& block);
-  bool has_one_gradient_;
+  std::size_t layers_, hidden_;
+  CellKind kind_;
   std::vector<Cell> cells_;
 };
 

@@ -1,7 +1,6 @@
 // The table of kernels of the instruction set that is being compiled.
 #pragma once
 
-#include "cells.hpp"
 #include "convolution.hpp"
 #include "elementwise.hpp"
 #include "head_steps.hpp"
@@ -28,7 +27,9 @@ constexpr Kernels table(const char* name) {
           .normalize = normalize,
           .uniforms = uniforms,
           .gru = gru,
+          .gru_gradient = gru_gradient,
           .lstm = lstm,
+          .lstm_gradient = lstm_gradient,
           .gaussian = gaussian,
           .categorical = categorical,
           .bernoulli = bernoulli,
@@ -38,10 +39,6 @@ constexpr Kernels table(const char* name) {
           .categorical_gradient = categorical_gradient,
           .evaluate_bernoulli = evaluate_bernoulli,
           .bernoulli_gradient = bernoulli_gradient,
-          .lstm_step = lstm_step,
-          .lstm_gradient = lstm_gradient,
-          .gru_step = gru_step,
-          .gru_gradient = gru_gradient,
           .column_sums = column_sums,
           .sum_squares = sum_squares,
           .copy_panel = copy_panel,

@@ -146,8 +146,7 @@ void Learner::Work::add_summands() {
     }
     for (const Cells::Layer& layer : body->cells->layers()) {
       add_layer(layer.input);
-      const Dense& gates = layer.plan.has_one_gradient ? *layer.input.layer : *layer.past;
-      add(layer.past, &layer.past_states, &gates.grad, nullptr, layer.past->sum_tasks());
+      add(layer.past, &layer.past_states, &layer.gates().grad, nullptr, layer.past->sum_tasks());
     }
     for (const TakingLayer& layer : body->trunk->layers()) add_layer(layer);
   }

@@ -103,15 +103,15 @@ void Concat::backward(Block block) {
 }
 
 Cells::Cells(const Kernels& kernels, const Memory& memory, Wire& in, std::deque<Dense>& all)
-    : kernels_(kernels), memory_(memory), in_(&in) {
+    : kernels_(kernels), in_(&in) {
   Wire* from = in_;
   for (CellLayer& plan : memory.cells()) {
-    const std::size_t hidden = plan.hidden, gates = plan.num_gates * hidden;
+    const std::size_t hidden = plan.hidden, gates = plan.kind.num_gates * hidden;
     Dense& input = all.emplace_back(kernels, plan.input, from->value->size, gates);
     Dense& past = all.emplace_back(kernels, plan.past, hidden, gates);
     past.pass_gradients();
     Layer& layer = layers_.emplace_back(Layer{plan, TakingLayer(input, *from), &past, {}, {}, {}, {}, {}, {}, {}, {}});
-    for (std::size_t part = 0; part < plan.num_parts; ++part) {
+    for (std::size_t part = 0; part < plan.kind.num_parts; ++part) {
       layer.before.emplace_back(hidden, hidden);
       layer.states.emplace_back(hidden, hidden);
       layer.grad_before.emplace_back(hidden, hidden);
@@ -126,7 +126,7 @@ Cells::Cells(const Kernels& kernels, const Memory& memory, Wire& in, std::deque<
   if (!layers_.empty()) out_ = {from->value, from->grad};
 }
 
-std::size_t Cells::num_parts() const { return layers_.empty() ? 0 : layers_[0].plan.num_parts; }
+std::size_t Cells::num_parts() const { return layers_.empty() ? 0 : layers_[0].plan.kind.num_parts; }
 
 std::size_t Cells::hidden() const { return layers_.empty() ? 0 : layers_[0].plan.hidden; }
 
@@ -144,7 +144,7 @@ CellPass Cells::pass(Layer& layer) const {
   CellPass pass{};
   Dense& input = *layer.input.layer;
   pass.gates_x = input.out.view();
-  for (std::size_t part = 0; part < layer.plan.num_parts; ++part) {
+  for (std::size_t part = 0; part < layer.plan.kind.num_parts; ++part) {
     pass.before[part] = layer.before[part].floats.data();
     pass.states[part] = layer.states[part].floats.data();
     pass.grad_before[part] = layer.grad_before[part].floats.data();
@@ -152,24 +152,25 @@ CellPass Cells::pass(Layer& layer) const {
   pass.kept = layer.kept.floats.data();
   pass.grad_output = layer.grad_states.view();
   pass.grad_gates_x = input.grad.floats.data();
-  pass.grad_gates_past = layer.past->grad.floats.data();
+  pass.grad_gates_past = layer.gates().grad.floats.data();
   pass.grad_stride = input.grad.stride;
   pass.past = layer.past_states.floats.data();
   return pass;
 }
 
+Recurrence Cells::recurrence(Layer& layer, const PackedSteps& steps) const {
+  const Dense& past = *layer.past;
+  return {steps, layer.plan.hidden, past.packed(), past.transposed(), kernels_, layer.scratch.floats.data()};
+}
+
 void Cells::forward(std::size_t index, const PackedSteps& steps, Sequences some) {
   Layer& layer = layers_[index];
-  const Dense& past = *layer.past;
-  memory_.forward({steps, layer.plan.hidden, past.packed(), past.transposed(), kernels_, layer.scratch.floats.data()},
-                  pass(layer), some);
+  surefoot::forward(layer.plan.kind, recurrence(layer, steps), pass(layer), some);
 }
 
 void Cells::backward(std::size_t index, const PackedSteps& steps, Sequences some) {
   Layer& layer = layers_[index];
-  const Dense& past = *layer.past;
-  memory_.backward({steps, layer.plan.hidden, past.packed(), past.transposed(), kernels_, layer.scratch.floats.data()},
-                   pass(layer), some);
+  surefoot::backward(layer.plan.kind, recurrence(layer, steps), pass(layer), some);
 }
 
 }  // namespace surefoot

@@ -110,14 +110,17 @@ class Cells {
     std::vector<Matrix> before, states, grad_before;
     Matrix kept, past_states, grad_states, scratch;
     Wire out;
+
+    /// The layer whose gradient is that of the gates by the past state.
+    Dense& gates() const { return plan.kind.has_one_gradient ? *input.layer : *past; }
   };
   const std::deque<Layer>& layers() const { return layers_; }
 
  private:
   CellPass pass(Layer& layer) const;
+  Recurrence recurrence(Layer& layer, const PackedSteps& steps) const;
 
   const Kernels& kernels_;
-  const Memory& memory_;
   Wire* in_;
   std::deque<Layer> layers_;
   Wire out_;

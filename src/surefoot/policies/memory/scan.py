@@ -86,7 +86,7 @@ class _CoreLSTM(torch.autograd.Function):
         kept = dict(zip(names, context.saved_tensors, strict=True))
         grad_gates, h_before = torch.empty_like(kept["gates"]), torch.empty_like(kept["h"])
         grad_h0, grad_c0 = torch.empty_like(kept["h0"]), torch.empty_like(kept["c0"])
-        made = {"grad_gates": grad_gates, "h_before": h_before, "grad_h0": grad_h0, "grad_c0": grad_c0}
+        made = {"grad_gates_x": grad_gates, "h_before": h_before, "grad_h0": grad_h0, "grad_c0": grad_c0}
         given = {"grad_h": grad_h, "grad_h_last": grad_h_last, "grad_c_last": grad_c_last}
         _run("lstm_backward", kept | made | {name: gradient.contiguous() for name, gradient in given.items()})
         return grad_gates, grad_gates.T @ h_before, grad_gates.sum(0), grad_h0, grad_c0, None
