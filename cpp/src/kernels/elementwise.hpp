@@ -3,20 +3,18 @@
 
 #include <algorithm>
 
+#include "lanes.hpp"
 #include "math.hpp"
 #include "surefoot/kernels.hpp"
 
 namespace surefoot {
 namespace {
 
-/// Applies a function to `count` floats; may be in place. The remainder goes through a padded vector, so that all
-/// elements take the same path.
+/// Applies a function to `count` floats; may be in place.
 template <Vector (*Function)(Vector)>
 void map(const float* in, float* out, std::size_t count) {
-  std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) store(out + i, Function(load(in + i)));
-  if (i == count) return;
-  scatter(out + i, 1, count - i, Function(gather(in + i, 1, count - i, 0.0f)));
+  over_elements(count,
+                [&](std::size_t i, auto lanes) SUREFOOT_MEMBER { lanes.write(out + i, Function(lanes.read(in + i))); });
 }
 
 void activate(Activation activation, float* values, std::size_t count) {
@@ -40,10 +38,8 @@ void activate(Activation activation, float* values, std::size_t count) {
 
 template <Vector (*Function)(Vector, Vector)>
 void map_pairs(const float* a, const float* b, float* out, std::size_t count) {
-  std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) store(out + i, Function(load(a + i), load(b + i)));
-  const std::size_t rest = count - i;
-  if (rest > 0) scatter(out + i, 1, rest, Function(gather(a + i, 1, rest, 0.0f), gather(b + i, 1, rest, 0.0f)));
+  over_elements(count, [&](std::size_t i, auto lanes)
+                           SUREFOOT_MEMBER { lanes.write(out + i, Function(lanes.read(a + i), lanes.read(b + i))); });
 }
 
 /// `shown` is y or x; see Kernels::differentiate.
@@ -67,23 +63,13 @@ void differentiate(Activation activation, const float* shown, const float* gradi
   }
 }
 
-SUREFOOT_INLINE Vector normalized(Vector value, Vector shift, Vector scale, Vector clip) {
-  return at_least(at_most((value - shift) / scale, clip), -clip);
-}
-
 void normalize(const Normalization& by, std::size_t rows, std::size_t size, const float* in, float* out) {
   const Vector clip = all(by.clip);
-  const std::size_t whole = size / kLanes * kLanes;
-  const std::size_t rest = size - whole;
-  for (std::size_t row = 0; row < rows; ++row, in += size, out += size) {
-    for (std::size_t i = 0; i < whole; i += kLanes) {
-      store(out + i, normalized(load(in + i), load(by.shift + i), load(by.scale + i), clip));
-    }
-    if (rest == 0) continue;
-    const Vector values = gather(in + whole, 1, rest, 0.0f);
-    const Vector shift = gather(by.shift + whole, 1, rest, 0.0f);
-    scatter(out + whole, 1, rest, normalized(values, shift, gather(by.scale + whole, 1, rest, 1.0f), clip));
-  }
+  over_elements(rows, size, [&](std::size_t row, std::size_t i, auto lanes) SUREFOOT_MEMBER {
+    const std::size_t at = row * size + i;
+    const Vector value = (lanes.read(in + at) - lanes.read(by.shift + i)) / lanes.read(by.scale + i);
+    lanes.write(out + at, at_least(at_most(value, clip), -clip));
+  });
 }
 
 }  // namespace

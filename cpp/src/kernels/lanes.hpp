@@ -31,5 +31,11 @@ SUREFOOT_INLINE void over_elements(std::size_t rows, std::size_t columns, const 
   }
 }
 
+/// The same over one row: calls `work(i, lanes)`.
+template <class Work>
+SUREFOOT_INLINE void over_elements(std::size_t count, const Work& work) {
+  over_elements(1, count, [&](std::size_t, std::size_t i, auto lanes) SUREFOOT_MEMBER { work(i, lanes); });
+}
+
 }  // namespace
 }  // namespace surefoot

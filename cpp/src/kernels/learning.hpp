@@ -3,6 +3,7 @@
 // Sums have the same order on every machine: column by column over the samples, or over a fixed number of lanes.
 #pragma once
 
+#include "lanes.hpp"
 #include "math.hpp"
 #include "surefoot/kernels.hpp"
 
@@ -128,35 +129,24 @@ void transpose_panel(std::size_t rows, std::size_t columns, MatrixView in, float
   }
 }
 
-SUREFOOT_INLINE float select(bool where, float yes, float no) { return where ? yes : no; }
-
-/// A vector or a single number. Comparisons with NaN are false, so a NaN reaches loss and slope.
-template <class Number>
-SUREFOOT_INLINE void quantile_step(const QuantileRow& row, float near_scale, Number tau, Number quantile, Number& loss,
-                                   Number& slope) {
-  const Number error = row.target - quantile, one = error * 0.0f + 1.0f;
-  const auto is_below = error < 0.0f;
-  const Number distance = select(is_below, -error, error), weight = select(is_below, 1.0f - tau, tau);
-  const auto is_far = distance > row.kappa;
-  loss = weight * select(is_far, distance - 0.5f * row.kappa, error * error * (0.5f * near_scale));
-  slope = -row.share * weight * select(is_far, select(is_below, -one, one), error * near_scale);
-}
-
+/// Comparisons with NaN are false, so a NaN reaches loss and slope.
 double quantile_huber(const QuantileRow& row) {
   const float near_scale = row.kappa > 0 ? 1.0f / row.kappa : 0.0f;
-  std::size_t i = 0;
-  for (; i + kLanes <= row.count; i += kLanes) {
-    Vector loss, slope;
-    quantile_step<Vector>(row, near_scale, load(row.tau + i), load(row.quantiles + i), loss, slope);
-    store(row.loss + i, loss);
-    store(row.slope + i, slope);
-  }
-  for (; i < row.count; ++i) {
-    quantile_step<float>(row, near_scale, row.tau[i], row.quantiles[i], row.loss[i], row.slope[i]);
-  }
+  over_elements(row.count, [&](std::size_t i, auto lanes) SUREFOOT_MEMBER {
+    const Vector tau = lanes.read(row.tau + i), error = row.target - lanes.read(row.quantiles + i);
+    const Vector one = error * 0.0f + 1.0f;
+    const IntVector is_below = error < 0.0f;
+    const Vector distance = select(is_below, -error, error), weight = select(is_below, 1.0f - tau, tau);
+    const IntVector is_far = distance > row.kappa;
+    const Vector loss = select(is_far, distance - 0.5f * row.kappa, error * error * (0.5f * near_scale));
+    lanes.write(row.loss + i, weight * loss);
+    const Vector slope = select(is_far, select(is_below, -one, one), error * near_scale);
+    lanes.write(row.slope + i, -row.share * weight * slope);
+  });
   Doubles sums{};  // always eight lanes, for any vector width
   double rest = 0;
-  for (i = 0; i + kDoubles <= row.count; i += kDoubles) {
+  std::size_t i = 0;
+  for (; i + kDoubles <= row.count; i += kDoubles) {
     sums += __builtin_convertvector(*reinterpret_cast<const Halves*>(row.loss + i), Doubles);
   }
   for (; i < row.count; ++i) rest += static_cast<double>(row.loss[i]);
@@ -170,39 +160,20 @@ SUREFOOT_INLINE Vector expm1(Vector x) {
   return select(x > all(40.0f), exp(x), fma(small_expm1(reduced.rest), scale, scale - 1.0f));
 }
 
-struct SurrogateRow {
-  Vector loss, kl, is_outside, gradient;
-};
-
-SUREFOOT_INLINE SurrogateRow surrogate_row(Vector log_ratio, Vector advantage, const SurrogateBlock& block) {
-  const Vector ratio = exp(log_ratio), excess = expm1(log_ratio);
-  const Vector inside = at_most(at_least(ratio, all(block.low)), all(block.high));
-  const Vector gain = ratio * advantage, clipped_gain = inside * advantage;
-  // The gradient is 0 where the clip takes effect; a NaN passes through.
-  const IntVector is_cut = clipped_gain < gain;
-  return {.loss = -select(is_cut, clipped_gain, gain),
-          .kl = excess - log_ratio,
-          .is_outside = select(magnitude(excess) > all(block.clip), all(1.0f), all(0.0f)),
-          .gradient = select(is_cut, all(0.0f), -gain * block.weight)};
-}
-
 void surrogate(const SurrogateBlock& block) {
-  std::size_t row = 0;
-  for (; row + kLanes <= block.rows; row += kLanes) {
-    const SurrogateRow done = surrogate_row(load(block.log_ratio + row), load(block.advantage + row), block);
-    store(block.loss + row, done.loss);
-    store(block.kl + row, done.kl);
-    store(block.is_outside + row, done.is_outside);
-    store(block.gradient + row, load(block.gradient + row) + done.gradient);
-  }
-  const std::size_t rest = block.rows - row;
-  if (rest == 0) return;
-  const auto part = [&](const float* from) { return gather(from + row, 1, rest, 0.0f); };
-  const SurrogateRow done = surrogate_row(part(block.log_ratio), part(block.advantage), block);
-  scatter(block.loss + row, 1, rest, done.loss);
-  scatter(block.kl + row, 1, rest, done.kl);
-  scatter(block.is_outside + row, 1, rest, done.is_outside);
-  scatter(block.gradient + row, 1, rest, part(block.gradient) + done.gradient);
+  over_elements(block.rows, [&](std::size_t row, auto lanes) SUREFOOT_MEMBER {
+    const Vector log_ratio = lanes.read(block.log_ratio + row), advantage = lanes.read(block.advantage + row);
+    const Vector ratio = exp(log_ratio), excess = expm1(log_ratio);
+    const Vector inside = at_most(at_least(ratio, all(block.low)), all(block.high));
+    const Vector gain = ratio * advantage, clipped_gain = inside * advantage;
+    // The gradient is 0 where the clip takes effect; a NaN passes through.
+    const IntVector is_cut = clipped_gain < gain;
+    const Vector gradient = select(is_cut, all(0.0f), -gain * block.weight);
+    lanes.write(block.loss + row, -select(is_cut, clipped_gain, gain));
+    lanes.write(block.kl + row, excess - log_ratio);
+    lanes.write(block.is_outside + row, select(magnitude(excess) > all(block.clip), all(1.0f), all(0.0f)));
+    lanes.write(block.gradient + row, lanes.read(block.gradient + row) + gradient);
+  });
 }
 
 SUREFOOT_INLINE Vector root(Vector x) {
@@ -216,50 +187,35 @@ SUREFOOT_INLINE Vector root(Vector x) {
 #endif
 }
 
-struct Weights {
-  Vector value, mean, square;
-};
-
-SUREFOOT_INLINE Weights adam_step(const AdamStep& by, Vector gradient, Weights now) {
-  gradient = gradient * by.scale;
-  if (by.added_decay != 0) gradient = fma(all(by.added_decay), now.value, gradient);
-  now.value = now.value * by.kept;
-  now.mean = fma(gradient - now.mean, all(by.new_mean), now.mean);
-  now.square = fma(gradient * by.new_square, gradient, now.square * by.old_square);
-  now.value -= by.rate * (now.mean / fma(root(now.square), all(by.root_scale), all(by.epsilon)));
-  return now;
+void adam(const AdamStep& by, std::size_t count, const float* gradients, float* values, float* means, float* squares) {
+  over_elements(count, [&](std::size_t i, auto lanes) SUREFOOT_MEMBER {
+    Vector value = lanes.read(values + i), mean = lanes.read(means + i);
+    Vector gradient = lanes.read(gradients + i) * by.scale;
+    if (by.added_decay != 0) gradient = fma(all(by.added_decay), value, gradient);
+    mean = fma(gradient - mean, all(by.new_mean), mean);
+    const Vector square = fma(gradient * by.new_square, gradient, lanes.read(squares + i) * by.old_square);
+    value = value * by.kept - by.rate * (mean / fma(root(square), all(by.root_scale), all(by.epsilon)));
+    lanes.write(values + i, value);
+    lanes.write(means + i, mean);
+    lanes.write(squares + i, square);
+  });
 }
 
-void adam(const AdamStep& by, std::size_t count, const float* gradient, float* value, float* mean, float* square) {
-  std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    const Weights now = adam_step(by, load(gradient + i), {load(value + i), load(mean + i), load(square + i)});
-    store(value + i, now.value);
-    store(mean + i, now.mean);
-    store(square + i, now.square);
-  }
-  const std::size_t rest = count - i;
-  if (rest == 0) return;
-  const auto part = [&](const float* from) { return gather(from + i, 1, rest, 0.0f); };
-  const Weights now = adam_step(by, part(gradient), {part(value), part(mean), part(square)});
-  scatter(value + i, 1, rest, now.value);
-  scatter(mean + i, 1, rest, now.mean);
-  scatter(square + i, 1, rest, now.square);
-}
-
-struct Scaled {
-  Vector gradient, mean, variance, scale;
-};
-
-/// Running moments after West (1979): for a constant gradient, the mean is exactly the gradient, the variance exactly 0
-/// and the scale exactly 1. Only one division: 1 / (1 + c v) with v = variance / power.
-SUREFOOT_INLINE Scaled variance_step(const VarianceStep& by, Vector gradient, Vector mean, Vector variance) {
-  const Vector apart = gradient - mean, moved = apart * by.share;
-  mean += moved;
-  variance = fma(moved, apart, variance) * by.kept;
+/// One step for some elements; returns their scales. Running moments after West (1979): for a constant gradient, the
+/// mean is exactly the gradient, the variance exactly 0 and the scale exactly 1. Only one division: 1 / (1 + c v) with
+/// v = variance / power.
+template <class Lanes>
+SUREFOOT_INLINE Vector variance_step(const VarianceStep& by, Lanes lanes, float* gradients, float* means,
+                                     float* variances) {
+  const Vector gradient = lanes.read(gradients), before = lanes.read(means);
+  const Vector apart = gradient - before, moved = apart * by.share, mean = before + moved;
+  const Vector variance = fma(moved, apart, lanes.read(variances)) * by.kept;
   const Vector power = fma(mean, mean, all(by.epsilon));
   const Vector scale = at_least(power / fma(all(by.strength), variance, power), all(by.floor));
-  return {gradient * scale, mean, variance, scale};
+  lanes.write(gradients, gradient * scale);
+  lanes.write(means, mean);
+  lanes.write(variances, variance);
+  return scale;
 }
 
 /// Number of lanes of the sums, the same for every instruction set: element i is added in lane i % kScaleLanes.
@@ -273,12 +229,9 @@ ScaledSums scale_by_variance(const VarianceStep& by, std::size_t count, float* g
 #pragma GCC unroll 4
     for (std::size_t c = 0; c < kScaleVectors; ++c) {
       const std::size_t at = i + c * kLanes;
-      const Scaled done = variance_step(by, load(gradient + at), load(mean + at), load(variance + at));
-      store(gradient + at, done.gradient);
-      store(mean + at, done.mean);
-      store(variance + at, done.variance);
-      scales[c] += done.scale;
-      floors[c] += select(done.scale <= floor, one, none);
+      const Vector scale = variance_step(by, AllLanes{}, gradient + at, mean + at, variance + at);
+      scales[c] += scale;
+      floors[c] += select(scale <= floor, one, none);
     }
   }
   ScaledSums sums{0, 0};
@@ -290,14 +243,10 @@ ScaledSums scale_by_variance(const VarianceStep& by, std::size_t count, float* g
   }
   for (; i < count; i += kLanes) {
     const std::size_t rest = count - i < kLanes ? count - i : kLanes;
-    const auto part = [&](const float* from) { return gather(from + i, 1, rest, 0.0f); };
-    const Scaled done = variance_step(by, part(gradient), part(mean), part(variance));
-    scatter(gradient + i, 1, rest, done.gradient);
-    scatter(mean + i, 1, rest, done.mean);
-    scatter(variance + i, 1, rest, done.variance);
+    const Vector scale = variance_step(by, FirstLanes{rest}, gradient + i, mean + i, variance + i);
     for (std::size_t lane = 0; lane < rest; ++lane) {
-      sums.scale += static_cast<double>(done.scale[lane]);
-      sums.at_floor += done.scale[lane] <= by.floor ? 1.0 : 0.0;
+      sums.scale += static_cast<double>(scale[lane]);
+      sums.at_floor += scale[lane] <= by.floor ? 1.0 : 0.0;
     }
   }
   return sums;
