@@ -15,18 +15,14 @@ std::vector<double> states_of(const Rows& rows) {
   return states;
 }
 
-bool same_bytes(const std::vector<double>& one, const std::vector<double>& other) {
-  return one.size() == other.size() && std::memcmp(one.data(), other.data(), one.size() * sizeof(double)) == 0;
-}
-
-bool all_finite(const Slots& slots) {
+bool all_finite(const StepArrays& slots) {
   const auto finite = [](double value) { return std::isfinite(value); };
   return std::all_of(slots.obs.begin(), slots.obs.end(),
                      [&](const auto& part) { return std::all_of(part.begin(), part.end(), finite); }) &&
          std::all_of(slots.reward.begin(), slots.reward.end(), finite);
 }
 
-void step(Engine& engine, Chance& chance, Slots& slots, std::size_t steps, bool odd) {
+void step(Engine& engine, Chance& chance, StepArrays& slots, std::size_t steps, bool odd) {
   for (std::size_t i = 0; i < steps; ++i) {
     const Actions actions(engine, chance, 1, odd);
     engine.step(actions.all(), slots.slot());
@@ -57,16 +53,16 @@ void set_parameters(Rows& rows, Chance& chance) {
 void replay(Engine& engine, Chance& chance) {
   const std::size_t steps = chance.between(1, 80), places = steps * engine.rows().size();
   const Actions actions(engine, chance, steps, chance.once_in(4));
-  const std::unique_ptr<bool[]> ended(new bool[places]());
+  Flags ended(places);
   for (std::size_t i = 0; i < places; ++i) ended[i] = chance.once_in(20);
-  engine.replay(steps, actions.all(), ended.get());
+  engine.replay(steps, actions.all(), ended.data());
 }
 
 }  // namespace
 
 void fuzz_env(Chance& chance) {
   const auto engine = random_engine(chance);
-  Slots slots(*engine);
+  StepArrays slots(engine->rows());
   reset(*engine, chance, slots);
   step(*engine, chance, slots, chance.between(0, 12), false);
   const std::vector<double> saved = states_of(engine->rows());

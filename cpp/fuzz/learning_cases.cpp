@@ -5,9 +5,10 @@
 #include <limits>
 #include <memory>
 
+#include "../tests/engine_arrays.hpp"
+#include "../tests/flat_tensors.hpp"
 #include "chance.hpp"
 #include "policies.hpp"
-#include "surefoot/learner.hpp"
 #include "surefoot/parts/head.hpp"
 #include "surefoot/recurrence.hpp"
 
@@ -24,30 +25,17 @@ Floats numbers(std::size_t count, Chance& chance) {
   return made;
 }
 
-/// Where the tensors of a policy lie while they are learned.
-struct Flat {
-  std::vector<float> value, gradient, mean, square;
-  std::vector<NamedTensor> tensors;
-  FlatMemory memory{};
-
-  explicit Flat(const RandomPolicy& policy) {
-    for (const NamedTensor& tensor : policy.named()) {
-      memory.offsets[tensor.name] = value.size();
-      tensors.push_back({tensor.name, tensor.shape, nullptr});
-      value.insert(value.end(), tensor.data, tensor.data + size_of(tensor.shape));
-      memory.parts.push_back({memory.offsets[tensor.name], value.size(), tensors.size() % 3});
+/// The tensors of a policy in three parts, of which two are clipped together.
+struct Flat : FlatTensors {
+  explicit Flat(const RandomPolicy& policy) : FlatTensors(policy.named()), own(2, Floats(values.size())) {
+    memory.parts.clear();
+    for (const NamedTensor& tensor : tensors) {
+      const std::size_t first = memory.offsets[tensor.name];
+      memory.parts.push_back({first, first + size_of(tensor.shape), memory.parts.size() % 3});
     }
-    for (auto* floats : {&gradient, &mean, &square}) floats->resize(value.size());
-    for (NamedTensor& tensor : tensors) tensor.data = value.data() + memory.offsets[tensor.name];
-    memory.value = value.data();
-    memory.gradient = gradient.data();
-    memory.mean = mean.data();
-    memory.square = square.data();
-    memory.size = value.size();
     memory.clips = {0, 1, 0};
     // Statistics are given, not learned.
     std::erase_if(memory.offsets, [](const auto& entry) { return entry.first.starts_with("normalizer"); });
-    own.assign(2, Floats(value.size()));
   }
 
   /// A transform of gradients, which remembers in `own` and `steps`.
@@ -142,7 +130,7 @@ void update(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
   update.samples.prediction = prediction.data();
   SequenceSamples sequences;
   std::vector<Floats> states;
-  const auto starts = std::make_unique<bool[]>(count);
+  Flags starts(count);
   if (!learner.policy().state_sizes().empty()) {
     sequences.num_places = chance.between(1, 4);
     for (std::size_t first = 0; first < count;) {
@@ -155,7 +143,7 @@ void update(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
     for (const std::size_t size : learner.policy().state_sizes()) {
       sequences.stored.push_back(states.emplace_back(numbers(sequences.num_places * size, chance)).data());
     }
-    sequences.episode_start = starts.get();
+    sequences.episode_start = starts.data();
     sequences.carries.push_back({{sequences.runs[0]}, {0}, {sequences.num_places - 1}});
     update.samples.sequences = &sequences;
     update.units = sequences.runs.size();
@@ -168,13 +156,10 @@ void update(Chance& chance, ThreadPool& pool, const Kernels& kernels) {
   const UpdateRecord one = learner.learn(update, here.tensors, here.memory, pool);
   if (is_scaled) update.transforms = there.scaled_by(scaling, kernels);
   const UpdateRecord other = learner.learn(update, there.tensors, there.memory, alone);
-  const auto are_equal = [](const std::vector<float>& a, const std::vector<float>& b) {
-    return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-  };
   require(one.steps == other.steps, "the number of steps depends on the number of threads");
-  require(are_equal(here.value, there.value) && are_equal(here.mean, there.mean),
+  require(same_bytes(here.values, there.values) && same_bytes(here.mean, there.mean),
           "weights depend on the number of threads");
-  require(are_equal(here.own[0], there.own[0]) && are_equal(here.own[1], there.own[1]) && here.steps == there.steps,
+  require(same_bytes(here.own[0], there.own[0]) && same_bytes(here.own[1], there.own[1]) && here.steps == there.steps,
           "what a transform remembers depends on the number of threads");
   require(!is_scaled || one.transformed.size() == 2 * one.shares.size(), "a step has no measures of its transform");
   for (const Floats& moment : here.own) {
@@ -258,14 +243,14 @@ void head(Chance& chance, const Kernels& kernels) {
   }
   const Floats action = numbers(elements, chance);
   const std::vector<std::int64_t> choice(elements);  // the first is always there
-  const auto mask = std::make_unique<bool[]>(rows * head->mask_size());
-  for (std::size_t i = 0; i < rows * head->mask_size(); ++i) mask[i] = chance.once_in(2);
+  Flags mask(rows * head->mask_size());
+  for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = chance.once_in(2);
   const bool is_masked = chance.once_in(2);
   const Floats by_log_prob = numbers(rows, chance), by_entropy = numbers(rows, chance);
   Floats log_prob(rows), entropy(rows);
   Workspace workspace;
   const LearnedRows learned{rows, views, vector_pointers, {workspace, 0}};
-  const Done done{action.data(), choice.data(), is_masked ? mask.get() : nullptr};
+  const Done done{action.data(), choice.data(), is_masked ? mask.data() : nullptr};
   head->evaluate(learned, done, log_prob.data(), entropy.data());
   head->gradient(learned, done, by_log_prob.data(), by_entropy.data(), {given_pointers, by_vector_pointers});
   if (is_masked) return;  // what is forbidden may be anything

@@ -79,11 +79,6 @@ Options random_options(const std::string& id, Chance& chance) {
   return Options(given);
 }
 
-bool* flags(std::unique_ptr<bool[]>& held, std::size_t count) {
-  if (count > 0 && held == nullptr) held.reset(new bool[count]());
-  return held.get();
-}
-
 }  // namespace
 
 std::unique_ptr<Engine> random_engine(Chance& chance) {
@@ -93,27 +88,7 @@ std::unique_ptr<Engine> random_engine(Chance& chance) {
   return std::make_unique<Engine>(std::move(rows), chance.between(1, 3));
 }
 
-Slots::Slots(Engine& engine) {
-  const Rows& rows = engine.rows();
-  for (const std::size_t size : rows.obs_sizes()) {
-    obs.emplace_back(rows.size() * size);
-    final_obs.emplace_back(rows.size() * size);
-  }
-  reward.resize(rows.size());
-  for (auto* each : {&terminated, &truncated, &valid}) flags(*each, rows.size());
-  flags(mask, rows.size() * rows.mask_size());
-  metrics.resize(rows.size() * rows.metrics().size());
-}
-
-StepSlot Slots::slot() {
-  StepSlot slot{{}, {}, reward.data(), terminated.get(), truncated.get(), mask.get(), valid.get()};
-  for (auto& part : obs) slot.obs.push_back(part.data());
-  for (auto& part : final_obs) slot.final_obs.push_back(part.data());
-  slot.metrics = metrics.empty() ? nullptr : metrics.data();
-  return slot;
-}
-
-void reset(Engine& engine, Chance& chance, Slots& slots) {
+void reset(Engine& engine, Chance& chance, StepArrays& slots) {
   std::vector<Generator::Words> seeds(engine.rows().num_envs());
   for (auto& words : seeds) {
     for (auto& word : words) word = chance.once_in(8) ? 0 : chance.word();

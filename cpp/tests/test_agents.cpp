@@ -3,8 +3,8 @@
 #include <stdexcept>
 
 #include "check.hpp"
+#include "engine_arrays.hpp"
 #include "small_policy.hpp"
-#include "surefoot/engine.hpp"
 
 namespace surefoot {
 namespace {
@@ -130,107 +130,55 @@ struct DuelPolicy {
   }
 };
 
-struct DuelRollout {
-  std::vector<float> obs, log_prob, value, reward, final_value, last_value, metrics;
-  std::vector<std::int64_t> choice, running_length, actor, acting, wanted;
-  std::vector<double> running_reward;
-  std::vector<unsigned char> mask, terminated, truncated, start, valid;
-  RolloutResult result;
-
-  /// If `has_copy`, a copy of the policy acts in the place of every second agent.
-  DuelRollout(std::size_t threads, std::size_t num_envs, std::size_t steps, bool has_copy = false) {
-    const std::size_t rows = 2 * num_envs, places = steps * rows;
-    Engine engine(std::make_unique<Rows>(kDuel, Options(), num_envs, Endings{24, false}), threads);
-    obs.resize((steps + 1) * rows * 3);
-    for (auto* each : {&log_prob, &value, &reward, &final_value}) each->resize(places);
-    last_value.resize(rows);
-    metrics.resize(places * 2);
-    choice.resize(places);
-    running_length.resize(rows);
-    running_reward.resize(rows);
-    mask.resize((steps + 1) * rows * 3);
-    for (auto* each : {&terminated, &truncated, &valid}) each->resize(places);
-    start.resize(places + rows);
-    std::fill_n(start.begin(), rows, 1);
-    const auto flags = [](std::vector<unsigned char>& bytes) { return reinterpret_cast<bool*>(bytes.data()); };
-    std::vector<double> first(rows * 3);
-    StepSlot slot{};
-    slot.obs = {first.data()};
-    slot.mask = flags(mask);
-    std::vector<Generator::Words> seeds;
-    for (std::uint64_t env = 0; env < num_envs; ++env) seeds.push_back({env, 2 * env + 1, 3, 5});
-    engine.reset(seeds, slot);
-    std::copy(first.begin(), first.end(), obs.begin());
-    RolloutArrays arrays{steps,
-                         rows,
-                         {obs.data()},
-                         flags(mask),
-                         nullptr,
-                         choice.data(),
-                         log_prob.data(),
-                         value.data(),
-                         reward.data(),
-                         final_value.data(),
-                         flags(terminated),
-                         flags(truncated),
-                         flags(start),
-                         last_value.data(),
-                         running_reward.data(),
-                         running_length.data()};
-    arrays.valid = flags(valid);
-    arrays.metrics = metrics.data();
-    const DuelPolicy policy, copy;
-    if (has_copy) {
-      actor.resize(places);
-      acting.resize(rows);
-      for (std::size_t row = 0; row < rows; ++row) wanted.push_back(row % 2);
-      arrays.actor = actor.data();
-      arrays.acting = acting.data();
-      arrays.wanted = wanted.data();
-      arrays.others = {{1, &copy.policy, {}, false}};
-    }
-    const RolloutKey key{5, 0, 0, 1, {{}}, {{}}, {true}};
-    result = engine.collect(policy.policy, arrays, key, [] { return true; });
+/// A rollout of a policy; if `has_copy`, a copy of it acts in the place of every second agent.
+Rollout duels(std::size_t threads, std::size_t num_envs, std::size_t steps, bool has_copy = false) {
+  Engine engine(std::make_unique<Rows>(kDuel, Options(), num_envs, Endings{24, false}), threads);
+  const DuelPolicy policy, copy;
+  StepArrays first(engine.rows());
+  engine.reset(row_seeds(num_envs), first.slot());
+  Rollout rollout(engine.rows(), policy.policy, steps);
+  rollout.begin(first);
+  if (has_copy) {
+    std::vector<std::int64_t> wanted;
+    for (std::size_t row = 0; row < rollout.num_rows; ++row) wanted.push_back(row % 2);
+    rollout.add({1, &copy.policy, {}, false}, wanted);
   }
-};
+  rollout.collect(engine, policy.policy, 0);
+  return rollout;
+}
 
 TEST(rollouts_of_agents_are_alike_on_any_number_of_threads) {
   const std::size_t envs = 21, steps = 60, rows = 2 * envs;
-  const DuelRollout reference(1, envs, steps);
+  const Rollout reference = duels(1, envs, steps);
   std::size_t valid = 0, alone = 0;
   for (std::size_t place = 0; place < steps * rows; ++place) {
     valid += reference.valid[place];
     alone += !reference.valid[place];
     const bool ended = reference.terminated[place] || reference.truncated[place];
-    CHECK_EQUAL(reference.start[place + rows] != 0, ended || !reference.valid[place]);
+    CHECK_EQUAL(reference.episode_start[place + rows], ended || !reference.valid[place]);
     CHECK_EQUAL(std::isnan(reference.metrics[2 * place]), !reference.valid[place]);
   }
   CHECK(alone > 0);
   CHECK_EQUAL(reference.result.num_steps, valid);
   CHECK_EQUAL(reference.result.moments[0].count, static_cast<double>(valid));
   for (const std::size_t threads : {2, 4, 7}) {
-    const DuelRollout other(threads, envs, steps);
-    CHECK(same_bytes(other.obs, reference.obs) && same_bytes(other.reward, reference.reward));
-    CHECK(same_bytes(other.valid, reference.valid) && same_bytes(other.metrics, reference.metrics));
-    CHECK(same_bytes(other.final_value, reference.final_value) && same_bytes(other.start, reference.start));
-    CHECK(same_bytes(other.result.moments[0].mean, reference.result.moments[0].mean));
-    CHECK_EQUAL(other.result.episodes.size(), reference.result.episodes.size());
+    CHECK(duels(threads, envs, steps).same_as(reference));
   }
 }
 
 TEST(a_copy_of_a_policy_acts_as_the_policy_does) {
   const std::size_t envs = 21, steps = 60, rows = 2 * envs;
-  const DuelRollout alone(1, envs, steps);
+  const Rollout alone = duels(1, envs, steps);
   for (const std::size_t threads : {1, 2, 4}) {
-    const DuelRollout together(threads, envs, steps, true);
+    const Rollout together = duels(threads, envs, steps, true);
     CHECK(same_bytes(together.obs, alone.obs) && same_bytes(together.reward, alone.reward));
-    CHECK(same_bytes(together.choice, alone.choice) && same_bytes(together.start, alone.start));
+    CHECK(same_bytes(together.choice, alone.choice) && together.episode_start == alone.episode_start);
     CHECK_EQUAL(together.acting, together.wanted);
     std::size_t valid = 0;
     for (std::size_t place = 0; place < steps * rows; ++place) {
       const bool is_own = place % 2 == 0;
       valid += together.valid[place];
-      CHECK_EQUAL(together.valid[place] != 0, is_own && alone.valid[place]);
+      CHECK_EQUAL(together.valid[place], is_own && alone.valid[place]);
       CHECK_EQUAL(together.actor[place], alone.valid[place] ? (is_own ? 0 : 1) : -1);
       CHECK_EQUAL(together.value[place], is_own ? alone.value[place] : 0.0f);
       CHECK_EQUAL(together.log_prob[place], is_own ? alone.log_prob[place] : 0.0f);

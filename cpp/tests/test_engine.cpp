@@ -4,8 +4,8 @@
 #include <stdexcept>
 
 #include "check.hpp"
+#include "engine_arrays.hpp"
 #include "small_policy.hpp"
-#include "surefoot/engine.hpp"
 
 namespace surefoot {
 namespace {
@@ -18,32 +18,14 @@ Engine cart_poles(std::size_t threads, std::size_t rows = kRows) {
   return Engine(std::make_unique<Rows>("CartPole-v1", Options(), rows, Endings{kLimit, false}), threads);
 }
 
-std::vector<Generator::Words> seeds(std::size_t rows) {
-  std::vector<Generator::Words> words;
-  for (std::uint64_t row = 0; row < rows; ++row) words.push_back({row, 2 * row + 1, 3, 5});
-  return words;
-}
-
-/// Memory of one step of all rows, and what points into it.
-struct Slot {
-  std::vector<double> obs, final_obs, reward;
-  std::unique_ptr<bool[]> terminated, truncated;
-  StepSlot slot;
-
-  explicit Slot(Engine& engine)
-      : obs(engine.rows().size() * engine.rows().obs_size()),
-        final_obs(obs.size()),
-        reward(engine.rows().size()),
-        terminated(new bool[reward.size()]()),
-        truncated(new bool[reward.size()]()),
-        slot{{obs.data()}, {final_obs.data()}, reward.data(), terminated.get(), truncated.get(), nullptr} {}
-
-  void append_to(std::vector<double>& trace) const {
-    for (const auto* numbers : {&obs, &final_obs, &reward}) trace.insert(trace.end(), numbers->begin(), numbers->end());
-    trace.insert(trace.end(), terminated.get(), terminated.get() + reward.size());
-    trace.insert(trace.end(), truncated.get(), truncated.get() + reward.size());
+void append(const StepArrays& step, std::vector<double>& trace) {
+  for (const auto* numbers : {&step.obs[0], &step.final_obs[0], &step.reward}) {
+    trace.insert(trace.end(), numbers->begin(), numbers->end());
   }
-};
+  for (const Flags* flags : {&step.terminated, &step.truncated}) {
+    trace.insert(trace.end(), flags->data(), flags->data() + flags->size());
+  }
+}
 
 std::vector<double> states(Engine& engine) {
   Rows& rows = engine.rows();
@@ -61,21 +43,20 @@ std::vector<std::int64_t> pushes(std::size_t rows) {
 
 struct Stepped {
   std::vector<double> trace, states;
-  std::unique_ptr<bool[]> ended;  // [T, N]
+  Flags ended{kSteps * kRows};
   std::size_t endings = 0;
 };
 
 Stepped stepped(std::size_t threads) {
   Engine engine = cart_poles(threads);
-  Slot slot(engine);
+  StepArrays slot(engine.rows());
   Stepped result;
-  result.ended.reset(new bool[kSteps * kRows]);
-  engine.reset(seeds(kRows), slot.slot);
-  slot.append_to(result.trace);
+  engine.reset(row_seeds(kRows), slot.slot());
+  append(slot, result.trace);
   const auto choices = pushes(kRows);
   for (std::size_t step = 0; step < kSteps; ++step) {
-    engine.step({nullptr, choices.data() + step * kRows}, slot.slot);
-    slot.append_to(result.trace);
+    engine.step({nullptr, choices.data() + step * kRows}, slot.slot());
+    append(slot, result.trace);
     for (std::size_t row = 0; row < kRows; ++row) {
       const bool ended = slot.terminated[row] || slot.truncated[row];
       result.ended[step * kRows + row] = ended;
@@ -102,12 +83,12 @@ TEST(engine_steps_a_row_alike_among_few_and_many) {
     for (const std::size_t many : {0, 1}) {
       const std::size_t rows = many ? 64 : 5;
       Engine engine = cart_poles(3, rows);
-      Slot slot(engine);
-      engine.reset(seeds(rows), slot.slot);
+      StepArrays slot(engine.rows());
+      engine.reset(row_seeds(rows), slot.slot());
       for (std::size_t step = 0; step < 100; ++step) {
         const std::vector<std::int64_t> choices(rows, static_cast<std::int64_t>(step / 3 % 2));
-        engine.step({nullptr, choices.data()}, slot.slot);
-        traces[many].insert(traces[many].end(), &slot.obs[row * 4], &slot.obs[row * 4] + 4);
+        engine.step({nullptr, choices.data()}, slot.slot());
+        traces[many].insert(traces[many].end(), &slot.obs[0][row * 4], &slot.obs[0][row * 4] + 4);
       }
     }
     CHECK(same_bytes(traces[0], traces[1]));
@@ -116,24 +97,24 @@ TEST(engine_steps_a_row_alike_among_few_and_many) {
 
 TEST(engine_resets_in_the_same_step_and_keeps_the_last_observation) {
   Engine engine = cart_poles(2, 20);
-  Slot slot(engine);
-  engine.reset(seeds(20), slot.slot);
+  StepArrays slot(engine.rows());
+  engine.reset(row_seeds(20), slot.slot());
   Rows apart("CartPole-v1", Options(), 1, Endings{kLimit, false});
-  apart.reseed(0, seeds(20)[13]);
+  apart.reseed(0, row_seeds(20)[13]);
   for (std::int64_t step = 0, endings = 0; endings < 3; ++step) {
     const std::vector<std::int64_t> choices(20, step % 2);
-    engine.step({nullptr, choices.data()}, slot.slot);
+    engine.step({nullptr, choices.data()}, slot.slot());
     const std::int64_t choice = step % 2;
     std::vector<double> obs(4);
     RowStep apart_step{};
     if (apart.step(0, {{}, {&choice, 1}}, &apart_step)) {
       ++endings;
       apart.observe(0, obs.data());
-      CHECK_EQUAL(obs, std::vector<double>(&slot.final_obs[13 * 4], &slot.final_obs[13 * 4] + 4));
+      CHECK_EQUAL(obs, std::vector<double>(&slot.final_obs[0][13 * 4], &slot.final_obs[0][13 * 4] + 4));
       apart.reset(0);
     }
     apart.observe(0, obs.data());
-    CHECK_EQUAL(obs, std::vector<double>(&slot.obs[13 * 4], &slot.obs[13 * 4] + 4));
+    CHECK_EQUAL(obs, std::vector<double>(&slot.obs[0][13 * 4], &slot.obs[0][13 * 4] + 4));
   }
 }
 
@@ -142,15 +123,15 @@ TEST(engine_replays_what_it_stepped) {
   const auto choices = pushes(kRows);
   for (const std::size_t threads : kThreads) {
     Engine engine = cart_poles(threads);
-    Slot slot(engine);
-    engine.reset(seeds(kRows), slot.slot);
-    engine.replay(kSteps, {nullptr, choices.data()}, reference.ended.get());
-    Slot expected(engine), replayed(engine);
+    StepArrays slot(engine.rows());
+    engine.reset(row_seeds(kRows), slot.slot());
+    engine.replay(kSteps, {nullptr, choices.data()}, reference.ended.data());
+    StepArrays expected(engine.rows()), replayed(engine.rows());
     Engine other = cart_poles(1);
     for (std::size_t row = 0; row < kRows; ++row) {
       other.rows().load(row, reference.states.data() + row * other.rows().state_size());
-      other.rows().observe(row, expected.obs.data() + row * 4);
-      engine.rows().observe(row, replayed.obs.data() + row * 4);
+      other.rows().observe(row, expected.obs[0].data() + row * 4);
+      engine.rows().observe(row, replayed.obs[0].data() + row * 4);
     }
     CHECK(same_bytes(replayed.obs, expected.obs));  // steps of episodes are not counted by bare dynamics
   }
@@ -159,14 +140,14 @@ TEST(engine_replays_what_it_stepped) {
 std::vector<double> cheetahs_stepped(std::size_t threads) {
   const Options options({{"assets", std::string(MUJOCO_ASSETS)}});
   Engine engine(std::make_unique<Rows>("HalfCheetah-v5", options, 20, Endings{10, false}), threads);
-  Slot slot(engine);
+  StepArrays slot(engine.rows());
   std::vector<double> trace;
-  engine.reset(seeds(20), slot.slot);
+  engine.reset(row_seeds(20), slot.slot());
   for (std::size_t step = 0; step < 25; ++step) {
     std::vector<float> values(20 * engine.rows().action_size());
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i + 3 * step));
-    engine.step({values.data(), nullptr}, slot.slot);
-    slot.append_to(trace);
+    engine.step({values.data(), nullptr}, slot.slot());
+    append(slot, trace);
   }
   const auto last = states(engine);
   trace.insert(trace.end(), last.begin(), last.end());
@@ -210,13 +191,13 @@ Engine breaking(std::size_t threads, bool throws) {
 TEST(engine_rethrows_what_an_env_throws_while_others_step) {
   for (const std::size_t threads : kThreads) {
     Engine engine = breaking(threads, true);
-    Slot slot(engine);
+    StepArrays slot(engine.rows());
     const std::vector<std::int64_t> choices(kRows, 0);
     for (int again = 0; again < 3; ++again) {
-      engine.reset(seeds(kRows), slot.slot);
+      engine.reset(row_seeds(kRows), slot.slot());
       CHECK_THROWS(
           [&] {
-            for (int step = 0; step < 200; ++step) engine.step({nullptr, choices.data()}, slot.slot);
+            for (int step = 0; step < 200; ++step) engine.step({nullptr, choices.data()}, slot.slot());
           }(),
           std::runtime_error);
     }
@@ -224,10 +205,10 @@ TEST(engine_rethrows_what_an_env_throws_while_others_step) {
 }
 
 Rollout collected(Engine& engine, std::size_t num_steps, const Policy& policy, std::size_t rollouts = 1) {
-  Slot slot(engine);
-  engine.reset(seeds(engine.rows().size()), slot.slot);
-  Rollout rollout(engine, num_steps);
-  for (std::size_t i = 0; i < slot.obs.size(); ++i) rollout.obs[i] = static_cast<float>(slot.obs[i]);
+  StepArrays slot(engine.rows());
+  engine.reset(row_seeds(engine.rows().size()), slot.slot());
+  Rollout rollout(engine.rows(), policy, num_steps);
+  rollout.begin(slot);
   for (std::uint64_t index = 0; index < rollouts; ++index) rollout.collect(engine, policy, index * num_steps);
   return rollout;
 }
@@ -271,7 +252,7 @@ TEST(engine_names_the_first_nan_on_any_number_of_threads) {
   std::size_t first = 0;
   double fewest = 1e9;
   for (std::size_t row = 0; row < kRows; ++row) {
-    Generator random(seeds(kRows)[row]);
+    Generator random(row_seeds(kRows)[row]);
     const double steps = std::floor(20 + 100 * random.uniform());
     if (steps < fewest) first = row;
     fewest = std::min(fewest, steps);

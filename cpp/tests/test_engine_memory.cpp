@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "check.hpp"
+#include "engine_arrays.hpp"
 #include "small_policy.hpp"
-#include "surefoot/engine.hpp"
 
 namespace surefoot {
 namespace {
@@ -19,33 +19,11 @@ std::unique_ptr<Engine> cart_poles(std::size_t threads, std::size_t rows = kRows
                                   threads);
 }
 
-/// One step of all rows of an engine, in double precision.
-struct Stepped {
-  std::vector<double> obs, final_obs, reward;
-  std::unique_ptr<bool[]> terminated, truncated;
-  StepSlot slot;
-
-  explicit Stepped(std::size_t rows)
-      : obs(4 * rows),
-        final_obs(4 * rows),
-        reward(rows),
-        terminated(new bool[rows]()),
-        truncated(new bool[rows]()),
-        slot{{obs.data()}, {final_obs.data()}, reward.data(), terminated.get(), truncated.get(), nullptr} {}
-};
-
-void start(Engine& engine, const Stepped& stepped) {
-  std::vector<Generator::Words> seeds;
-  for (std::uint64_t row = 0; row < engine.rows().size(); ++row) seeds.push_back({row, 2 * row + 1, 3, 5});
-  engine.reset(seeds, stepped.slot);
-}
-
 Rollout collected(Engine& engine, const Policy& policy, std::size_t rollouts) {
-  const Stepped stepped(engine.rows().size());
-  start(engine, stepped);
-  Rollout rollout(engine, kSteps);
-  rollout.remember(policy, kStateSteps);
-  std::copy(stepped.obs.begin(), stepped.obs.end(), rollout.obs.begin());
+  StepArrays stepped(engine.rows());
+  engine.reset(row_seeds(engine.rows().size()), stepped.slot());
+  Rollout rollout(engine.rows(), policy, kSteps, kStateSteps);
+  rollout.begin(stepped);
   for (std::uint64_t index = 0; index < rollouts; ++index) rollout.collect(engine, policy, index * kSteps);
   return rollout;
 }
@@ -88,7 +66,7 @@ struct ByHand {
   }
 
   void act(const float* obs, const bool* starts, std::uint64_t step) {
-    const auto parts = Rollout::pointers(state);
+    const auto parts = pointers(state);
     const std::vector<const float*> carried(parts.begin(), parts.end());
     policy.act(kRows, {{obs}}, {carried, starts}, nullptr, {5, step, 0, 1}, workspace,
                {nullptr, choice.data(), log_prob.data(), value.data(), parts});
@@ -97,7 +75,7 @@ struct ByHand {
   std::vector<float> valued(const std::vector<double>& obs, const bool* starts) {
     const std::vector<float> single(obs.begin(), obs.end());
     const float* const leaf = single.data();
-    const auto parts = Rollout::pointers(state);
+    const auto parts = pointers(state);
     const std::vector<const float*> carried(parts.begin(), parts.end());
     std::vector<float> values(kRows);
     policy.value(kRows, {&leaf, 1}, {carried, starts}, workspace, values.data());
@@ -110,8 +88,8 @@ TEST(rollouts_with_memory_are_what_a_policy_stepped_by_hand_gives) {
     const SmallPolicy policy(memory);
     const auto engine = cart_poles(2), other = cart_poles(1);
     const Rollout rollout = collected(*engine, policy.policy, 1);
-    const Stepped stepped(kRows);
-    start(*other, stepped);
+    StepArrays stepped(other->rows());
+    other->reset(row_seeds(kRows), stepped.slot());
     ByHand by_hand(policy.policy);
     std::size_t stored = 0, open = 0;
     for (std::size_t step = 0; step < kSteps; ++step) {
@@ -123,13 +101,13 @@ TEST(rollouts_with_memory_are_what_a_policy_stepped_by_hand_gives) {
         }
       }
       const std::size_t place = step * kRows;
-      by_hand.act(rollout.obs.data() + place * 4, rollout.episode_start.get() + place, step);
+      by_hand.act(rollout.obs[0].data() + place * 4, rollout.episode_start.data() + place, step);
       CHECK(std::equal(by_hand.choice.begin(), by_hand.choice.end(), rollout.choice.begin() + place));
       CHECK(std::equal(by_hand.value.begin(), by_hand.value.end(), rollout.value.begin() + place));
       CHECK(std::equal(by_hand.log_prob.begin(), by_hand.log_prob.end(), rollout.log_prob.begin() + place));
-      other->step({nullptr, by_hand.choice.data()}, stepped.slot);
+      other->step({nullptr, by_hand.choice.data()}, stepped.slot());
       // The state after the episode's last step, and no start: the final observation belongs to the old episode.
-      const auto values = by_hand.valued(stepped.final_obs, nullptr);
+      const auto values = by_hand.valued(stepped.final_obs[0], nullptr);
       for (std::size_t row = 0; row < kRows; ++row) {
         const bool is_open = stepped.truncated[row] && !stepped.terminated[row];
         CHECK_EQUAL(rollout.final_value[place + row], is_open ? values[row] : 0.0f);
@@ -138,7 +116,8 @@ TEST(rollouts_with_memory_are_what_a_policy_stepped_by_hand_gives) {
     }
     CHECK_EQUAL(stored, kStateSteps.size());
     CHECK(open > 0);
-    CHECK(same_bytes(rollout.last_value, by_hand.valued(stepped.obs, rollout.episode_start.get() + kSteps * kRows)));
+    CHECK(
+        same_bytes(rollout.last_value, by_hand.valued(stepped.obs[0], rollout.episode_start.data() + kSteps * kRows)));
     for (std::size_t part = 0; part < by_hand.state.size(); ++part) {
       CHECK(same_bytes(rollout.state[part], by_hand.state[part]));
     }

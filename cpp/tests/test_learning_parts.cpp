@@ -1,17 +1,17 @@
 // Heads, critics and activations when they learn: against formulas in double, whose gradients are finite differences.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "check.hpp"
+#include "engine_arrays.hpp"
 #include "made_up.hpp"
+#include "same_bits.hpp"
 #include "surefoot/parts/critic.hpp"
 #include "surefoot/parts/head.hpp"
 
@@ -203,12 +203,6 @@ std::vector<HeadCase> head_cases() {
   return cases;
 }
 
-/// A contiguous array of bools, which std::vector<bool> is not.
-struct Mask {
-  std::unique_ptr<bool[]> entries;
-  std::size_t size = 0;
-};
-
 /// What a learner gives a head for some rows, made up but the same every time.
 struct Minibatch {
   std::size_t count;
@@ -216,7 +210,7 @@ struct Minibatch {
   std::vector<Floats> given{}, vectors{};
   Floats action{}, by_log_prob{}, by_entropy{};
   std::vector<std::int64_t> choice{};
-  Mask mask{};
+  Flags mask{};
 
   std::size_t stride(std::size_t layer) const { return sizes[layer] + kPadding; }
 
@@ -255,11 +249,11 @@ struct Minibatch {
       }
     }
     if (!of.is_masked) return;
-    mask = {std::make_unique<bool[]>(count * mask_size), mask_size};
-    for (std::size_t i = 0; i < count * mask_size; ++i) mask.entries[i] = (i * i + i / 3) % 5 < 3;
+    mask = Flags(count * mask_size);
+    for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = (i * i + i / 3) % 5 < 3;
     if (mask_size == of.size) return;  // yes and no: what was done may be forbidden
     for (std::size_t row = 0; row < count; ++row) {
-      bool* allowed = mask.entries.get() + row * mask_size;
+      bool* allowed = mask.data() + row * mask_size;
       for (std::size_t element = 0; element < of.size; allowed += of.choices[element++]) {
         allowed[choice[row * of.size + element]] = true;
       }
@@ -280,8 +274,8 @@ struct Minibatch {
     };
     part(action, made.action);
     part(choice, made.choice);
-    const bool* const allowed = mask.entries.get() + row * mask.size;
-    if (mask.entries) made.mask.assign(allowed, allowed + mask.size);
+    const std::size_t entries = mask.size() / count;
+    made.mask.assign(mask.data() + row * entries, mask.data() + (row + 1) * entries);
     return made;
   }
 };
@@ -300,10 +294,8 @@ struct Answer {
   }
   bool operator==(const Answer& other) const {
     const auto ours = all(), theirs = other.all();
-    return std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(), [](const auto* one, const auto* another) {
-      return one->size() == another->size() &&
-             std::memcmp(one->data(), another->data(), one->size() * sizeof(float)) == 0;
-    });
+    return std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(),
+                      [](const auto* one, const auto* another) { return same_bytes(*one, *another); });
   }
 };
 
@@ -330,7 +322,7 @@ Answer ask(const Head& head, const Minibatch& batch, std::size_t first, std::siz
   const std::size_t size = head.action_size();
   const Done done{batch.action.empty() ? nullptr : batch.action.data() + first * size,
                   batch.choice.empty() ? nullptr : batch.choice.data() + first * size,
-                  batch.mask.entries ? batch.mask.entries.get() + first * batch.mask.size : nullptr};
+                  batch.mask.size() > 0 ? batch.mask.data() + first * (batch.mask.size() / batch.count) : nullptr};
   head.evaluate(rows, done, answer.log_prob.data(), answer.entropy.data());
   head.gradient(rows, done, batch.by_log_prob.data() + first, batch.by_entropy.data() + first, {by_given, by_vectors});
   return answer;
@@ -428,25 +420,18 @@ TEST(rows_of_heads_that_learn_do_not_depend_on_their_neighbors) {
   }
 }
 
-/// The two instruction sets that must agree in every bit, if this machine has both.
-const Kernels* const* fused_kernels() {
-  static const Kernels* const both[] = {find_kernels("avx2"), find_kernels("avx512")};
-  if (both[0] && both[1]) return both;
-  std::printf("skipped: this machine does not have both AVX2 and AVX-512\n");
-  return nullptr;
-}
-
 TEST(heads_learn_the_same_bits_with_avx2_and_avx512) {
-  const Kernels* const* const both = fused_kernels();
-  if (!both) return;
-  for (const HeadCase& of : head_cases()) {
-    const auto one = make_part<Head>(of.plan, *both[0]), other = make_part<Head>(of.plan, *both[1]);
-    for (const std::size_t rows : {1, 8, 33, 64}) {
-      const Minibatch batch(of, *one, rows);
-      const bool is_same = ask(*one, batch) == ask(*other, batch);
-      if (!is_same) testing::fail(of.name.c_str(), 0, "differs between AVX2 and AVX-512");
+  check_same_bits([](const Kernels& set) {
+    Floats all;
+    for (const HeadCase& of : head_cases()) {
+      const auto head = make_part<Head>(of.plan, set);
+      for (const std::size_t rows : {1, 8, 33, 64}) {
+        const Answer answer = ask(*head, Minibatch(of, *head, rows));
+        for (const Floats* part : answer.all()) all.insert(all.end(), part->begin(), part->end());
+      }
     }
-  }
+    return all;
+  });
 }
 
 TEST(a_nan_that_a_head_is_given_shows_in_its_row_alone) {
@@ -520,7 +505,7 @@ TEST(what_was_just_sampled_has_the_same_log_prob_when_it_is_learned) {
       Workspace workspace;
       Floats action(kRows * of.size), log_prob(kRows), learned(kRows), entropy(kRows);
       std::vector<std::int64_t> choice(kRows * of.size);
-      head->sample({kRows, in, {workspace, 0}}, batch.mask.entries.get(), {7, 3, 0, 0},
+      head->sample({kRows, in, {workspace, 0}}, batch.mask.data(), {7, 3, 0, 0},
                    {action.data(), choice.data(), log_prob.data()});
       std::vector<MatrixView> given;
       std::vector<const float*> vectors;
@@ -531,7 +516,7 @@ TEST(what_was_just_sampled_has_the_same_log_prob_when_it_is_learned) {
         given.push_back(packed.run(*set, kRows, in, {others, 0}, 10 + given.size()));
       }
       for (const Learned& vector : head->vectors()) vectors.push_back(reader[vector.name].data);
-      head->evaluate({kRows, given, vectors, {others, 0}}, {action.data(), choice.data(), batch.mask.entries.get()},
+      head->evaluate({kRows, given, vectors, {others, 0}}, {action.data(), choice.data(), batch.mask.data()},
                      learned.data(), entropy.data());
       const double tolerance = of.name == "laplace" ? 1e-5 : 0.0;  // which samples from its noise
       CHECK_NEAR(learned, log_prob, tolerance);
@@ -774,14 +759,15 @@ TEST(slopes_of_activations_end_at_0_and_1_far_out) {
 }
 
 TEST(slopes_of_activations_are_the_same_bits_with_avx2_and_avx512) {
-  const Kernels* const* const both = fused_kernels();
-  if (!both) return;
   const Floats x = many_inputs(1001), gradient(1001, 0.7f);
-  for (const Activation activation : kActivations) {
-    const Floats one = differentiated(*both[0], activation, x, gradient);
-    const Floats other = differentiated(*both[1], activation, x, gradient);
-    CHECK(std::memcmp(one.data(), other.data(), one.size() * sizeof(float)) == 0);
-  }
+  check_same_bits([&](const Kernels& set) {
+    Floats all;
+    for (const Activation activation : kActivations) {
+      const Floats slopes = differentiated(set, activation, x, gradient);
+      all.insert(all.end(), slopes.begin(), slopes.end());
+    }
+    return all;
+  });
 }
 
 }  // namespace
