@@ -307,6 +307,7 @@ def test_what_fails_on_an_actor_is_told_as_if_it_failed_here(cluster, monkeypatc
     assert "computes with the instructions" in caplog.text
 
 
+@pytest.mark.cluster
 def test_a_lost_machine_changes_nothing(cluster):
     """The last test of the cluster: one of its two machines goes down in the middle of the third of five rollouts."""
     settings = {"normalize": NORMALIZE, "env.max_episode_steps": 50}

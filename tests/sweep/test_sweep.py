@@ -1,13 +1,8 @@
 """Whole sweeps: killed and continued, pruned, failing, used by two at once."""
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +17,8 @@ from surefoot.sweep.directory import BEST, DATABASE, SETTINGS, write_settings
 from surefoot.sweep.settings import read_settings
 from surefoot.sweep.study import Study, Trial
 from surefoot.sweep.sweep import Sweep
+from tests.cli.processes import start
 from tests.sweep.sweeps import raw
-
-START = "import sys; from surefoot.cli.main import main; sys.exit(main())"
 
 
 def trials_of(directory: Path) -> list[Trial]:
@@ -34,14 +28,6 @@ def trials_of(directory: Path) -> list[Trial]:
 
 def sweep_in(directory: Path, settings: dict[str, Any], **sections: dict[str, Any]) -> Trial:
     return Sweep(*read_settings(raw(settings, **sections), {}), directory).run()
-
-
-def wait_for(happened: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 180
-    while not happened():
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.05)
 
 
 def test_a_killed_sweep_goes_on_and_loses_no_trial(
@@ -54,16 +40,14 @@ def test_a_killed_sweep_goes_on_and_loses_no_trial(
     train = {"steps": 12_800, "eval_every": 3200}
     file.write_text(yaml.safe_dump(raw(settings, train=train)))
     command = ["sweep", str(file)]
-    process = subprocess.Popen([sys.executable, "-c", START, *command], stdout=subprocess.DEVNULL)
+    process = start(*command)
     metrics = [folder / "trials" / name / "metrics.jsonl" for name in ("0000", "0001")]
-    try:
-        wait_for(metrics[0].exists, process)
-        with pytest.raises(RunDirectoryError, match=f"in use by process {process.pid}"):
-            Sweep(*read_settings(read_yaml(file), {}), folder).run()
-        wait_for(lambda: metrics[1].exists() and metrics[1].stat().st_size > 0, process)
-    finally:
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+    process.wait_until(metrics[0].exists)
+    with pytest.raises(RunDirectoryError, match=f"in use by process {process.pid}"):
+        Sweep(*read_settings(read_yaml(file), {}), folder).run()
+    process.wait_until(lambda: metrics[1].exists() and metrics[1].stat().st_size > 0)
+    process.send(signal.SIGKILL)
+    process.wait()
     first = metrics[0].read_bytes()
 
     assert main(command) == 0
