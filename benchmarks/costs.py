@@ -18,7 +18,7 @@ from surefoot.benchmark.configured import Training
 from surefoot.benchmark.machine import describe_machine, machine
 from surefoot.benchmark.rounds import Effort, measure, spread
 from surefoot.benchmark.subject import Plan, Recipe, Window, run_recipe
-from surefoot.policies.policy import ActorCritic
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.settings.config import Config
 from surefoot.settings.layers import build_config
 from surefoot.telemetry.watch import AlertWatch

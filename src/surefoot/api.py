@@ -41,8 +41,8 @@ from surefoot.data.specs import HybridSpec
 from surefoot.data.tree import tree_first, tree_map
 from surefoot.envs.make import EnvSource, is_instance
 from surefoot.envs.protocol import VecEnv
+from surefoot.envs.protocol.agent_parameters import Values, agent_values, set_agent_values
 from surefoot.envs.protocol.batching import as_batch
-from surefoot.envs.protocol.parameters import Values, agent_values, set_agent_values
 from surefoot.errors import CheckpointError, ConfigError, EnvError
 from surefoot.evaluation.evaluate import evaluate
 from surefoot.evaluation.evaluation import Evaluation
@@ -59,7 +59,8 @@ from surefoot.models import find_model
 from surefoot.output.quoted import quoted
 from surefoot.philox import Stream, uniforms
 from surefoot.policies.acting import as_mask, as_starts, as_state
-from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
+from surefoot.policies.actor_critic import ActorCritic, EncoderFactory
+from surefoot.policies.policy import Policy
 from surefoot.presets import NO_PRESET, configured
 from surefoot.run import Run
 from surefoot.saved_run import (

@@ -12,7 +12,8 @@ from surefoot.envs.given import given
 from surefoot.envs.make import EnvSource, check_source, fixed_envs
 from surefoot.errors import CheckpointError, ConfigError
 from surefoot.output.quoted import quoted
-from surefoot.policies.policy import EncoderFactory, Policy
+from surefoot.policies.actor_critic import EncoderFactory
+from surefoot.policies.policy import Policy
 from surefoot.presets import load_preset, preset_names
 from surefoot.settings.config import Config
 from surefoot.settings.layers import Raw

@@ -14,7 +14,7 @@ from surefoot.envs.engines import Engine
 from surefoot.envs.engines.ray import on_this_machine
 from surefoot.envs.make import EnvSource, fixed_envs, is_instance, make_vec_env
 from surefoot.envs.protocol import VecEnv
-from surefoot.envs.protocol.parameters import Values, agent_values, set_agent_values
+from surefoot.envs.protocol.agent_parameters import Values, agent_values, set_agent_values
 from surefoot.errors import CheckpointMismatchError, ConfigError
 from surefoot.evaluation.best_metric import check_best_metric
 from surefoot.evaluation.evaluate import evaluate
@@ -34,8 +34,9 @@ from surefoot.machine.ram import free_ram
 from surefoot.machine.ranks import ALONE, Ranks
 from surefoot.machine.torch_defaults import restore_defaults, torch_threads
 from surefoot.philox import Stream, derived_seed
+from surefoot.policies.actor_critic import ActorCritic, EncoderFactory
 from surefoot.policies.native_parts import NotNative
-from surefoot.policies.policy import ActorCritic, EncoderFactory, Policy
+from surefoot.policies.policy import Policy
 from surefoot.rollout.choice import collector_of
 from surefoot.rollout.collector import Collector
 from surefoot.rollout.shared_collector import SharedCollector

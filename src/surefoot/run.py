@@ -35,7 +35,8 @@ from surefoot.telemetry.sinks import Sink, open_sinks
 from surefoot.telemetry.watch import AlertWatch
 from surefoot.training.agreement import Agreement, agreed_stop
 from surefoot.training.checkpoint import check_savable
-from surefoot.training.hooks import Hook, HookGroup, HookLike, named_hooks
+from surefoot.training.hook_group import HookGroup
+from surefoot.training.hooks import Hook, HookLike, named_hooks
 from surefoot.training.other_rows import OTHER_ROWS, own_rows
 from surefoot.training.reporting import LastRecord, Report
 from surefoot.training.rollback import RollBack

@@ -16,7 +16,7 @@ from surefoot.data.tree import tree_items
 from surefoot.envs.adapters.envpool import EnvPoolEnvs
 from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.protocol import VecEnv, new_slot
-from surefoot.envs.protocol.steps import check_step
+from surefoot.envs.protocol.checks import check_step
 from surefoot.errors import EnvError
 from surefoot.learning.scorer import Scorer
 from surefoot.philox import Stream, derived_seed

@@ -9,8 +9,8 @@ from surefoot.data.tree import tree_items
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import Slot, VecEnv, new_slot
+from surefoot.envs.protocol.checks import check_step
 from surefoot.envs.protocol.spaces import ObsWriter
-from surefoot.envs.protocol.steps import check_step
 from surefoot.philox import Stream, derived_seed
 from surefoot.settings.config import EnvConfig
 from tests.envs.tasks import (

@@ -12,7 +12,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 from surefoot.data.tree import tree_items
 from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.protocol import VecEnv
-from surefoot.envs.protocol.steps import check_step
+from surefoot.envs.protocol.checks import check_step
 from surefoot.errors import EnvError
 from tests.envs.tasks import FORMS, CounterEnv, ReusingEnv, counters, factories, opened
 

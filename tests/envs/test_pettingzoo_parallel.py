@@ -14,7 +14,7 @@ from surefoot.envs.adapters.pettingzoo_env import is_parallel_env
 from surefoot.envs.adapters.pettingzoo_factory import pettingzoo_factory
 from surefoot.envs.adapters.pettingzoo_parallel import PettingZooEnvs
 from surefoot.envs.protocol import Slot, VecEnv, new_slot
-from surefoot.envs.protocol.steps import check_step
+from surefoot.envs.protocol.checks import check_step
 from surefoot.errors import EnvError, NonFiniteError
 from surefoot.philox import Stream, derived_seed
 from surefoot.settings.config import EnvConfig

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from surefoot.envs.protocol.steps import EnvStep, check_finite, check_masks, env_step
+from surefoot.envs.protocol.checks import check_finite, check_masks
+from surefoot.envs.protocol.steps import EnvStep, env_step
 from surefoot.errors import EnvError, NonFiniteError
 from tests.envs.tasks import counters, opened
 

@@ -18,8 +18,8 @@ from surefoot.envs.protocol import VecEnv
 from surefoot.errors import EnvError, NonFiniteError
 from surefoot.learning.scorer import Scorer
 from surefoot.philox import Stream, derived_seed
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.critics.scalar import ScalarCritic
-from surefoot.policies.policy import ActorCritic
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.settings.config import EnvConfig, NormalizeConfig, PolicyConfig, PPOConfig
 from tests.envs.tasks import (

@@ -22,7 +22,7 @@ from surefoot.envs.engines.processes import ProcessEngine, WorkerTraceError
 from surefoot.envs.protocol import Slot, new_slot, step_all
 from surefoot.errors import EnvError
 from surefoot.learning.estimators.gae import gae
-from surefoot.policies.policy import ActorCritic
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.settings.config import NormalizeConfig, PolicyConfig, RolloutConfig
 from tests.cli.processes import Process

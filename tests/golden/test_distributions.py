@@ -8,18 +8,18 @@ import torch
 from surefoot.data.records import Batch, Knobs
 from surefoot.data.specs import ArraySpec
 from surefoot.envs.protocol import new_slot
-from surefoot.envs.protocol.steps import check_step
+from surefoot.envs.protocol.checks import check_step
 from surefoot.errors import EnvError
 from surefoot.learning.terms import Objective
 from surefoot.learning.watch import CLIP_FRACTION, KL
 from surefoot.philox import Stream, uniforms
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.distributions import build_head, distributions
 from surefoot.policies.distributions.beta import Beta, BetaHead
 from surefoot.policies.distributions.categorical import Categorical, masked_log_softmax
 from surefoot.policies.distributions.gaussian import Gaussian
 from surefoot.policies.distributions.multi_discrete import MultiDiscreteHead
 from surefoot.policies.distributions.tanh_gaussian import TanhGaussian, log_det_tanh
-from surefoot.policies.policy import ActorCritic
 from surefoot.settings.config import NormalizeConfig, PolicyConfig, PPOConfig
 
 from ..property.heads import ACTION_SPECS

@@ -5,8 +5,8 @@ from torch import Tensor
 
 from surefoot.data.records import Chunks, State
 from surefoot.data.specs import ArraySpec
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.memory import Memory
-from surefoot.policies.policy import ActorCritic
 from surefoot.rollout.open_ends import OpenEnds
 from surefoot.rollout.sequences import split
 from surefoot.settings.config import NormalizeConfig, PolicyConfig

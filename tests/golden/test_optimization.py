@@ -9,7 +9,7 @@ from surefoot.learning.gradient import GradientStep
 from surefoot.learning.schedules import Schedules
 from surefoot.learning.transforms.variance_scaling import VarianceScaling
 from surefoot.philox import permutations
-from surefoot.policies.policy import ActorCritic
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.rollout.minibatches import flatten, minibatches
 from surefoot.settings.config import NormalizeConfig, OptimizerConfig, PolicyConfig
 from surefoot.settings.layers import build_config

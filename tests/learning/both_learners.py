@@ -16,8 +16,8 @@ from surefoot.learning.learner import Learner
 from surefoot.learning.native_learner import NativeLearner
 from surefoot.learning.terms import Objective
 from surefoot.native import core
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.native_plan import native_tensors
-from surefoot.policies.policy import ActorCritic
 from surefoot.settings.config import Config
 
 KNOBS = Knobs(lr=3e-3, clip=0.2, entropy_coef=0.01, value_coef=0.5)

@@ -14,7 +14,7 @@ from surefoot import PPO, ArraySpec, Hook, Knobs, Minibatch, Rollout, Targets, T
 from surefoot.errors import HookError, PartError
 from surefoot.learning.native_learner import NativeLearner, native_samples
 from surefoot.native.kernels import set_kernel_threads
-from surefoot.policies.policy import ActorCritic
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.rollout.samples import acted, samples_of
 from surefoot.verification import verify
 from tests.learning.both_learners import Case, assert_alike

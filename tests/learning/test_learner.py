@@ -10,7 +10,7 @@ from surefoot.data.specs import ArraySpec
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
 from surefoot.learning.terms import Objective
-from surefoot.policies.policy import ActorCritic
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.settings.config import Config, NormalizeConfig, OptimizerConfig, PolicyConfig, PPOConfig, TrainConfig
 
 STEPS, ROWS = 16, 4

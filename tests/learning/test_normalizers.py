@@ -2,9 +2,9 @@ import pytest
 import torch
 
 from surefoot.data.specs import ArraySpec
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.critics import ValueTargets, critics
 from surefoot.policies.normalizer import RunningNormalizer
-from surefoot.policies.policy import ActorCritic
 from surefoot.policies.preprocess import Preprocess
 from surefoot.settings.config import NormalizeConfig, PolicyConfig
 

@@ -11,8 +11,8 @@ from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.data.tree import tree_items
 from surefoot.native import core
 from surefoot.philox import Stream, uniforms
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.native_plan import NativePlan, native_tensors, plan_policy
-from surefoot.policies.policy import ActorCritic
 from surefoot.settings.config import NormalizeConfig, PolicyConfig
 
 SEED, STEP = 2**40 + 17, 5

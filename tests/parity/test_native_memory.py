@@ -13,10 +13,11 @@ from torch import nn
 from surefoot.compose import Specs, build_collector, build_env, build_policy
 from surefoot.data.records import Rollout
 from surefoot.native import core
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.memory.gru import GRUMemory
 from surefoot.policies.native_parts import NotNative
 from surefoot.policies.native_plan import NativePlan, native_tensors, plan_policy
-from surefoot.policies.policy import ActorCritic, Policy
+from surefoot.policies.policy import Policy
 from surefoot.rollout.collector import Collector
 from surefoot.rollout.native import NativeCollector
 from surefoot.settings.config import Config, NormalizeConfig

@@ -15,8 +15,8 @@ from surefoot.data.specs import HybridSpec, dead_rows, mask_pieces, spec_from_js
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol.spaces import action_spec
 from surefoot.errors import CheckpointError, ConfigError, EnvError, PolicyError
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.hybrid_head import Hybrid, HybridHead
-from surefoot.policies.policy import ActorCritic
 from surefoot.settings.config import EnvConfig, NormalizeConfig, PolicyConfig, RolloutConfig
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from surefoot.verification import verify

@@ -11,10 +11,10 @@ from surefoot.compose import Specs, build_collector, build_env, build_policy
 from surefoot.data.specs import ArraySpec
 from surefoot.native import core
 from surefoot.philox import Stream, uniforms
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.distributions.gaussian import GaussianHead
 from surefoot.policies.native_parts import NotNative, Plain, PlanBuilder, UnknownToCoreError
 from surefoot.policies.native_plan import plan_policy
-from surefoot.policies.policy import ActorCritic
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.settings.config import NormalizeConfig, PolicyConfig
 from surefoot.settings.layers import build_config

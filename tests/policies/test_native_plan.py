@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from surefoot import PPO
 from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.policies import native_plan
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.critics.scalar import ScalarCritic
 from surefoot.policies.critics.twin import TwinCritic
 from surefoot.policies.distributions.categorical import CategoricalHead
 from surefoot.policies.native_parts import NotNative
 from surefoot.policies.native_plan import NativePlan, UntilChanged, native_tensors, plan_policy
-from surefoot.policies.policy import ActorCritic
 from surefoot.settings.config import NormalizeConfig, PolicyConfig
 
 VECTOR = ArraySpec("box", (3,), "float32")

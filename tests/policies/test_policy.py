@@ -8,8 +8,8 @@ from gymnasium import spaces
 from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.envs.protocol.spaces import array_spec
 from surefoot.errors import ConfigError, PolicyError
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.distributions import build_head
-from surefoot.policies.policy import ActorCritic
 from surefoot.settings.config import NormalizeConfig
 from surefoot.settings.layers import build_config
 

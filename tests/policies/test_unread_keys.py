@@ -14,7 +14,7 @@ from surefoot.data.records import Rollout
 from surefoot.data.specs import ArraySpec
 from surefoot.errors import ConfigError, EnvError, PolicyError
 from surefoot.learning.terms import Objective
-from surefoot.policies.policy import ActorCritic
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.settings.config import NormalizeConfig, PolicyConfig
 from surefoot.training.hooks import Hook
 

@@ -10,9 +10,9 @@ from surefoot.data.specs import ArraySpec
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
 from surefoot.learning.terms import Objective
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.critics import critics
 from surefoot.policies.distributions import distributions
-from surefoot.policies.policy import ActorCritic
 from surefoot.settings.config import Config, NormalizeConfig, OptimizerConfig, PolicyConfig, PPOConfig, TrainConfig
 
 from .heads import ACTION_SPECS, drawn_noise

@@ -16,8 +16,9 @@ from surefoot.envs.adapters.gymnasium_vector import GymnasiumVectorEnv
 from surefoot.envs.make import gymnasium_factory
 from surefoot.envs.protocol import VecEnv
 from surefoot.learning.scorer import Scorer
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.critics.scalar import ScalarCritic
-from surefoot.policies.policy import ActorCritic, Policy
+from surefoot.policies.policy import Policy
 from surefoot.rollout.minibatches import flatten
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.settings.config import EnvConfig, NormalizeConfig, PolicyConfig, PPOConfig

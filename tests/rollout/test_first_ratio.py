@@ -7,9 +7,9 @@ from surefoot.data.records import Batch, Rollout, Targets
 from surefoot.data.tree import tree_map
 from surefoot.envs.protocol import VecEnv
 from surefoot.errors import PolicyError
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.distributions import distributions
 from surefoot.policies.encoders import encoders
-from surefoot.policies.policy import ActorCritic
 from surefoot.rollout.minibatches import flatten, minibatches
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.settings.config import NormalizeConfig, PolicyConfig

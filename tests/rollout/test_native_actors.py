@@ -12,7 +12,8 @@ import torch
 from surefoot.compose import Specs, build_collector, build_env, build_policy
 from surefoot.data.records import Rollout
 from surefoot.errors import PolicyError
-from surefoot.policies.policy import ActorCritic, Policy
+from surefoot.policies.actor_critic import ActorCritic
+from surefoot.policies.policy import Policy
 from surefoot.rollout.collector import Collector
 from surefoot.rollout.native import NativeCollector
 from surefoot.rollout.stepwise import StepwiseCollector

@@ -11,7 +11,8 @@ from surefoot.data.records import Episode, Rollout
 from surefoot.data.tree import tree_items
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import VecEnv
-from surefoot.policies.policy import ActorCritic, Policy
+from surefoot.policies.actor_critic import ActorCritic
+from surefoot.policies.policy import Policy
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.settings.config import EnvConfig, NormalizeConfig, PolicyConfig
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint

@@ -9,7 +9,8 @@ from surefoot.data.records import Episode, Rollout
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.make import make_vec_env
 from surefoot.envs.protocol import VecEnv
-from surefoot.policies.policy import ActorCritic, Policy
+from surefoot.policies.actor_critic import ActorCritic
+from surefoot.policies.policy import Policy
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.settings.config import EnvConfig, NormalizeConfig, PolicyConfig
 from tests.envs.tasks import ENDLESS, CounterEnv, ReusingEnv, counters, factories

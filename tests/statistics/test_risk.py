@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from surefoot.errors import ConfigError
-from surefoot.statistics.risk import QUANTILES, check_alpha, cvar, risk_of, sharpe, too_few
+from surefoot.statistics.alpha import check_alpha, too_few
+from surefoot.statistics.risk import QUANTILES, cvar, risk_of, sharpe
 
 
 @pytest.mark.parametrize("alpha", [0, -0.1, 1.0001, math.nan, math.inf, "0.1", None, True])

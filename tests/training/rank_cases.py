@@ -13,7 +13,7 @@ from surefoot.cli.main import end_with_others
 from surefoot.compose import Specs, build_env, build_policy, build_trainer
 from surefoot.machine.ranks import ALONE, Ranks, together
 from surefoot.settings.layers import build_config
-from surefoot.training.hooks import HookGroup
+from surefoot.training.hook_group import HookGroup
 from surefoot.training.trainer import Trainer
 from tests.envs.teams import TeamEnv
 from tests.training.rank_runs import all_runs

@@ -5,7 +5,8 @@ import pytest
 from surefoot.api import PPO
 from surefoot.data.records import IterationReport
 from surefoot.storage.state import load_states, states
-from surefoot.training.hooks import Every, Hook, HookGroup
+from surefoot.training.hook_group import HookGroup
+from surefoot.training.hooks import Every, Hook
 from surefoot.training.trainer import Trainer
 from tests.training.states import assert_same
 

@@ -13,7 +13,7 @@ from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.protocol import Slot
 from surefoot.errors import EnvError
 from surefoot.learning.terms import surrogate
-from surefoot.policies.policy import ActorCritic
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.settings.config import Config
 from surefoot.settings.layers import build_config
 from surefoot.verification import Report, protocol, verify

@@ -16,7 +16,8 @@ from surefoot.cli.trained import load_agent, or_in_python
 from surefoot.errors import ConfigError
 from surefoot.output.quoted import quoted
 from surefoot.settings.strict_yaml import YamlError, parse_yaml
-from surefoot.statistics.risk import DEFAULT_ALPHA, Estimate, Risk, check_alpha, percent
+from surefoot.statistics.alpha import DEFAULT_ALPHA, check_alpha, percent
+from surefoot.statistics.risk import Estimate, Risk
 
 if TYPE_CHECKING:
     from surefoot.evaluation.evaluation import Evaluation

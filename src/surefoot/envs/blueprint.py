@@ -8,7 +8,8 @@ from typing import Any
 from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.adapters.pettingzoo_env import is_parallel_env
 from surefoot.envs.adapters.pettingzoo_parallel import PettingZooEnvs
-from surefoot.envs.protocol.shard import Calls, Shard, construct
+from surefoot.envs.protocol.calls import Calls, construct
+from surefoot.envs.protocol.shard import Shard
 
 
 @dataclass(frozen=True)

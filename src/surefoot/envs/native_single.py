@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from surefoot.envs.native_specs import core_declared, set_in_core
 from surefoot.envs.native_task import NativeTask, open_engine, seed_words
 from surefoot.envs.native_vector import core_spaces
-from surefoot.envs.protocol.parameters import Values, is_of_agent
+from surefoot.envs.protocol.agent_parameters import Values, is_of_agent
 
 
 class NativeEnv(gym.Env[Any, Any]):

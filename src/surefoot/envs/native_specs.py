@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surefoot.data.specs import ArraySpec, Bound, ObsSpec
+from surefoot.envs.protocol.agent_parameters import Values
 from surefoot.envs.protocol.declared import Declared
 from surefoot.envs.protocol.metrics import declared_metrics
-from surefoot.envs.protocol.parameters import Values, declared_parameters
+from surefoot.envs.protocol.parameters import declared_parameters
 from surefoot.errors import EnvError
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from surefoot.envs.adapters.pettingzoo_factory import pettingzoo_factory
 from surefoot.envs.library import LibraryFactory, is_library, library_factory
 from surefoot.envs.native_specs import core_action_spec, core_declared, core_obs_spec, set_in_core
 from surefoot.envs.native_task import NO_LIMIT, PETTINGZOO, native_task, open_engine, seed_words
-from surefoot.envs.protocol.parameters import Parametrized, Values
+from surefoot.envs.protocol.agent_parameters import Values
+from surefoot.envs.protocol.parameters import Parametrized
 from surefoot.errors import NativeError
 from surefoot.output.quoted import quoted
 from surefoot.settings.config import EnvConfig

@@ -6,7 +6,8 @@ from surefoot.errors import ConfigError
 from surefoot.evaluation.evaluation import WIN_METRICS, Evaluation, quantile_name
 from surefoot.settings.config import TrainConfig
 from surefoot.settings.registry import nearest
-from surefoot.statistics.risk import QUANTILES, too_few
+from surefoot.statistics.alpha import too_few
+from surefoot.statistics.risk import QUANTILES
 from surefoot.telemetry import names
 
 LOWER = "-"

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from surefoot.data.records import Obs, State
 from surefoot.data.tree import tree_items, tree_map
-from surefoot.envs.protocol import Slot, VecEnv, slot_for, step_all
-from surefoot.envs.protocol.metrics import SUCCESS_RATE
-from surefoot.envs.protocol.steps import check_step
+from surefoot.envs.protocol import SUCCESS_RATE, Slot, VecEnv, slot_for, step_all
+from surefoot.envs.protocol.checks import check_step
 from surefoot.errors import EnvError
 from surefoot.evaluation.evaluation import Evaluation
 from surefoot.machine.torch_defaults import torch_threads

@@ -9,17 +9,8 @@ import numpy as np
 
 from surefoot.errors import ConfigError
 from surefoot.rollout.episode_metrics import mean_of_known
-from surefoot.statistics.risk import (
-    DEFAULT_ALPHA,
-    QUANTILES,
-    Risk,
-    check_alpha,
-    cvar,
-    estimated_mean,
-    identical,
-    risk_of,
-    too_few,
-)
+from surefoot.statistics.alpha import DEFAULT_ALPHA, check_alpha, identical, too_few
+from surefoot.statistics.risk import QUANTILES, Risk, cvar, estimated_mean, risk_of
 from surefoot.statistics.risk import sharpe as sharpe_of
 from surefoot.telemetry import names
 

@@ -15,7 +15,7 @@ from surefoot.evaluation.evaluation import Evaluation
 from surefoot.evaluation.heat_map import save_heat_map
 from surefoot.output.quoted import quoted
 from surefoot.settings.registry import nearest
-from surefoot.statistics.risk import DEFAULT_ALPHA
+from surefoot.statistics.alpha import DEFAULT_ALPHA
 from surefoot.telemetry import names
 
 MOST_CELLS = 1000

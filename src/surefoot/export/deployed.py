@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from surefoot.data.records import State
 from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.data.tree import tree_items
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.distributions import Distribution
 from surefoot.policies.hybrid_head import Hybrid
 from surefoot.policies.memory.recurrent import Recurrent
-from surefoot.policies.policy import ActorCritic, Policy, PolicyOutput
+from surefoot.policies.policy import Policy, PolicyOutput
 
 OBS, ACTION, EPISODE_START, ACTION_MASK = "obs", "action", "episode_start", "action_mask"
 STATE, NEXT_STATE, DISTRIBUTION = "state_", "next_state_", "distribution/"

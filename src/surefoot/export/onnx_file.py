@@ -8,7 +8,7 @@ from pathlib import Path
 from surefoot.data.specs import ArraySpec, HybridSpec, ObsSpec, spec_to_json
 from surefoot.data.tree import tree_items
 from surefoot.envs.protocol import VecEnv
-from surefoot.envs.protocol.parameters import agent_values
+from surefoot.envs.protocol.agent_parameters import agent_values
 from surefoot.errors import ExportError
 from surefoot.export.deployed import (
     ACTION,

@@ -12,7 +12,7 @@ from surefoot.data.records import State
 from surefoot.data.specs import ArraySpec
 from surefoot.data.tree import tree_items, tree_map
 from surefoot.envs.protocol import Slot, VecEnv, slot_for, step_all
-from surefoot.envs.protocol.steps import check_step
+from surefoot.envs.protocol.checks import check_step
 from surefoot.errors import ExportError
 from surefoot.export.deployed import ACTION, ACTION_MASK, EPISODE_START, NEXT_STATE, STATE, named_outputs, obs_name
 from surefoot.policies.distributions import Distribution, DistributionHead

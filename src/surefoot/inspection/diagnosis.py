@@ -15,7 +15,7 @@ from surefoot.inspection.symptoms import SYMPTOMS
 from surefoot.output.terminal import Terminal
 from surefoot.settings.config import Config
 from surefoot.settings.layers import build_config
-from surefoot.statistics.risk import identical
+from surefoot.statistics.alpha import identical
 from surefoot.telemetry import names
 from surefoot.telemetry.alerts import ALERTS
 

@@ -19,9 +19,10 @@ from surefoot.learning.watch import GRAD_NORM, SKIPPED, Watch, Watched
 from surefoot.native import core
 from surefoot.native.kernels import kernel_threads
 from surefoot.philox import permutations
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.native_parts import NotNative, Plain, UnknownToCoreError, description_of
 from surefoot.policies.native_plan import UntilChanged, native_tensors, plan_policy
-from surefoot.policies.policy import ActorCritic, Policy
+from surefoot.policies.policy import Policy
 from surefoot.policies.preprocess import Preprocess
 from surefoot.rollout.samples import Samples
 from surefoot.rollout.sequences import Runs, SequenceSamples

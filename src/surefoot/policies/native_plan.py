@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.critics import Critic
 from surefoot.policies.native_parts import (
     NotNative,
@@ -18,7 +19,6 @@ from surefoot.policies.native_parts import (
     require_plain_modules,
     unknown,
 )
-from surefoot.policies.policy import ActorCritic
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from torch import Tensor
 from surefoot.assembly import assemble, entered, resumed
 from surefoot.compose import EVALUATION_ROWS, build_env, build_saved_policy
 from surefoot.data.records import IterationReport
-from surefoot.envs.protocol.parameters import AGENT_PARAMETERS, set_agent_values
+from surefoot.envs.protocol.agent_parameters import AGENT_PARAMETERS, set_agent_values
 from surefoot.errors import CheckpointError
 from surefoot.evaluation.best_metric import score
 from surefoot.evaluation.evaluate import evaluate

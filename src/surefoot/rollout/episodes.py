@@ -14,8 +14,7 @@ from torch import Tensor
 from surefoot.data.records import Episode, Episodes, Obs, RolloutStats
 from surefoot.data.specs import ObsSpec
 from surefoot.data.tree import tree_items
-from surefoot.envs.protocol import ALL_ROWS, VecEnv
-from surefoot.envs.protocol.metrics import SUCCESS_RATE
+from surefoot.envs.protocol import ALL_ROWS, SUCCESS_RATE, VecEnv
 from surefoot.rollout.episode_metrics import EpisodeMetrics
 from surefoot.storage.saved import Saved
 

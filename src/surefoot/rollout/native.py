@@ -12,13 +12,14 @@ from surefoot.data.records import Chunks, Episodes, Rollout, State
 from surefoot.data.specs import ArraySpec
 from surefoot.data.tree import tree_items
 from surefoot.envs.engines.native import NativeEngine
-from surefoot.envs.protocol.steps import dead_mask_error, nonfinite_error
+from surefoot.envs.protocol.checks import dead_mask_error, nonfinite_error
 from surefoot.errors import PolicyError
 from surefoot.native import core
 from surefoot.philox import Stream
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.native_parts import NotNative
 from surefoot.policies.native_plan import NativePlan, UntilChanged, native_tensors, plan_policy
-from surefoot.policies.policy import ActorCritic, Policy
+from surefoot.policies.policy import Policy
 from surefoot.rollout.actors import Actor
 from surefoot.rollout.collector import Collector
 from surefoot.rollout.rows import Rows

@@ -13,9 +13,9 @@ from surefoot.data.moments import ObsMoments
 from surefoot.data.records import Chunks, Rollout, RolloutStats, State
 from surefoot.data.tree import tree_map
 from surefoot.envs.protocol import OWN_STATE, VecEnv
-from surefoot.envs.protocol.parameters import without_agents
-from surefoot.envs.protocol.shard import env_error
-from surefoot.envs.protocol.steps import check_step
+from surefoot.envs.protocol.agent_parameters import without_agents
+from surefoot.envs.protocol.calls import env_error
+from surefoot.envs.protocol.checks import check_step
 from surefoot.errors import SurefootError
 from surefoot.philox import Stream, uniforms
 from surefoot.policies.policy import Policy

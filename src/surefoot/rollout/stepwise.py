@@ -6,7 +6,7 @@ from torch import Tensor
 from surefoot.data.records import Chunks, Rollout
 from surefoot.envs.engines import Engine
 from surefoot.envs.protocol import VecEnv
-from surefoot.envs.protocol.steps import check_step
+from surefoot.envs.protocol.checks import check_step
 from surefoot.policies.policy import Policy
 from surefoot.rollout.open_ends import OpenEnds
 from surefoot.rollout.rows import Rows

@@ -15,7 +15,7 @@ from surefoot.data.tree import tree_items
 from surefoot.envs.make import EnvSource
 from surefoot.errors import CheckpointError
 from surefoot.output.quoted import quoted
-from surefoot.policies.policy import ActorCritic
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.sb3.member import read_member, reading_foreign
 from surefoot.sb3.saved_tensors import SavedTensors
 from surefoot.sb3.statistics import Moments, Statistics, read_statistics

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny
 from surefoot.settings.parts import Knob, KnobMark, PartOf, PartSettings, PartsOf, Section
 from surefoot.settings.plain_values import plain
 from surefoot.settings.registry import nearest
-from surefoot.statistics.risk import DEFAULT_ALPHA
+from surefoot.statistics.alpha import DEFAULT_ALPHA
 
 Activation = Literal["tanh", "relu", "elu", "silu", "leaky_relu", "gelu"]
 _LARGEST = 1e38  # float32 can hold it, also added to 1

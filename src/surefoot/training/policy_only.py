@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from surefoot.envs.protocol.parameters import AGENT_PARAMETERS
+from surefoot.envs.protocol.agent_parameters import AGENT_PARAMETERS
 from surefoot.storage.saved import Saved, reading
 from surefoot.storage.state import ModuleState, Stateful, load_states
 from surefoot.training.stateful import AgentParameters

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from surefoot.data.records import Progress
 from surefoot.envs.protocol import VecEnv
-from surefoot.envs.protocol.parameters import AGENT_PARAMETERS, Values, agent_values, set_agent_values
+from surefoot.envs.protocol.agent_parameters import AGENT_PARAMETERS, Values, agent_values, set_agent_values
 from surefoot.errors import CheckpointMismatchError
 from surefoot.policies.policy import Policy
 from surefoot.storage.saved import Saved

@@ -12,7 +12,7 @@ from surefoot.learning.scorer import Scorer
 from surefoot.policies.policy import Policy
 from surefoot.rollout.collector import Collector
 from surefoot.storage.state import Stateful
-from surefoot.training.hooks import HookGroup
+from surefoot.training.hook_group import HookGroup
 from surefoot.training.stateful import stateful_of
 
 

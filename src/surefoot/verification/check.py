@@ -14,9 +14,10 @@ from surefoot.envs.native import may_be_native
 from surefoot.errors import EnvError, NativeError
 from surefoot.machine.torch_defaults import torch_threads
 from surefoot.native import core
+from surefoot.policies.actor_critic import EncoderFactory
 from surefoot.policies.native_parts import NotNative
 from surefoot.policies.native_plan import NativePlan, plan_policy
-from surefoot.policies.policy import EncoderFactory, Policy
+from surefoot.policies.policy import Policy
 from surefoot.presets import configured
 from surefoot.settings.config import Config
 from surefoot.verification.company import compare_company

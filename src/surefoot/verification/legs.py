@@ -12,8 +12,7 @@ from torch import Tensor
 from surefoot.compose import build_learner, build_trainer
 from surefoot.data.records import Knobs, Learned, Rollout, Targets
 from surefoot.data.tree import tree_items, tree_map
-from surefoot.envs.protocol import VecEnv
-from surefoot.envs.protocol.metrics import SUCCESS_RATE
+from surefoot.envs.protocol import SUCCESS_RATE, VecEnv
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
 from surefoot.learning.native_learner import NativeLearner

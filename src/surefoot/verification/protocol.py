@@ -16,7 +16,7 @@ from surefoot.envs.engines import Engine
 from surefoot.envs.library import is_library, library_factory
 from surefoot.envs.make import ENVPOOL, env_factory
 from surefoot.envs.protocol import new_slot, step_all
-from surefoot.envs.protocol.steps import check_step
+from surefoot.envs.protocol.checks import check_step
 from surefoot.errors import EnvError, SurefootError
 from surefoot.learning.native_learner import NativeLearner
 from surefoot.settings.layers import build_config

@@ -11,7 +11,8 @@ import torch
 from surefoot.compose import Specs, build_env, build_policy
 from surefoot.envs.make import ENVPOOL, EnvSource, fixed_envs, is_instance
 from surefoot.envs.protocol import VecEnv
-from surefoot.policies.policy import EncoderFactory, Policy
+from surefoot.policies.actor_critic import EncoderFactory
+from surefoot.policies.policy import Policy
 from surefoot.settings.config import Config, nearest_divisor
 from surefoot.settings.layers import build_config
 

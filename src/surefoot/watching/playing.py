@@ -7,8 +7,8 @@ import numpy as np
 import torch
 
 from surefoot.envs.protocol import new_slot
+from surefoot.envs.protocol.checks import check_step
 from surefoot.envs.protocol.shard import Shard
-from surefoot.envs.protocol.steps import check_step
 from surefoot.evaluation.evaluate import Player, shares_of
 from surefoot.policies.policy import Policy
 from surefoot.watching.camera import Picture

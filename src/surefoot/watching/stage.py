@@ -17,8 +17,9 @@ from surefoot.envs.library import accepts, is_library, library_factory
 from surefoot.envs.make import ENVPOOL, EnvSource, env_factory, fixed_envs
 from surefoot.envs.native_single import NativeEnv
 from surefoot.envs.native_task import native_task
-from surefoot.envs.protocol.parameters import Values, set_agent_values
-from surefoot.envs.protocol.shard import Shard, close_env, construct
+from surefoot.envs.protocol.agent_parameters import Values, set_agent_values
+from surefoot.envs.protocol.calls import close_env, construct
+from surefoot.envs.protocol.shard import Shard
 from surefoot.errors import EnvError, SurefootError, VideoError
 from surefoot.machine.opengl import ADVICE, import_mujoco
 from surefoot.settings.config import EnvConfig

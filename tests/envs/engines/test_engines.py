@@ -15,7 +15,7 @@ from surefoot.envs.adapters.gymnasium_envs import GymnasiumEnvs
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import Engine, engines, env_groups
 from surefoot.envs.protocol import VecEnv, new_slot, step_all
-from surefoot.policies.policy import ActorCritic
+from surefoot.policies.actor_critic import ActorCritic
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.settings.config import NormalizeConfig, PolicyConfig, RolloutConfig
 from tests.envs.tasks import ACTIONS, FORMS, CounterEnv, MaskMethodEnv, SavingEnv, factories

@@ -14,7 +14,8 @@ from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.data.tree import tree_map
 from surefoot.envs.adapters.snapshot import load_env, save_env
 from surefoot.envs.protocol import Slot, flat_mask, new_slot
-from surefoot.envs.protocol.shard import Calls, Shard, close_env, construct, env_call, env_error, env_seeds
+from surefoot.envs.protocol.calls import Calls, close_env, construct, env_call, env_error
+from surefoot.envs.protocol.shard import Shard, env_seeds
 from surefoot.envs.protocol.spaces import EnvActions, ObsWriter, action_spec
 from surefoot.envs.protocol.steps import EnvStep, env_step, plain_info
 from surefoot.errors import EnvError

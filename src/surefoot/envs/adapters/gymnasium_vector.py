@@ -8,11 +8,11 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 from numpy.typing import NDArray
 
 from surefoot.data.zeros_and_ones import zeros_and_ones
-from surefoot.envs.protocol import ArrayTree, Flags, Slot, flat_mask, new_slot
+from surefoot.envs.protocol import SUCCESS_RATE, ArrayTree, Flags, Slot, flat_mask, new_slot
+from surefoot.envs.protocol.agent_parameters import Values
+from surefoot.envs.protocol.calls import close_env, env_error
 from surefoot.envs.protocol.declared import Declared
-from surefoot.envs.protocol.metrics import SUCCESS_RATE
-from surefoot.envs.protocol.parameters import Values
-from surefoot.envs.protocol.shard import Shard, brief, close_env, env_error, env_seeds
+from surefoot.envs.protocol.shard import Shard, env_seeds
 from surefoot.envs.protocol.spaces import EnvActions, ObsWriter
 from surefoot.envs.protocol.vector_steps import (
     VectorStep,
@@ -22,6 +22,7 @@ from surefoot.envs.protocol.vector_steps import (
     vector_step,
 )
 from surefoot.errors import EnvError
+from surefoot.output.failures import brief
 
 AnyVectorEnv = VectorEnv[Any, Any, Any]
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from gymnasium import spaces
 
-from surefoot.envs.protocol.shard import construct, env_call
+from surefoot.envs.protocol.calls import construct, env_call
 from surefoot.envs.protocol.steps import plain_info
 from surefoot.errors import EnvError
 

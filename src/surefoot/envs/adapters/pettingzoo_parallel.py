@@ -17,7 +17,8 @@ from surefoot.envs.adapters.pettingzoo_env import (
     without_mask,
 )
 from surefoot.envs.protocol import OWN_STATE, Slot, flat_mask, new_slot
-from surefoot.envs.protocol.shard import Calls, Shard, close_env, env_seeds
+from surefoot.envs.protocol.calls import Calls, close_env
+from surefoot.envs.protocol.shard import Shard, env_seeds
 from surefoot.envs.protocol.spaces import EnvActions, ObsWriter
 from surefoot.envs.protocol.steps import EnvStep, env_step
 from surefoot.errors import EnvError

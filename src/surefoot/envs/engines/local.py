@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from surefoot.envs.blueprint import Blueprint
 from surefoot.envs.engines import Engine, RowSpecs, engines, env_groups, joined_state, rows_of_tree, state_of_envs
 from surefoot.envs.protocol import Slot, new_slot
-from surefoot.envs.protocol.parameters import Values, values_of_rows
+from surefoot.envs.protocol.agent_parameters import Values
+from surefoot.envs.protocol.parameters import values_of_rows
 from surefoot.errors import EnvError
 from surefoot.settings.config import RolloutConfig
 

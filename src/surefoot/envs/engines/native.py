@@ -11,7 +11,7 @@ from surefoot.envs.engines import Engine, RowSpecs, engines
 from surefoot.envs.native_specs import core_action_spec, core_declared, core_obs_spec, set_in_core
 from surefoot.envs.native_task import native_task, open_engine, seed_words
 from surefoot.envs.protocol import ArrayTree, Slot, new_slot
-from surefoot.envs.protocol.parameters import Values
+from surefoot.envs.protocol.agent_parameters import Values
 from surefoot.envs.protocol.shard import env_seeds
 from surefoot.errors import CheckpointError, EnvError, NativeError
 from surefoot.settings.config import RolloutConfig

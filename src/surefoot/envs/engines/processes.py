@@ -19,7 +19,8 @@ from surefoot.envs.engines.block import Block, anonymous_file, copy_beginning, c
 from surefoot.envs.engines.wire import MAX_GROUPS
 from surefoot.envs.engines.worker_process import WorkerError, WorkerProcess, deadline
 from surefoot.envs.protocol import Slot
-from surefoot.envs.protocol.parameters import Values, values_of_rows
+from surefoot.envs.protocol.agent_parameters import Values
+from surefoot.envs.protocol.parameters import values_of_rows
 from surefoot.errors import ConfigError, EnvError
 from surefoot.machine.cores import available_cores
 from surefoot.settings.config import Positive, RolloutConfig

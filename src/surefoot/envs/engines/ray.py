@@ -22,8 +22,9 @@ from surefoot.envs.engines import Engine, RowSpecs, engines, joined_state, rows_
 from surefoot.envs.engines.block import copy_beginning, copy_rows
 from surefoot.envs.engines.worker_process import portable
 from surefoot.envs.protocol import ALL_ROWS, ArrayTree, Slot, new_slot, slot_for, step_all
+from surefoot.envs.protocol.agent_parameters import Values
 from surefoot.envs.protocol.declared import Declared
-from surefoot.envs.protocol.parameters import Values, values_of_rows
+from surefoot.envs.protocol.parameters import values_of_rows
 from surefoot.errors import ConfigError, EnvError, PartError, SurefootError
 from surefoot.machine.ray_cluster import INLINE_BYTES, INLINED, Node, RayCluster
 from surefoot.native.kernels import core_or_none

@@ -31,8 +31,9 @@ from surefoot.envs.engines.wire import (
     read_message,
     send_message,
 )
-from surefoot.envs.protocol.parameters import Values
-from surefoot.envs.protocol.shard import Calls, Shard
+from surefoot.envs.protocol.agent_parameters import Values
+from surefoot.envs.protocol.calls import Calls
+from surefoot.envs.protocol.shard import Shard
 from surefoot.errors import EnvError, SurefootError
 from surefoot.output.failures import brief
 from surefoot.output.streams import lasting_streams

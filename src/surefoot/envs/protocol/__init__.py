@@ -16,6 +16,8 @@ from surefoot.output.quoted import quoted
 ArrayTree = NDArray[Any] | dict[str, NDArray[Any]]
 Flags = NDArray[np.bool_]
 ALL_ROWS = slice(0, None)
+SUCCESS_RATE = "success_rate"
+"""A metric that needs no declaration."""
 OWN_STATE = "own"
 """The entry of a saved env that the env wrote itself: only the env can check it."""
 

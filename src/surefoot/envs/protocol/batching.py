@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.envs.protocol import ArrayTree
-from surefoot.envs.protocol.shard import brief
 from surefoot.envs.protocol.spaces import SEPARATOR
 from surefoot.errors import EnvError, NonFiniteError
+from surefoot.output.failures import brief
 from surefoot.output.quoted import quoted
 
 

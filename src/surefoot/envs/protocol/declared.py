@@ -7,8 +7,9 @@ from typing import Any
 
 from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.data.tree import tree_items
+from surefoot.envs.protocol.agent_parameters import Values
 from surefoot.envs.protocol.metrics import declared_metrics, with_success_rate
-from surefoot.envs.protocol.parameters import Values, declared_parameters
+from surefoot.envs.protocol.parameters import declared_parameters
 from surefoot.errors import EnvError
 
 

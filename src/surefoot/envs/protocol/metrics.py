@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.envs.protocol import Flags
+from surefoot.envs.protocol import SUCCESS_RATE, Flags
 from surefoot.envs.protocol.steps import Describe, one_number
 from surefoot.envs.protocol.vector_steps import told
 from surefoot.errors import EnvError
@@ -21,8 +21,8 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-SUCCESS_RATE, _IS_SUCCESS = "success_rate", "is_success"
-"""A metric that needs no declaration, and the key of the infos that it is read from."""
+_IS_SUCCESS = "is_success"
+"""The key of the infos that the success rate is read from."""
 
 
 def check_name(name: Any, what: str, who: str) -> None:

@@ -7,17 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.envs.protocol.agent_parameters import Values, is_of_agent, without_agents
 from surefoot.envs.protocol.metrics import check_name
 from surefoot.errors import EnvError
 
 _log = logging.getLogger("surefoot")
-
-AGENT_PARAMETERS = "agent_parameters"
-"""The attribute of an env that names those that belong to the agent, and their entry in checkpoints."""
-
-Values = dict[str, NDArray[np.floating[Any]]]
-"""Parameters by name. Defaults have the shape of one value; current values are `[N]` for scalars, and one array for
-all rows for arrays. Those that belong to the agent are float32 and read-only, all others float64."""
 
 
 def declared_parameters(own: Any, who: str, of_agent: Any = None) -> Values:
@@ -34,32 +28,6 @@ def declared_parameters(own: Any, who: str, of_agent: Any = None) -> Values:
         raise EnvError(f"{who}: agent_parameters must be a list of names in 'parameters' (got {unknown[0]!r})")
     values = {name: _array(value, f"{who}: the default of the parameter '{name}'") for name, value in own.items()}
     return values | {name: _of_agent(name, values[name]) for name in names}
-
-
-def is_of_agent(value: NDArray[Any]) -> bool:
-    """Whether a default or a value is one of a parameter that belongs to the agent, not to the envs of a rollout."""
-    return value.dtype == np.float32
-
-
-def agent_values(env: Any) -> Values:
-    """The values of all parameters that belong to the agent: those that are set, or the defaults."""
-    return {
-        name: env.parameter_values.get(name, default)
-        for name, default in env.parameters.items()
-        if is_of_agent(default)
-    }
-
-
-def without_agents(values: Values) -> Values:
-    """The values that belong to the envs of a rollout: they are saved with those, the agent's with the policy."""
-    return {name: value for name, value in values.items() if not is_of_agent(value)}
-
-
-def set_agent_values(env: Any, values: Mapping[str, Any]) -> None:
-    """Give new envs what belongs to the agent; names that they do not declare are left out."""
-    known = {name: value for name, value in values.items() if name in agent_values(env)}
-    if known:
-        env.set_parameters(known)
 
 
 def _of_agent(name: str, value: NDArray[Any]) -> NDArray[np.float32]:

@@ -1,8 +1,8 @@
 """Shards: rows in one process that step together."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -11,29 +11,16 @@ from numpy.typing import NDArray
 
 from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.envs.protocol import ArrayTree, Slot
+from surefoot.envs.protocol.agent_parameters import Values, is_of_agent
+from surefoot.envs.protocol.calls import Calls, env_error
 from surefoot.envs.protocol.declared import Declared
 from surefoot.envs.protocol.metrics import MetricReader
-from surefoot.envs.protocol.parameters import Parametrized, Values, is_of_agent
-from surefoot.errors import EnvError, SurefootError
-from surefoot.machine.opengl import with_opengl_advice
+from surefoot.envs.protocol.parameters import Parametrized
+from surefoot.errors import EnvError
 from surefoot.output.failures import brief as brief
-from surefoot.output.failures import let_interrupts_through
 from surefoot.philox import Stream, derived_seed
 
 _log = logging.getLogger("surefoot")
-
-
-class Calls:
-    """Marks the row whose env is being called, in memory that another process may watch."""
-
-    def __init__(self, cells: Any = None) -> None:
-        self._cells = [0, 0] if cells is None else cells
-
-    def begin(self, row: int) -> None:
-        """The env of a row is about to be called."""
-        cells = self._cells
-        cells[1] = row
-        cells[0] += 1
 
 
 class Shard(Parametrized):
@@ -143,39 +130,3 @@ class Shard(Parametrized):
 def env_seeds(seed: int, envs: range, step: int) -> list[int]:
     """The seeds of envs, which are numbered as in the whole run, for the episodes that begin at a step."""
     return [derived_seed(seed, env, Stream.ENV_SEED, step) for env in envs]
-
-
-def construct(make: Callable[[], Any], number: int) -> Any:
-    """Create an env from its factory; an error names the index of the env."""
-    try:
-        return make()
-    except SurefootError:
-        raise
-    except BaseException as error:
-        let_interrupts_through(error)
-        raise EnvError(f"env {number} could not be created: {with_opengl_advice(brief(error))}") from error
-
-
-def env_error(who: str, call: str, error: BaseException) -> EnvError:
-    """The error of an env that raised anything at all, even SystemExit; a real Ctrl-C is raised again."""
-    let_interrupts_through(error)
-    return EnvError(f"{who} raised an exception in {call}: {with_opengl_advice(brief(error))}")
-
-
-@contextmanager
-def env_call(who: Callable[[], str], call: str) -> Iterator[None]:
-    """Whatever an env raises inside becomes an error that names the env and the call."""
-    try:
-        yield
-    except SurefootError:
-        raise
-    except BaseException as error:
-        raise env_error(who(), call, error) from error
-
-
-def close_env(env: Any, who: str) -> None:
-    """Close an env; an exception costs a warning, because nothing is left to lose."""
-    try:
-        env.close()
-    except BaseException as error:
-        _log.warning("%s", env_error(who, "close", error))

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from surefoot.data.specs import MOST_ELEMENTS, ArraySpec, Bound, HybridSpec, ObsSpec
 from surefoot.data.tree import tree_items
 from surefoot.envs.protocol import ArrayTree, Flags
-from surefoot.envs.protocol.shard import brief
 from surefoot.errors import EnvError
+from surefoot.output.failures import brief
 from surefoot.output.quoted import quoted
 
 SEPARATOR = "/"

@@ -17,17 +17,8 @@ from surefoot.inspection.report.run_groups import Group
 from surefoot.inspection.report.run_summary import summarize
 from surefoot.inspection.report.tables import NOTHING, number, swatch, table
 from surefoot.inspection.report.traces import Trace, color_of, rounded, translucent
-from surefoot.statistics.risk import (
-    DEFAULT_ALPHA,
-    Estimate,
-    Risk,
-    check_alpha,
-    identical,
-    percent,
-    risk_of,
-    tail_weights,
-    too_few,
-)
+from surefoot.statistics.alpha import DEFAULT_ALPHA, check_alpha, identical, percent, too_few
+from surefoot.statistics.risk import Estimate, Risk, risk_of, tail_weights
 
 MOST_RUNS = 6
 """Runs of an env with histograms; the table has all runs."""
