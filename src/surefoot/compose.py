@@ -16,9 +16,8 @@ from surefoot.envs.make import EnvSource, fixed_envs, is_instance, make_vec_env
 from surefoot.envs.protocol import VecEnv
 from surefoot.envs.protocol.agent_parameters import Values, agent_values, set_agent_values
 from surefoot.errors import CheckpointMismatchError, ConfigError
-from surefoot.evaluation.best_metric import check_best_metric
 from surefoot.evaluation.evaluate import evaluate
-from surefoot.evaluation.evaluation import Evaluation
+from surefoot.evaluation.evaluation import Evaluation, check_best_metric
 from surefoot.learning.device_learner import DeviceLearner
 from surefoot.learning.devices import choose_device
 from surefoot.learning.execution import execution_of

@@ -11,7 +11,7 @@ from PIL import Image
 from surefoot import Evaluation, Grid
 from surefoot.api import PPO
 from surefoot.errors import ConfigError, EnvError
-from surefoot.evaluation.heat_map import save_heat_map
+from surefoot.evaluation.grid import save_heat_map
 
 TINY = {"num_envs": 1, "num_steps": 8, "batch_size": 8, "hidden": 8, "preset": "none"}
 MEASURED = "tests.cli.measured_envs:Measured-v0"

@@ -11,8 +11,7 @@ import pytest
 
 from surefoot.data.records import IterationReport, Learned, Progress, RolloutStats
 from surefoot.errors import ConfigError, EnvError
-from surefoot.evaluation.best_metric import check_best_metric
-from surefoot.evaluation.evaluation import Evaluation
+from surefoot.evaluation.evaluation import Evaluation, check_best_metric
 from surefoot.evaluation.hook import EvaluateAndKeepBest
 from surefoot.settings.config import TrainConfig
 from surefoot.telemetry import names

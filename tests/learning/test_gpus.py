@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from surefoot import PPO
-from surefoot.learning.mirror import Mirror
+from surefoot.learning.device_learner import Mirror
 from tests.learning.device_cases import CASES, Case, learned, state_of
 
 SIZES = {"num_envs": 8, "num_steps": 64, "batch_size": 128, "epochs": 4, "eval_episodes": 0, "seed": 1}

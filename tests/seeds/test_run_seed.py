@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from surefoot.errors import CheckpointError
-from surefoot.seeds.run_seed import run_seed
+from surefoot.seeds.coordinator import run_seed
 from surefoot.settings.layers import read_yaml
 from tests.cli.runs import records
 
@@ -37,7 +37,7 @@ def test_a_seed_without_its_checkpoints_does_not_start_again(tmp_path):
 
 
 def test_a_seed_that_is_stopped_continues_bit_for_bit(tmp_path, monkeypatch):
-    monkeypatch.setattr("surefoot.seeds.run_seed._SAY_EVERY_S", 0.0)
+    monkeypatch.setattr("surefoot.seeds.coordinator._SAY_EVERY_S", 0.0)
     said: list[dict[str, Any]] = []
     whole = run_seed(arguments(tmp_path / "whole"), said.append)
     assert whole == {"step": 128, "wanted": 128, "reason": ""}

@@ -9,7 +9,7 @@ from surefoot.errors import ConfigError
 from surefoot.settings.config import Config, key_types, known_keys
 from surefoot.settings.layers import build_config
 from surefoot.settings.parts import settings_class
-from surefoot.settings.synonyms import elsewhere_called, meant_settings
+from surefoot.settings.synonyms import KNOWN, elsewhere_called
 
 PARTS = {
     "policy.memory": ("surefoot.policies.memory", "lstm"),
@@ -17,7 +17,7 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("setting", sorted(set(meant_settings().values())))
+@pytest.mark.parametrize("setting", sorted(set(KNOWN.values())))
 def test_what_a_name_stands_for_is_a_setting(setting: str) -> None:
     part, _, key = setting.rpartition(".")
     assert setting in known_keys() or setting in key_types() or key in settings_class(*PARTS[part]).model_fields
@@ -25,7 +25,7 @@ def test_what_a_name_stands_for_is_a_setting(setting: str) -> None:
 
 def test_none_of_our_own_names_is_taken() -> None:
     own = {key.rpartition(".")[2] for key in known_keys()} | set(Config.model_fields)
-    assert not own & set(meant_settings())
+    assert not own & set(KNOWN)
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,9 @@ def _notes(subjects: Sequence[Measured]) -> list[str]:
             "The limit is only the dynamics on all cores: the actions and resets of rollouts that the native engine"
             " collected, replayed from the same states, without inference, noise, rewards or observations."
         )
-    notes += [f"{_more(fewer, more)}: {times(found)}." for fewer, more, found in thread_ratios(subjects)]
+    for few, many, found in thread_ratios(subjects):
+        fewer, more = (subject.name.removeprefix(f"{NATIVE}, ") for subject in (few, many))
+        notes.append(f"From {fewer} to {more}: {times(found)}.")
     return notes + failures(subjects)
 
 
@@ -119,10 +121,6 @@ def thread_ratios(subjects: Sequence[Measured]) -> list[tuple[Measured, Measured
     counted = [one for one in subjects if one.name.startswith(f"{NATIVE}, ") and not one.has_failed]
     pairs = [(counted[0], more, against(more, counted[0].name, counted)) for more in counted[1:]]
     return [(first, more, found) for first, more, found in pairs if found is not None]
-
-
-def _more(fewer: Measured, more: Measured) -> str:
-    return f"From {fewer.name.removeprefix(NATIVE + ', ')} to {more.name.removeprefix(NATIVE + ', ')}"
 
 
 def _results(config: Config, effort: Effort, rounds: Rounds, subjects: Sequence[Measured]) -> dict[str, Any]:

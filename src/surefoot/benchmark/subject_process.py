@@ -15,10 +15,10 @@ from surefoot.benchmark.host import GRACE_S
 from surefoot.benchmark.process_tree import PeakRam
 from surefoot.benchmark.subject import Plan, Window
 from surefoot.errors import SurefootError
+from surefoot.jobs.local import environment, last_line
 
 ANSWER_WITHIN_S = 900.0
 """Timeout of an answer: dozens of processes that import torch on two cores take minutes to start."""
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class SubjectError(SurefootError):
@@ -37,7 +37,7 @@ class SubjectProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
-            env=_environment(plan.threads),
+            env=environment(plan.threads),
             start_new_session=True,  # all its child processes can be found and stopped together
             bufsize=0,
         )
@@ -124,12 +124,4 @@ class SubjectProcess:
             code = self._process.wait(GRACE_S)
         except subprocess.TimeoutExpired:  # its end of the pipe is closed, but it still runs
             return "its process stopped answering"
-        self._stderr.seek(0)
-        lines = [line.strip() for line in self._stderr.read().splitlines() if line.strip()]
-        return f"its process exited with code {code}" + (f": {lines[-1]}" if lines else "")
-
-
-def _environment(threads: int | None) -> dict[str, str]:
-    """The environment variables of this process, with its import path and the thread limits of numeric libraries."""
-    limits = {} if threads is None else dict.fromkeys(_THREAD_VARIABLES, str(threads))
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path), **limits}
+        return f"its process exited with code {code}{last_line(self._stderr)}"

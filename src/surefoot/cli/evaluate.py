@@ -108,7 +108,7 @@ def _evaluate_over(
     model: str, env: str | None, trust: bool, axes: dict[str, list[Any]], options: dict[str, Any], shown: _Shown
 ) -> int:
     """Evaluate over a grid: a table or JSON, and a heat map."""
-    from surefoot.evaluation.heat_map import check_heat_map_file
+    from surefoot.evaluation.grid import check_heat_map_file
     from surefoot.telemetry.console import warnings_on_stderr
 
     if shown.heat_map is not None:

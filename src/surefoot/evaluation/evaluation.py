@@ -2,6 +2,7 @@
 
 import logging
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 
 from surefoot.errors import ConfigError
 from surefoot.rollout.episode_metrics import mean_of_known
+from surefoot.settings.config import TrainConfig
+from surefoot.settings.registry import nearest
 from surefoot.statistics.alpha import DEFAULT_ALPHA, check_alpha, identical, too_few
 from surefoot.statistics.risk import QUANTILES, Risk, cvar, estimated_mean, risk_of
 from surefoot.statistics.risk import sharpe as sharpe_of
@@ -17,6 +20,9 @@ from surefoot.telemetry import names
 WIN_METRICS = ("win", "success", "is_success", "success_rate")
 """Env metrics that say whether an episode was won: the first one that the env declares counts."""
 _log = logging.getLogger("surefoot")
+LOWER = "-"
+"""Prefix of a metric's name if lower is better."""
+_CVAR = names.EVAL_CVAR.removeprefix(names.EVAL_PREFIX)
 
 
 @dataclass(frozen=True, repr=False)
@@ -179,3 +185,45 @@ class Evaluation:
 def quantile_name(share: float) -> str:
     """The metric name of a quantile, such as eval/quantile_05."""
     return f"{names.EVAL_QUANTILE_PREFIX}{100 * share:02.0f}"
+
+
+_FIGURES = (
+    *(names.EVAL_REWARD, names.EVAL_REWARD_STD, names.EVAL_LENGTH, names.EVAL_CVAR, names.EVAL_WORST),
+    *(names.EVAL_SHARPE, *(quantile_name(share) for share in QUANTILES)),
+)
+
+
+def check_best_metric(wanted: str, metrics: Iterable[str]) -> None:
+    """Reject a metric that evaluations of these envs do not have."""
+    of_env = list(metrics)
+    wins = [names.EVAL_WIN_RATE] if set(WIN_METRICS) & set(of_env) else []
+    known = [*(name.removeprefix(names.EVAL_PREFIX) for name in (*_FIGURES, *wins)), *of_env]
+    if wanted.removeprefix(LOWER) not in known:
+        raise ConfigError(
+            [
+                f"train.best_metric: these envs have no metric '{wanted}'{nearest(wanted, known)} (known:"
+                f" {', '.join(known)}; prefix it with '-' if lower is better)"
+            ]
+        )
+
+
+def score(evaluation: Evaluation, train: TrainConfig) -> float | None:
+    """A number that is higher for better policies; None if no episode has a value for the metric."""
+    name = names.EVAL_PREFIX + train.best_metric.removeprefix(LOWER)
+    value = evaluation.summary(train.cvar_alpha).get(name)
+    return -value if value is not None and train.best_metric.startswith(LOWER) else value
+
+
+def criterion(train: TrainConfig) -> str:
+    """The metric with what else its numbers depend on: only scores of the same criterion can be compared."""
+    return f"{train.best_metric} (alpha {train.cvar_alpha:g})" if _is_cvar(train) else train.best_metric
+
+
+def unreliable(train: TrainConfig) -> str | None:
+    """A warning if the best policy would be chosen by a CVaR of too few episodes, else None."""
+    problem = too_few(train.eval_episodes, train.cvar_alpha) if _is_cvar(train) else None
+    return problem and f"train.best_metric is {train.best_metric}, but {problem} (train.eval_episodes)"
+
+
+def _is_cvar(train: TrainConfig) -> bool:
+    return train.best_metric.removeprefix(LOWER) == _CVAR

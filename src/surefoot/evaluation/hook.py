@@ -9,8 +9,7 @@ from typing import Any
 
 from surefoot.data.records import IterationReport
 from surefoot.errors import EnvError, SurefootError
-from surefoot.evaluation.best_metric import criterion, score, unreliable
-from surefoot.evaluation.evaluation import Evaluation
+from surefoot.evaluation.evaluation import Evaluation, criterion, score, unreliable
 from surefoot.output.failures import brief
 from surefoot.settings.config import TrainConfig
 from surefoot.storage.files import AppendedFile

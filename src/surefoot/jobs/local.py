@@ -8,10 +8,24 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import IO
 
 from surefoot.jobs.job import Job, JobDiedError, Message
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def environment(threads: int | None) -> dict[str, str]:
+    """The environment variables of this process, with its import path and the thread limits of numeric libraries."""
+    limits = {} if threads is None else dict.fromkeys(THREAD_VARIABLES, str(threads))
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path), **limits}
+
+
+def last_line(stderr: IO[str]) -> str:
+    """The last words of a process that ended, as the end of a message; empty if there are none."""
+    stderr.seek(0)
+    lines = [line.strip() for line in stderr.read().splitlines() if line.strip()]
+    return f": {lines[-1]}" if lines else ""
 
 
 class LocalStream:
@@ -19,14 +33,12 @@ class LocalStream:
 
     def __init__(self, job: Job) -> None:
         self._stderr = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace")  # noqa: SIM115
-        limits = dict.fromkeys(THREAD_VARIABLES, str(job.threads))
-        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "surefoot.jobs.child"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
-            env={**os.environ, "PYTHONPATH": path, **limits},
+            env=environment(job.threads),
             start_new_session=True,
             text=True,
         )
@@ -79,10 +91,8 @@ class LocalStream:
 
     def _last_words(self) -> str:
         code = self._process.wait()
-        self._stderr.seek(0)
-        lines = [line.strip() for line in self._stderr.read().splitlines() if line.strip()]
         how = f"was ended by signal {-code}" if code < 0 else f"exited with code {code}"
-        return f"its process {how}" + (f": {lines[-1]}" if lines else "")
+        return f"its process {how}{last_line(self._stderr)}"
 
 
 class LocalBackend:

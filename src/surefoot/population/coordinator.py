@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from surefoot.compose import build_env
 from surefoot.errors import ConfigError, PopulationError
-from surefoot.evaluation.best_metric import check_best_metric
+from surefoot.evaluation.evaluation import check_best_metric
 from surefoot.jobs.inline import InlineBackend
 from surefoot.jobs.job import Backend, Job
 from surefoot.jobs.local import LocalBackend

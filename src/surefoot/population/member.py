@@ -23,9 +23,8 @@ from surefoot.compose import EVALUATION_ROWS, build_env, build_saved_policy
 from surefoot.data.records import IterationReport
 from surefoot.envs.protocol.agent_parameters import AGENT_PARAMETERS, set_agent_values
 from surefoot.errors import CheckpointError
-from surefoot.evaluation.best_metric import score
 from surefoot.evaluation.evaluate import evaluate
-from surefoot.evaluation.evaluation import Evaluation
+from surefoot.evaluation.evaluation import Evaluation, score
 from surefoot.jobs.job import Say
 from surefoot.learning.estimators.gae import GAE
 from surefoot.philox import Stream, words

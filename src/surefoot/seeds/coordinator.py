@@ -1,23 +1,35 @@
 """Trains several seeds side by side; whatever ends this process, the same command continues what is missing."""
 
+import logging
 import math
+import shlex
+import sys
+import time
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
+from surefoot.assembly import run_of_job
 from surefoot.compose import Specs, build_env, build_policy
-from surefoot.evaluation.best_metric import check_best_metric
-from surefoot.jobs.job import Job
+from surefoot.data.records import IterationReport
+from surefoot.evaluation.evaluation import check_best_metric
+from surefoot.jobs.job import Job, Say
 from surefoot.jobs.local import LocalBackend
 from surefoot.jobs.pool import Pool
+from surefoot.run import Run
 from surefoot.seeds.plan import SeedsPlan
 from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config
 from surefoot.storage.folder_lock import locked, unwritable
 from surefoot.telemetry.sinks import check_sinks
+from surefoot.training.hooks import Hook
 from surefoot.training.run_directory import RunDirectory
 from surefoot.training.signals import StopSignal
 
-TASK = "surefoot.seeds.run_seed:run_seed"
+TASK = "surefoot.seeds.coordinator:run_seed"
+_SAY_EVERY_S = 0.5
+_log = logging.getLogger("surefoot")
 
 
 class Watcher(Protocol):
@@ -103,3 +115,56 @@ def _job(plan: SeedsPlan, seed: int) -> Job:
         "command": list(plan.command),
     }
     return Job(f"seed {seed}", TASK, arguments, plan.config.train.threads)
+
+
+def run_seed(arguments: dict[str, Any], say: Say) -> dict[str, Any]:
+    """Train a run to its end, from its newest checkpoint if there is one; returns the step that it reached.
+
+    Arguments: `directory`, `config`, and `command`, what the user typed.
+    """
+    config, tell = build_config(arguments["config"]), Tell(say)
+    silent = build_config(arguments["config"], {"log.console": "off"})
+    with run_of_job(Path(arguments["directory"]), silent, [tell]) as run:
+        assert run.directory is not None
+        run.directory.write_config(config)  # alone, the run has a display of its own again
+        tell.source = run
+        if arguments["command"]:
+            _log.info("command: %s", shlex.join(["surefoot", *arguments["command"]]))
+        if not run.is_complete:
+            _, code = run.train()
+            if code:  # without a result, the run is continued by the next command
+                sys.exit(code)
+        return {"step": run.progress.step, "wanted": config.train.steps, "reason": run.stop_reason}
+
+
+class Tell(Hook):
+    """Reports what the display of all seeds shows."""
+
+    source: Run
+
+    def __init__(self, say: Say) -> None:
+        super().__init__()
+        self._say, self._said = say, 0.0
+        self._shown: dict[str, Any] = {}
+
+    def begin(self) -> None:
+        self._say({"step": self.run.progress.step})
+
+    def after_iteration(self, report: IterationReport) -> None:
+        rewards = [episode.total_reward for episode in report.stats.recent]
+        seconds = report.rollout_s + report.learn_s
+        self._shown = {
+            "reward": sum(rewards) / len(rewards) if rewards else None,
+            "rate": report.stats.num_steps / seconds if seconds > 0 else None,
+        }
+        if time.monotonic() - self._said >= _SAY_EVERY_S:
+            self._tell()
+
+    def end(self) -> None:
+        self._tell()
+
+    def _tell(self) -> None:
+        self._said, evaluation = time.monotonic(), self.source.evaluation
+        last = None if evaluation is None or evaluation.last is None else evaluation.last.mean_reward
+        alerts = [alert.label for alert in self.source.alerts.raised]
+        self._say({"step": self.run.progress.step, **self._shown, "score": last, "alerts": alerts})

@@ -170,13 +170,14 @@ _OF_AGENTS = {
     "set_random_seed": "pass seed to PPO(...)",
 }
 """Attributes of Stable-Baselines3's agents."""
-_KNOWN = {name: setting for setting, names in _SETTINGS.items() for name in names.split()}
+KNOWN = {name: setting for setting, names in _SETTINGS.items() for name in names.split()}
+"""The setting that each name of another library stands for."""
 
 
 def elsewhere_called(name: str, form: str = "'{}'") -> str:
     """What a name of another library is called here, as the end of a message; empty if it is not known."""
-    if name in _KNOWN:
-        return f"; Surefoot calls it {form.format(_KNOWN[name])}"
+    if name in KNOWN:
+        return f"; Surefoot calls it {form.format(KNOWN[name])}"
     return f"; {_ADVICE[name]}" if name in _ADVICE else ""
 
 
@@ -188,8 +189,3 @@ def of_call(name: str) -> str:
 def of_agent(name: str) -> str:
     """What replaces an attribute of another library's agents, as the end of a message."""
     return f"; {_OF_AGENTS[name]}" if name in _OF_AGENTS else ""
-
-
-def meant_settings() -> dict[str, str]:
-    """The setting that each name of another library stands for."""
-    return dict(_KNOWN)

@@ -7,7 +7,7 @@ from typing import Any
 
 from surefoot.compose import build_env
 from surefoot.errors import ConfigError, SweepError
-from surefoot.evaluation.best_metric import check_best_metric
+from surefoot.evaluation.evaluation import check_best_metric
 from surefoot.jobs.job import Backend, Job
 from surefoot.jobs.local import LocalBackend
 from surefoot.jobs.pool import MOST_DEATHS, Event, Pool

@@ -12,8 +12,7 @@ from surefoot.assembly import run_of_job
 from surefoot.compose import evaluator
 from surefoot.data.records import IterationReport
 from surefoot.errors import SweepError
-from surefoot.evaluation.best_metric import score
-from surefoot.evaluation.evaluation import Evaluation
+from surefoot.evaluation.evaluation import Evaluation, score
 from surefoot.jobs.job import Job, Say
 from surefoot.jobs.pool import MOST_DEATHS, Pool
 from surefoot.settings.layers import build_config

@@ -69,7 +69,8 @@ def compare_alone(findings: Findings, config: Config) -> None:
             alike.compare(np.array(given), np.array([worth, ended, cut_off], np.float64))
             if ended or cut_off:
                 alike.compare_obs(_rows(info["final_obs"], number), [steps[number][0]])
-        alike.compare_obs(obs, [_next_obs(env, step) for env, step in zip(single, steps, strict=True)])
+        pairs = zip(single, steps, strict=True)
+        alike.compare_obs(obs, [env.reset()[0] if step[2] or step[3] else step[0] for env, step in pairs])
     many.close()
     for env in single:
         env.close()
@@ -145,10 +146,6 @@ def _compare_final(findings: Findings, fast: VecEnv, slow: VecEnv, slot: Slot) -
     for (_, leaf), (_, expected) in zip(tree_items(fast.final_obs), tree_items(slow.final_obs), strict=True):
         if len(rows):
             findings.bits("final observations", "of ended episodes", _tensor(leaf[rows]), _tensor(expected[rows]))
-
-
-def _next_obs(env: gym.Env[Any, Any], step: Any) -> Any:
-    return env.reset()[0] if step[2] or step[3] else step[0]
 
 
 def _rows(obs: Any, row: int) -> Any:

@@ -132,8 +132,10 @@ class _Witness:
         return self.collected.rollout
 
     def learn(self, rollout: Rollout, targets: Targets, knobs: Knobs) -> Learned:
-        self.before, self.given = copied_state(_learner_state(self._learner)), (targets, knobs)
-        self.update = _update(self._learner, rollout, targets, knobs, not isinstance(self._learner, NativeLearner))
+        learner, self.given = self._learner, (targets, knobs)
+        states = {"gradient": learner.gradient.state(), "objective": learner.objective.state()}
+        self.before = copied_state(states | {"update": learner.update})
+        self.update = _update(learner, rollout, targets, knobs, not isinstance(learner, NativeLearner))
         return self.update.learned
 
 
@@ -150,10 +152,6 @@ def repeated(leg: Leg, config: Config, is_readable: bool = False, nudge: int | N
             nudge_weights(policy, nudge)
             targets = nudged_targets(targets, nudge)
         return _update(learner, leg.rollout, targets, leg.knobs, records=True)
-
-
-def _learner_state(learner: Learner) -> dict[str, Any]:
-    return {"gradient": learner.gradient.state(), "objective": learner.objective.state(), "update": learner.update}
 
 
 def _update(learner: Learner, rollout: Rollout, targets: Targets, knobs: Knobs, records: bool) -> Update:

@@ -114,16 +114,8 @@ def count_other_actions(leg: Leg, recorded: Tensor, distribution: Distribution, 
         apart = (recorded - sampled).abs() > ROUNDING * slack(leg) * magnitude(sampled)
     else:
         apart = recorded != sampled
+    is_uniform = bool((noise >= 0).all() and (noise < 1).all())
     for nudge in (-EDGE, EDGE):
-        apart &= ~_near(
-            recorded, distribution.sample((noise + nudge).clamp(0, 1) if _is_uniform(noise) else noise + nudge)
-        )
+        nudged = distribution.sample((noise + nudge).clamp(0, 1) if is_uniform else noise + nudge)
+        apart &= ~((recorded - nudged).abs() <= 10 * EDGE if recorded.is_floating_point() else recorded == nudged)
     return int(apart.sum())
-
-
-def _near(recorded: Tensor, sampled: Tensor) -> Tensor:
-    return recorded == sampled if not recorded.is_floating_point() else (recorded - sampled).abs() <= 10 * EDGE
-
-
-def _is_uniform(noise: Tensor) -> bool:
-    return bool((noise >= 0).all() and (noise < 1).all())

@@ -33,20 +33,16 @@ def write_video(path: Path, frames: Frames, fps: float) -> None:
     """Write all frames; an earlier file is replaced only by a complete one."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
     first = next(frames)
+    alike = (frame if frame.size == first.size else frame.resize(first.size) for frame in frames)  # envs may change it
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _WRITERS[path.suffix.lower()](unfinished, chain([first], (_alike(frame, first) for frame in frames)), fps)
+        _WRITERS[path.suffix.lower()](unfinished, chain([first], alike), fps)
         unfinished.replace(path)
     except OSError as error:  # PyAV's errors are OSErrors too
         raise VideoError(f"cannot write {path}: {error.strerror or brief(error)}") from error
     finally:
         with suppress(OSError):
             unfinished.unlink()
-
-
-def _alike(frame: Image.Image, first: Image.Image) -> Image.Image:
-    """A frame in the size of the first one: some envs change theirs."""
-    return frame if frame.size == first.size else frame.resize(first.size)
 
 
 def _write_mp4(path: Path, frames: Frames, fps: float) -> None:
