@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ _IMPORTS = [
     *("surefoot.api", "surefoot.cli.resume", "surefoot.cli.train"),
     *("pytest", "tensorboard.summary.writer.event_file_writer"),
 ]
-_server = multiprocessing.get_context("forkserver")
-_server.set_forkserver_preload(_IMPORTS)
+context = multiprocessing.get_context("forkserver")
+context.set_forkserver_preload(_IMPORTS)
 _PATIENCE_S = 120
 
 
@@ -59,7 +60,7 @@ class Process:
         self._outputs = (out, err)
         # A daemon: a test that fails must not leave it running.
         arguments = (function, arguments, os.fspath(out), os.fspath(err))
-        self._process = _server.Process(target=_call, args=arguments, daemon=True)
+        self._process = context.Process(target=_call, args=arguments, daemon=True)
         self._process.start()
 
     @property
@@ -124,4 +125,7 @@ def _call(function: Callable[..., Any], arguments: tuple[Any, ...], out: str, er
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     torch.set_num_threads(1)
+    # It may start processes, too, from the same server.
+    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
+    forkserver._forkserver.ensure_running = lambda: None
     function(*arguments)

@@ -17,8 +17,13 @@ from surefoot.sweep.directory import BEST, DATABASE, SETTINGS, write_settings
 from surefoot.sweep.settings import read_settings
 from surefoot.sweep.study import Study, Trial
 from surefoot.sweep.sweep import Sweep
-from tests.cli.processes import start
+from tests.jobs import forked
 from tests.sweep.sweeps import raw
+
+
+@pytest.fixture(autouse=True)
+def forked_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("surefoot.jobs.local.subprocess", forked)
 
 
 def trials_of(directory: Path) -> list[Trial]:
@@ -40,7 +45,7 @@ def test_a_killed_sweep_goes_on_and_loses_no_trial(
     train = {"steps": 12_800, "eval_every": 3200}
     file.write_text(yaml.safe_dump(raw(settings, train=train)))
     command = ["sweep", str(file)]
-    process = start(*command)
+    process = forked.start(*command)
     metrics = [folder / "trials" / name / "metrics.jsonl" for name in ("0000", "0001")]
     process.wait_until(metrics[0].exists)
     with pytest.raises(RunDirectoryError, match=f"in use by process {process.pid}"):
