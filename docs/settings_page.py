@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from surefoot.population.settings import PopulationConfig
-from surefoot.settings.choices import choices
 from surefoot.settings.config import Config, key_types, part_of
-from surefoot.settings.parts import PartOf, PartSettings, PartsOf, Section, settings_class
+from surefoot.settings.parts import PartOf, PartSettings, PartsOf, Section, choices, settings_class
 from surefoot.settings.ranges import Range
 from surefoot.settings.registry import Registry
 

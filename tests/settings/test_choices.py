@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from surefoot.settings.choices import choices, kinds_in
 from surefoot.settings.config import Config, key_types, part_of
+from surefoot.settings.parts import choices, kinds_in
 from surefoot.settings.registry import Registry
 
 

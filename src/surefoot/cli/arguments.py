@@ -13,10 +13,9 @@ from surefoot.errors import ConfigError, PartError
 from surefoot.output.failures import brief, origin
 from surefoot.output.quoted import quoted
 from surefoot.output.streams import styled_streams
-from surefoot.settings.choices import choices
 from surefoot.settings.config import Config, key_types, known_keys, part_of
 from surefoot.settings.layers import Raw
-from surefoot.settings.parts import PartSettings, Section
+from surefoot.settings.parts import PartSettings, Section, choices
 from surefoot.settings.registry import nearest
 from surefoot.settings.strict_yaml import YamlError, parse_yaml
 from surefoot.settings.synonyms import elsewhere_called

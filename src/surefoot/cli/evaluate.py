@@ -22,6 +22,7 @@ from surefoot.statistics.risk import Estimate, Risk
 if TYPE_CHECKING:
     from surefoot.evaluation.evaluation import Evaluation
     from surefoot.learning.attacks import Attack
+
 _RANGE = re.compile(r"(-?\d{1,9})-(-?\d{1,9})")
 _MOST_VALUES = 1000
 

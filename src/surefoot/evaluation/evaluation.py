@@ -1,4 +1,4 @@
-"""The result of an evaluation: rewards of single episodes, and figures of their mean and of their risk."""
+"""The result of an evaluation: rewards of single episodes, figures of their mean and risk, and the best metric."""
 
 import logging
 import math

@@ -1,4 +1,4 @@
-"""Evaluations over a grid: one at every combination of some parameters and arguments of the environments."""
+"""Evaluations over a grid: one at every combination of some parameters and arguments of the envs; and heat maps."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

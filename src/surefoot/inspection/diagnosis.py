@@ -21,8 +21,6 @@ from surefoot.telemetry.alerts import ALERTS
 
 _BUSY = 0.2
 """Fraction of time spent waiting for a CPU above which a note is added."""
-
-
 _FEW = max(alert.window for alert in ALERTS)
 _STYLES = {"high": "bold red", "medium": "bold yellow", "low": "bold cyan"}
 _MAX_WIDTH = 110

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
-from importlib.resources.abc import Traversable
 from typing import Any
 
 import yaml
@@ -19,10 +17,11 @@ from surefoot.presets.families import family_presets
 from surefoot.settings.config import Config
 from surefoot.settings.layers import Raw, build_config, merge
 from surefoot.settings.registry import nearest
+from surefoot.settings.shipped import Shipped
 
 DEFAULT = "cheetah-minute"
 NO_PRESET = "none"
-_SUFFIX = ".yaml"
+_presets = Shipped(__name__)
 
 
 @dataclass(frozen=True)
@@ -71,17 +70,7 @@ def _env_id(settings: Raw) -> str:
 @cache
 def preset_names() -> tuple[str, ...]:
     """All presets, sorted."""
-    return tuple(sorted(_names_in(resources.files(__name__))))
-
-
-def _names_in(folder: Traversable, prefix: str = "") -> list[str]:
-    names = []
-    for entry in folder.iterdir():
-        if entry.name.endswith(_SUFFIX):
-            names.append(prefix + entry.name.removesuffix(_SUFFIX))
-        elif entry.is_dir() and not entry.name.startswith("__"):
-            names += _names_in(entry, f"{prefix}{entry.name}/")
-    return names
+    return tuple(_presets.names())
 
 
 def preset_text(name: str) -> str:
@@ -89,7 +78,7 @@ def preset_text(name: str) -> str:
     if name not in preset_names():
         hint = nearest(name, preset_names())
         raise ConfigError([f"unknown preset '{name}'{hint} ('surefoot presets' lists the known ones)"])
-    return resources.files(__name__).joinpath(f"{name}{_SUFFIX}").read_text(encoding="utf-8")
+    return _presets.text(name)
 
 
 def load_preset(name: str) -> Raw:
@@ -105,4 +94,4 @@ def _parsed(name: str) -> Raw:
 
 def describe_preset(name: str) -> str:
     """The preset's first comment line."""
-    return preset_text(name).splitlines()[0].removeprefix("#").strip()
+    return _presets.describe(name)

@@ -1,6 +1,11 @@
-"""YAML files that come with Surefoot and are used by name; the first line of each is a comment that describes it."""
+"""YAML files that come with Surefoot and are used by name; the first line of each is a comment that describes it.
 
+Those in a folder have its name in front: `Hopper-v5/fast`.
+"""
+
+from collections.abc import Iterator
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from surefoot.errors import ConfigError
@@ -19,16 +24,15 @@ class Shipped:
 
     def names(self) -> list[str]:
         """The names of all files, sorted."""
-        files = (file.name for file in resources.files(self._package).iterdir())
-        return sorted(name.removesuffix(_SUFFIX) for name in files if name.endswith(_SUFFIX))
+        return sorted(_names_in(resources.files(self._package)))
 
     def describe(self, name: str) -> str:
         """What a file is for."""
-        return self._text(name).splitlines()[0].removeprefix("# ")
+        return self.text(name).splitlines()[0].removeprefix("#").strip()
 
     def load(self, name: str) -> Raw:
         """The settings of a file."""
-        return dict(parse_yaml(self._text(name)))
+        return dict(parse_yaml(self.text(name)))
 
     def read(self, config: str) -> Raw:
         """The settings of a user's file or, if there is none of this name, of one of these."""
@@ -41,5 +45,14 @@ class Shipped:
             )
         return self.load(config)
 
-    def _text(self, name: str) -> str:
+    def text(self, name: str) -> str:
+        """The YAML of a file."""
         return resources.files(self._package).joinpath(f"{name}{_SUFFIX}").read_text(encoding="utf-8")
+
+
+def _names_in(folder: Traversable, prefix: str = "") -> Iterator[str]:
+    for entry in folder.iterdir():
+        if entry.name.endswith(_SUFFIX):
+            yield prefix + entry.name.removesuffix(_SUFFIX)
+        elif entry.is_dir() and not entry.name.startswith("__"):
+            yield from _names_in(entry, f"{prefix}{entry.name}/")

@@ -1,4 +1,4 @@
-"""Shows episodes in a window, or records them in a file."""
+"""Shows episodes in a window, or records them in a file, with return and step drawn into the picture."""
 
 import logging
 import math
