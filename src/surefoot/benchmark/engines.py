@@ -20,7 +20,7 @@ from surefoot.benchmark.rounds import Effort, Measured, Rounds, Say, Spread, mea
 from surefoot.benchmark.subject import Plan, run_recipe
 from surefoot.benchmark.subject_process import SubjectError
 from surefoot.settings.config import Config
-from surefoot.settings.layers import build_config
+from surefoot.settings.layers import rebuilt
 
 REFERENCE, NATIVE, LIMIT = "local", "native", "limit"
 
@@ -36,7 +36,7 @@ class Contest:
 def with_engine(config: Config, engine: str, workers: int | None = None) -> Config:
     """The same config with another engine."""
     changes = {} if workers is None else {"rollout.workers": workers}
-    return build_config(config.model_dump(mode="json"), {"rollout.engine": engine, **changes})
+    return rebuilt(config, {"rollout.engine": engine, **changes})
 
 
 def bench_rollout(config: Config, contest: Contest, effort: Effort, say: Say) -> Report:

@@ -19,7 +19,7 @@ from surefoot.benchmark.rounds import Effort, Measured, Rounds, Say, Spread, mea
 from surefoot.benchmark.subject import Plan, run_recipe
 from surefoot.benchmark.subject_process import SubjectError
 from surefoot.settings.config import Config, nearest_divisor
-from surefoot.settings.layers import build_config
+from surefoot.settings.layers import rebuilt
 
 NOISE = 0.05
 """Medians closer than this count as equal even if their ranges do not overlap: three repeats do not show all noise."""
@@ -59,7 +59,7 @@ def with_num_envs(config: Config, num_envs: int) -> Config:
     micro = config.ppo.micro_batch_size
     if micro is not None:
         changes["ppo.micro_batch_size"] = min(micro, batch_size)
-    return build_config(config.model_dump(mode="json"), changes)
+    return rebuilt(config, changes)
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,15 @@ def parse(function: Callable[..., T], command: str, arguments: list[str]) -> T:
         raise PartError(f"code that Surefoot called raised {brief(error)} ({origin(error)})") from error
 
 
+def parse_with_settings(function: Callable[..., T], command: str, arguments: list[str]) -> T:
+    """The same for a command that also takes settings: its help lists them."""
+    try:
+        return parse(function, command, arguments)
+    finally:
+        if wants_help(arguments):
+            print_settings()
+
+
 def _explain_unknown(argument: str, known: list[str]) -> str:
     """Settings, and what other libraries call them, are answered with the option to use."""
     if not argument.startswith("--"):

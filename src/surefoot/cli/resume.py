@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
+from surefoot.cli.arguments import parse_with_settings, split_settings
 from surefoot.cli.lines import LABEL, wrapped
 from surefoot.cli.trained import or_in_python
 from surefoot.errors import ConfigError, RunDirectoryError
@@ -60,11 +60,7 @@ def main(arguments: list[str]) -> int:
         changes = merge(settings, {} if steps is None else {"train.steps": steps})
         return go_on(run, changes, trust, ("resume", *arguments), _step(checkpoint), run_dir)
 
-    try:
-        return parse(resume, "resume", rest)
-    finally:
-        if wants_help(rest):
-            print_settings()
+    return parse_with_settings(resume, "resume", rest)
 
 
 def _step(text: str | None) -> int | None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
+from surefoot.cli.arguments import parse_with_settings, split_settings
 from surefoot.errors import ConfigError
 from surefoot.presets import DEFAULT, Configured, configured, preset_names
 from surefoot.settings.layers import Raw, read_yaml
@@ -58,11 +58,7 @@ def main(arguments: list[str]) -> int:
             raise ConfigError(["--seeds: cannot be combined with --seed; list all seeds in --seeds"])
         return train_new(run, seeds, target, run_dir, command)
 
-    try:
-        return parse(train, "train", rest)
-    finally:
-        if wants_help(rest):
-            print_settings()
+    return parse_with_settings(train, "train", rest)
 
 
 def chosen(target: str | None, file: Path | None, *layers: Raw) -> Configured:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
+from surefoot.cli.arguments import parse_with_settings, split_settings
 from surefoot.settings.config import Config
 
 
@@ -38,11 +38,7 @@ def main(arguments: list[str]) -> int:
         named = {key: value for key, value in shorthand.items() if value is not None}
         return report(chosen(target, config, settings, named).config, json)
 
-    try:
-        return parse(verify, "verify", rest)
-    finally:
-        if wants_help(rest):
-            print_settings()
+    return parse_with_settings(verify, "verify", rest)
 
 
 def report(config: Config, as_json: bool) -> int:

@@ -13,7 +13,7 @@ from surefoot.population.files import PopulationFiles
 from surefoot.population.log import Entry, PopulationLog
 from surefoot.population.settings import Plan
 from surefoot.saved_run import SavedRun, resumed_config
-from surefoot.settings.layers import build_config
+from surefoot.settings.layers import rebuilt
 from surefoot.storage.trust import names_in
 from surefoot.training.hooks import Hook
 from surefoot.training.run_directory import RunDirectory
@@ -63,7 +63,7 @@ class _StopAt(Hook):
 def _train(plan: Plan, values: Values, until: int | None, directory: RunDirectory) -> int:
     """Train to an iteration, or to the end; what is done already is not repeated."""
     with directory:
-        config = build_config(plan.config.model_dump(mode="json"), values)
+        config = rebuilt(plan.config, values)
         wanted = config.model_dump(mode="json")
         saved = SavedRun.of(directory.newest(), names_in(wanted)) if directory.has_begun else None
         if saved is not None:

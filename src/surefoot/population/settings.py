@@ -9,7 +9,7 @@ from pydantic import Field
 from surefoot.errors import ConfigError
 from surefoot.saved_run import resumed_config
 from surefoot.settings.config import Config, Count, Number, Positive, known_keys
-from surefoot.settings.layers import Raw, build_config, build_section
+from surefoot.settings.layers import Raw, build_config, build_section, rebuilt
 from surefoot.settings.parts import Section
 from surefoot.settings.ranges import Range, Scalar
 from surefoot.settings.registry import nearest
@@ -97,7 +97,7 @@ class Plan:
             "rollout.workers": self.config.rollout.workers or self.threads,
             "log.console": "off",
         }
-        return build_config(self.config.model_dump(mode="json"), own, values)
+        return rebuilt(self.config, own, values)
 
     def to_json(self) -> Raw:
         """Everything that defines the population."""

@@ -16,7 +16,7 @@ from surefoot.output.quoted import quoted
 from surefoot.presets import NO_PRESET
 from surefoot.saved_run import resumed_config
 from surefoot.settings.config import Config
-from surefoot.settings.layers import Raw, build_config, read_yaml
+from surefoot.settings.layers import Raw, build_config, read_yaml, rebuilt
 from surefoot.storage.files import read_regular
 from surefoot.storage.run_folder import SEEDS, refuse_other_kind
 from surefoot.training.checkpoint import write_atomically
@@ -62,7 +62,7 @@ class SeedsPlan:
 
     def config_of(self, seed: int) -> Config:
         """The config of one run."""
-        return build_config(self.config.model_dump(mode="json"), {"train.seed": seed})
+        return rebuilt(self.config, {"train.seed": seed})
 
     def directory_of(self, seed: int) -> Path:
         """The run directory of a seed."""
@@ -150,7 +150,7 @@ def _with_threads(config: Config, count: int) -> Config:
     cores = available_cores()
     threads = config.train.threads or max(1, cores // min(count, cores))
     own = {"train.threads": threads, "rollout.workers": config.rollout.workers or threads}
-    return build_config(config.model_dump(mode="json"), own)
+    return rebuilt(config, own)
 
 
 def _differences(saved: Config, wanted: Config) -> list[str]:

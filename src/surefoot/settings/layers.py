@@ -140,6 +140,11 @@ def build_config(*layers: Mapping[str, Any]) -> Config:
     return config
 
 
+def rebuilt(config: Config, *layers: Mapping[str, Any]) -> Config:
+    """A config with further layers, checked again."""
+    return build_config(config.model_dump(mode="json"), *layers)
+
+
 def build_section(cls: type[S], raw: Mapping[str, Any], name: str, inner: Iterable[str] = ()) -> S:
     """A validated section that is not part of the config, or one ConfigError that lists everything wrong with it.
 

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from surefoot.errors import ConfigError
 from surefoot.presets import configured
 from surefoot.settings.config import Config, Count, Number, Positive
-from surefoot.settings.layers import Raw, build_config, build_section
+from surefoot.settings.layers import Raw, build_section, rebuilt
 from surefoot.settings.parts import Section
 from surefoot.settings.ranges import Range
 
@@ -167,7 +167,7 @@ def _of_tunable(config: Config, sweep: SweepConfig, key: str, values: Range) -> 
     found: dict[str, None] = {}
     for value in values.choices or [values.at(share) for share in (0.0, 0.37, _LATEST_SHARE)]:
         try:
-            build_config(config.model_dump(mode="json"), {key: value})
+            rebuilt(config, {key: value})
         except ConfigError as error:
             texts = (text for text in error.problems if not any(other in text for other in others))
             found |= dict.fromkeys(f"{where}: {text.removeprefix(f'{key}: ')}" for text in texts)

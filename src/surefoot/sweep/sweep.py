@@ -13,7 +13,7 @@ from surefoot.jobs.local import LocalBackend
 from surefoot.jobs.pool import MOST_DEATHS, Event, Pool
 from surefoot.machine.cores import available_cores
 from surefoot.settings.config import Config
-from surefoot.settings.layers import Raw, build_config
+from surefoot.settings.layers import Raw, rebuilt
 from surefoot.settings.ranges import Range
 from surefoot.storage.folder_lock import locked
 from surefoot.sweep.directory import BEST, DATABASE, keep_settings, refuse_unknown_runs, write_settings
@@ -163,7 +163,7 @@ class Sweep:
         own: Raw = {"train.seed": train.seed + index, "train.best_metric": objective.metric}
         threads = train.threads or self._threads
         own |= {"train.threads": threads, "rollout.workers": self._config.rollout.workers or threads}
-        config = build_config(self._config.model_dump(mode="json"), trial.values, own)
+        config = rebuilt(self._config, trial.values, own)
         arguments = {
             "directory": str(self._directory(trial.number, index).resolve()),
             "config": config.model_dump(mode="json"),
@@ -242,7 +242,7 @@ class Sweep:
             failed = [one for one in self._study.trials() if one.error]
             last = f", at last trial {failed[-1].number}: {failed[-1].error}" if failed else ""
             raise SweepError(f"all trials of the sweep failed{last}")
-        config = build_config(self._config.model_dump(mode="json"), best.values)
+        config = rebuilt(self._config, best.values)
         write_settings(self._path / BEST, config.model_dump(mode="json"))
         return best
 

@@ -27,7 +27,7 @@ from surefoot.rollout.minibatches import FlatSamples, map_batch
 from surefoot.rollout.samples import Samples, samples_of
 from surefoot.rollout.sequences import SequenceSamples
 from surefoot.settings.config import Config, PPOConfig
-from surefoot.settings.layers import build_config
+from surefoot.settings.layers import rebuilt
 from surefoot.verification.legs import Leg, path, readable
 from surefoot.verification.nudges import TOLERANCE, nudged_policy, nudged_targets, sensitivity
 from surefoot.verification.recording import by_name, recording
@@ -85,7 +85,7 @@ class FirstStep:
 
     def __init__(self, leg: Leg, config: Config, moves: bool = False) -> None:
         size = config.rollout.num_envs * config.rollout.num_steps
-        self._config = build_config(config.model_dump(mode="json"), {"ppo.epochs": 1, "ppo.batch_size": size})
+        self._config = rebuilt(config, {"ppo.epochs": 1, "ppo.batch_size": size})
         self._rollout = _moved(leg, config) if moves else leg.rollout
         self._knobs, self._objective = leg.knobs, Objective.of(config.ppo)
         self.given = Given(leg.policy, leg.targets)

@@ -23,7 +23,7 @@ from surefoot.rollout.buffer import RolloutBuffer
 from surefoot.rollout.rows import Rows
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.settings.config import Config
-from surefoot.settings.layers import build_config
+from surefoot.settings.layers import rebuilt
 from surefoot.storage.state import copied as copied_state
 from surefoot.verification.nudges import nudge_weights, nudged_targets
 from surefoot.verification.recorded import RecordedPolicy, ToEnv
@@ -164,7 +164,7 @@ def _update(learner: Learner, rollout: Rollout, targets: Targets, knobs: Knobs, 
 
 def readable(config: Config) -> Config:
     """The same settings with the learner in PyTorch."""
-    return build_config(config.model_dump(mode="json"), {"train.learner": "torch"})
+    return rebuilt(config, {"train.learner": "torch"})
 
 
 def path(is_readable: bool) -> AbstractContextManager[None]:

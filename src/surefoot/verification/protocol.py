@@ -19,7 +19,7 @@ from surefoot.envs.protocol import new_slot, step_all
 from surefoot.envs.protocol.checks import check_step
 from surefoot.errors import EnvError, SurefootError
 from surefoot.learning.native_learner import NativeLearner
-from surefoot.settings.layers import build_config
+from surefoot.settings.layers import rebuilt
 from surefoot.verification.contract import random_actions
 from surefoot.verification.custom_env import agents_in_one_array, broken_promises, copying
 from surefoot.verification.legs import Leg, Traveler
@@ -154,8 +154,7 @@ def _check_endings(findings: Findings, subject: Subject, engine: str) -> None:
 def _check_seeding(findings: Findings, subject: Subject, engine: str, legs: list[Leg]) -> bool:
     again = journey(subject, engine)
     repeats = _compare_legs(findings, SEEDING, "same seed", again, legs)
-    settings = subject.config.model_dump(mode="json")
-    other = replace(subject, config=build_config(settings, {"train.seed": subject.config.train.seed + 1}))
+    other = replace(subject, config=rebuilt(subject.config, {"train.seed": subject.config.train.seed + 1}))
     (leg,) = journey(other, engine, legs=1)
     alike = all(torch.equal(leg.tensors[name], legs[0].tensors[name]) for name in leg.tensors)
     if alike:

@@ -14,7 +14,7 @@ from surefoot.envs.protocol import VecEnv
 from surefoot.policies.actor_critic import EncoderFactory
 from surefoot.policies.policy import Policy
 from surefoot.settings.config import Config, nearest_divisor
-from surefoot.settings.layers import build_config
+from surefoot.settings.layers import rebuilt
 
 ROWS, STEPS = 8, 64
 """Size of the rollouts that are compared; a few rows are enough, because rows are independent (and checked to be)."""
@@ -48,7 +48,7 @@ class Subject:
         size["ppo.batch_size"] = nearest_divisor(whole, max(1, whole // 4))
         if (self.config.ppo.micro_batch_size or 0) > size["ppo.batch_size"]:
             size["ppo.micro_batch_size"] = size["ppo.batch_size"]
-        return replace(self, config=build_config(self.config.model_dump(mode="json"), size))
+        return replace(self, config=rebuilt(self.config, size))
 
     def time_limit(self, early: int) -> int:
         """The given time limit, or the configured one if that is earlier."""
@@ -67,7 +67,7 @@ class Subject:
         """New envs in an engine, with its settings or without; an existing env is reused and not closed."""
         steps_itself = self.is_fixed or (self.source is None and self.config.env.id.startswith(ENVPOOL))
         settings = {"rollout.engine": "auto" if steps_itself else engine}
-        config = build_config(self.config.model_dump(mode="json"), settings)
+        config = rebuilt(self.config, settings)
         env = build_env(config, self.source)
         try:
             yield env
