@@ -16,6 +16,7 @@ namespace nb = nanobind;
 void bind_engine(nb::module_& module);
 void bind_learner(nb::module_& module);
 void bind_network(nb::module_& module);
+void bind_objects(nb::module_& module);
 void bind_policy(nb::module_& module);
 void bind_recurrence(nb::module_& module);
 void bind_statistics(nb::module_& module);
@@ -62,6 +63,7 @@ NB_MODULE(_core, module) {
       "mujoco_versions", [] { return std::pair(mjVERSION_HEADER, mj_version()); },
       "The MuJoCo version the core was built with, and the one that is loaded.");
   nb::register_exception_translator(translate_failure);
+  bind_objects(module);
   bind_policy(module);
   bind_network(module);
   bind_threads(module);

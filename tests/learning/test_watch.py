@@ -34,7 +34,7 @@ def summary(value: list[float], returns: list[float], skips: list[list[float]]) 
         watch.end_epoch()
     policy = Policy()
     policy.head = SilentHead()
-    return watch.summary(FlatSamples(batch_of(value, returns)), policy, KNOBS, {})
+    return watch.measured().summary(FlatSamples(batch_of(value, returns)), policy, KNOBS, {})
 
 
 def test_the_value_error_is_the_spread_of_the_errors_as_a_share_of_the_returns():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from surefoot.storage.snapshot import FlatCopy, go_back, snapshots
+from surefoot.storage.snapshot import FlatTensors, go_back, snapshots
 
 
 def tensors() -> dict[str, Tensor]:
@@ -21,7 +21,7 @@ def tensors() -> dict[str, Tensor]:
 
 def test_every_tensor_has_its_name_shape_and_dtype_and_does_not_change():
     own = tensors()
-    copy = FlatCopy(own)
+    copy = FlatTensors(own).copy()
     own["weight"].add_(1)
     own["count"].zero_()
     for name, expected in tensors().items():
@@ -33,10 +33,10 @@ def test_every_tensor_has_its_name_shape_and_dtype_and_does_not_change():
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize(("name", "place"), [("weight", (1, 2)), ("count", ()), ("bias", (0,))])
 def test_a_number_that_is_not_finite_is_noticed_wherever_it_is(wrong: float, name: str, place: tuple[int, ...]):
-    assert FlatCopy(tensors()).is_finite
+    assert FlatTensors(tensors()).copy().is_finite
     spoiled = tensors()
     spoiled[name][place] = wrong
-    assert not FlatCopy(spoiled).is_finite
+    assert not FlatTensors(spoiled).copy().is_finite
 
 
 class Counter:

@@ -13,7 +13,7 @@ from surefoot.errors import PolicyError
 from surefoot.learning.gradient import GradientStep, unchanged
 from surefoot.learning.learner import Learner
 from surefoot.learning.terms import Objective
-from surefoot.learning.watch import Watch
+from surefoot.learning.watch import Measured
 from surefoot.output.failures import brief
 from surefoot.policies.policy import Policy
 from surefoot.rollout.samples import Samples
@@ -101,12 +101,12 @@ class DeviceLearner(Learner):
         super().__init__(policy, objective, gradient, config)
         self._there = Learner(copy, objective, gradient, config)
 
-    def _run_epochs(self, samples: Samples, knobs: Knobs) -> Watch:
+    def _run_epochs(self, samples: Samples, knobs: Knobs) -> Measured:
         with _current(self._mirror.device):
             self._there.policy, self._there.update = self._mirror.send(self.policy), self.update
-            watch = self._there._run_epochs(samples.moved(self._mirror.move), knobs)
+            measured = self._there._run_epochs(samples.moved(self._mirror.move), knobs)
             self._mirror.fetch(self.policy)
-            return watch.on_cpu()
+            return measured
 
 
 def _current(device: torch.device) -> AbstractContextManager[object]:

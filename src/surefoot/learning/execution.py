@@ -55,6 +55,9 @@ class Crowd:
     @contextmanager
     def threads(self, most: int) -> Iterator[int]:
         """The number of threads of an update, which is watched."""
+        if most == 1:
+            yield 1
+            return
         count = 1 if self._updates_left else most
         began, waited = time.monotonic(), self._waited()
         yield count

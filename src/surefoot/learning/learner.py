@@ -9,7 +9,7 @@ from surefoot.learning.gradient import GradientStep
 from surefoot.learning.memory_metrics import memory_metrics
 from surefoot.learning.obs_drift import absorb_obs
 from surefoot.learning.terms import Objective
-from surefoot.learning.watch import Watch, Watched, combined
+from surefoot.learning.watch import Measured, Watch, Watched, combined
 from surefoot.philox import permutations
 from surefoot.policies.policy import Policy
 from surefoot.rollout.samples import Samples, acted, pieces
@@ -31,15 +31,15 @@ class Learner:
         samples = self.objective.samples(rollout, targets, self._ppo, self.policy)
         if self._return_stats == "current":
             self.policy.critic.absorb(acted(samples.batch).returns)
-        watch = self._run_epochs(samples, knobs)
+        measured = self._run_epochs(samples, knobs)
         if self._return_stats == "previous":
             self.policy.critic.absorb(acted(samples.batch).returns)
         # Only now: until here the policy uses the statistics that it acted with (S10, docs/semantics.md).
         metrics = targets.metrics | absorb_obs(self.policy, acted(samples.batch), rollout)
         self.update += 1
-        return watch.summary(samples, self.policy, knobs, metrics | memory_metrics(rollout, samples, self.policy))
+        return measured.summary(samples, self.policy, knobs, metrics | memory_metrics(rollout, samples, self.policy))
 
-    def _run_epochs(self, samples: Samples, knobs: Knobs) -> Watch:
+    def _run_epochs(self, samples: Samples, knobs: Knobs) -> Measured:
         """All epochs, or fewer if the KL divergence exceeds its target; at most one device sync per epoch."""
         config, watch = self._ppo, Watch()
         for order in torch.from_numpy(permutations(self._seed, self.update, config.epochs, samples.num_units)):
@@ -49,7 +49,7 @@ class Learner:
             watch.end_epoch()
             if config.target_kl is not None and watch.kl() > config.target_kl:
                 break
-        return watch
+        return watch.measured()
 
     def _step(self, minibatch: Batch, knobs: Knobs) -> Watched:
         """One gradient step. Micro-batches are weighted by size, so that they add up to the full minibatch (S9)."""

@@ -15,15 +15,16 @@ from surefoot.errors import PolicyError
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
 from surefoot.learning.terms import Objective, Term
-from surefoot.learning.watch import GRAD_NORM, SKIPPED, Watch, Watched
+from surefoot.learning.watch import GRAD_NORM, SKIPPED, Measured, Watched
 from surefoot.native import core
 from surefoot.native.kernels import kernel_threads
 from surefoot.philox import permutations
 from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.native_parts import NotNative, Plain, UnknownToCoreError, description_of
-from surefoot.policies.native_plan import UntilChanged, native_tensors, plan_policy
+from surefoot.policies.native_plan import native_tensors, plan_policy
 from surefoot.policies.policy import Policy
 from surefoot.policies.preprocess import Preprocess
+from surefoot.policies.until_changed import UntilChanged
 from surefoot.rollout.samples import Samples
 from surefoot.rollout.sequences import Runs, SequenceSamples
 from surefoot.rollout.shared import SharedSamples
@@ -82,7 +83,7 @@ class NativeLearner(Learner):
         self._names = [*measures, GRAD_NORM, SKIPPED, *gradient.part_norms.metrics]
 
     # tour: learn
-    def _run_epochs(self, samples: Samples, knobs: Knobs) -> Watch:
+    def _run_epochs(self, samples: Samples, knobs: Knobs) -> Measured:
         tensors = self._follow()
         transforms, transformed = plan_transforms(self.gradient), list[Watched]()
         is_known = not isinstance(transforms, NotNative)
@@ -101,8 +102,7 @@ class NativeLearner(Learner):
         if any(transformed):
             names += transformed[0]
             rows.append(torch.stack([torch.stack(list(step.values())) for step in transformed]).numpy())
-        shares = torch.from_numpy(done["shares"])
-        return Watch.of(names, torch.from_numpy(np.hstack(rows)) * shares[:, None], done["minibatches"])
+        return Measured(names, np.hstack(rows) * done["shares"][:, None], done["minibatches"])
 
     # tour: end
 

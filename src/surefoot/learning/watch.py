@@ -1,8 +1,12 @@
-"""Collects the measurements of an update per minibatch and summarizes them at the end."""
+"""Collects the measurements of an update per minibatch, and summarizes them at the end."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from surefoot.data.moments import explained_variance
@@ -43,13 +47,6 @@ class Watch:
         self._rows: list[Tensor] = []
         self._epochs: list[Tensor] = []
 
-    @staticmethod
-    def of(names: Sequence[str], rows: Tensor, sizes: Sequence[int]) -> "Watch":
-        """A watch from a complete table `[minibatches, names]`, already weighted; `sizes` are those of the epochs."""
-        watch = Watch()
-        watch._names, watch._epochs = list(names), list(rows.split(list(sizes)))
-        return watch
-
     def add(self, watched: Watched, share: float) -> None:
         """Add a minibatch."""
         self._names = self._names or list(watched)
@@ -60,21 +57,31 @@ class Watch:
         self._epochs.append(torch.stack(self._rows))
         self._rows = []
 
-    def on_cpu(self) -> "Watch":
-        """The same measurements in the CPU's memory."""
-        return Watch.of(self._names, torch.cat(self._epochs).cpu(), [len(rows) for rows in self._epochs])
-
     def kl(self) -> Tensor:
         """The KL divergence over all samples of the last epoch."""
         return self._epochs[-1][:, self._names.index(KL)].sum()
+
+    def measured(self) -> "Measured":
+        """All measurements, in the CPU's memory."""
+        return Measured(self._names, torch.cat(self._epochs).cpu().numpy(), [len(rows) for rows in self._epochs])
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The measurements of an update."""
+
+    names: Sequence[str]
+    rows: NDArray[np.floating[Any]]
+    """[minibatches, names], weighted by size within their epoch."""
+    sizes: Sequence[int]
+    """Numbers of minibatches in each epoch."""
 
     def summary(self, samples: Samples, policy: Policy, knobs: Knobs, metrics: dict[str, float]) -> Learned:
         """Means over the epochs, except the KL divergence, which is that of the last epoch."""
         batch = acted(samples.batch)
         explained, error = fit(batch.value, batch.returns)
-        rows = torch.cat(self._epochs)
-        named = dict(zip(self._names, (rows.sum(0) / len(self._epochs)).tolist(), strict=True))
-        skips = [bool(skipped) for skipped in rows[:, self._names.index(SKIPPED)].tolist()]
+        named = dict(zip(self.names, (self.rows.sum(0) / len(self.sizes)).tolist(), strict=True))
+        skips = [bool(skipped) for skipped in self.rows[:, self.names.index(SKIPPED)].tolist()]
         others = {name: value for name, value in named.items() if name not in _NAMED}
         if 0 in others.values():  # else no part is frozen, and there is no need to look
             silent = norms_of_frozen(policy)
@@ -84,11 +91,11 @@ class Watch:
             policy_loss=named[POLICY_LOSS],
             value_loss=named[VALUE_LOSS],
             entropy=-named[ENTROPY_LOSS],
-            approx_kl=float(self.kl()),
+            approx_kl=float(self.rows[-self.sizes[-1] :, self.names.index(KL)].sum()),
             clip_fraction=named[CLIP_FRACTION],
             grad_norm=named[GRAD_NORM],
             explained_variance=explained,
-            epochs=len(self._epochs),
+            epochs=len(self.sizes),
             skipped_steps=sum(skips),
             lr=knobs.lr,
             clip=knobs.clip,

@@ -21,6 +21,9 @@ def footprint(
 def mujoco_versions() -> tuple[int, int]:
     """The MuJoCo version the core was built with, and the one that is loaded."""
 
+def have_values(dicts: list, values: list) -> bool:
+    """Whether the dicts have exactly these objects as values, in order."""
+
 class Policy:
     """A policy that the core runs."""
 

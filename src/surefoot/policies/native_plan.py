@@ -1,13 +1,10 @@
 """The description of an actor-critic for the native core; each part describes itself in its own file."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.critics import Critic
@@ -46,46 +43,6 @@ def native_tensors(policy: ActorCritic) -> dict[str, NDArray[np.float32]]:
         }
         tensors |= {f"{prefix}.{name}": tensor.detach().numpy() for name, tensor in named.items() if tensor is not None}
     return tensors
-
-
-Made = TypeVar("Made")
-_IRRELEVANT = vars(nn.Module()).keys() - {"_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks"}
-"""Attributes of every module in which nothing of a plan is."""
-
-
-class UntilChanged(Generic[Made]):
-    """What a function makes of a policy and other objects, kept until something of them other than numbers changes.
-
-    Modules, attributes, hooks and the places of tensors count; a change inside a list is not noticed. Looking for
-    changes is much faster than planning a policy again.
-    """
-
-    def __init__(self, make: Callable[..., Made]) -> None:
-        self._make = make
-        self._dicts: list[dict[str, Any]] = []
-        self._tensors: list[Tensor] = []
-        self._seen: list[object] = []
-        self._kept: list[object] = []  # alive, so that nothing else gets the same id
-
-    def of(self, *objects: object) -> Made:
-        """What was made of these objects last, or is made of them now."""
-        if self._looked_at(objects) != self._seen:
-            self._made = self._make(*objects)  # first: after an error, the next call makes it again
-            self._look_again(objects)
-        return self._made
-
-    def _look_again(self, objects: Sequence[object]) -> None:
-        modules = [module for one in objects for module in (one.modules() if isinstance(one, nn.Module) else [one])]
-        self._dicts = [vars(one) for one in modules]
-        inner = [own[name] for own in self._dicts for name in own if name not in _IRRELEVANT]
-        self._dicts += [one for one in inner if isinstance(one, dict)]
-        self._kept = [*objects, *chain.from_iterable(map(dict.values, self._dicts))]
-        self._tensors = [one for one in self._kept if isinstance(one, Tensor)]
-        self._seen = self._looked_at(objects)
-
-    def _looked_at(self, objects: Sequence[object]) -> list[object]:
-        ids = map(id, chain(objects, chain.from_iterable(map(dict.values, self._dicts))))
-        return [*ids, *map(Tensor.data_ptr, self._tensors), *map(Tensor.stride, self._tensors)]
 
 
 def _plan(policy: nn.Module, learns: bool) -> Plain:

@@ -18,8 +18,9 @@ from surefoot.native import core
 from surefoot.philox import Stream
 from surefoot.policies.actor_critic import ActorCritic
 from surefoot.policies.native_parts import NotNative
-from surefoot.policies.native_plan import NativePlan, UntilChanged, native_tensors, plan_policy
+from surefoot.policies.native_plan import NativePlan, native_tensors, plan_policy
 from surefoot.policies.policy import Policy
+from surefoot.policies.until_changed import UntilChanged
 from surefoot.rollout.actors import Actor
 from surefoot.rollout.collector import Collector
 from surefoot.rollout.rows import Rows

@@ -9,6 +9,9 @@ from torch import Tensor
 
 from surefoot.storage.state import Stateful, copied
 
+Places = dict[torch.dtype, list[tuple[str, torch.Size]]]
+"""Names and shapes of tensors, in the order in which they follow each other in memory."""
+
 
 class TakesSnapshots(Protocol):
     """A part with a way back that is faster than its state. All others have their state copied."""
@@ -20,16 +23,26 @@ class TakesSnapshots(Protocol):
         """Continue from a snapshot, which does not change."""
 
 
+class FlatTensors:
+    """Tensors by name, of which copies are made as long as they stay where they are."""
+
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+        self._places: Places = {}
+        self._parts: dict[torch.dtype, list[Tensor]] = {}
+        for name, tensor in tensors.items():
+            self._places.setdefault(tensor.dtype, []).append((name, tensor.shape))
+            self._parts.setdefault(tensor.dtype, []).append(tensor.reshape(-1))
+
+    def copy(self) -> "FlatCopy":
+        """Their numbers now."""
+        return FlatCopy(self._places, {dtype: torch.cat(parts) for dtype, parts in self._parts.items()})
+
+
 class FlatCopy:
     """A copy of tensors by name, flat, one for each dtype."""
 
-    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
-        self._places: dict[torch.dtype, list[tuple[str, torch.Size]]] = {}
-        flat: dict[torch.dtype, list[Tensor]] = {}
-        for name, tensor in tensors.items():
-            self._places.setdefault(tensor.dtype, []).append((name, tensor.shape))
-            flat.setdefault(tensor.dtype, []).append(tensor.reshape(-1))
-        self._flat = {dtype: torch.cat(parts) for dtype, parts in flat.items()}
+    def __init__(self, places: Places, flat: dict[torch.dtype, Tensor]) -> None:
+        self._places, self._flat = places, flat
 
     @property
     def is_finite(self) -> bool:

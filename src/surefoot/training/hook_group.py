@@ -46,6 +46,8 @@ class HookGroup:
 
     def _add_extras(self, hook: str, rollout: Rollout) -> Iterable[str]:
         """The names of a hook's extras, which are zero now."""
+        if _does_nothing(self.named[hook], "extras"):
+            return ()
         specs: dict[str, ArraySpec] = _call(hook, self.named[hook], "extras")
         for name, spec in specs.items():
             if name in rollout.extras or name in NAMED:
@@ -77,7 +79,8 @@ class HookGroup:
 
     def _call(self, method: str, *arguments: Any) -> None:
         for name, hook in self.named.items():
-            _call(name, hook, method, *arguments)
+            if not _does_nothing(hook, method):
+                _call(name, hook, method, *arguments)
 
 
 def _call(name: str, hook: "Hook", method: str, *arguments: Any) -> Any:

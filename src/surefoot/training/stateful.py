@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from surefoot.data.records import Progress
 from surefoot.envs.protocol import VecEnv
 from surefoot.envs.protocol.agent_parameters import AGENT_PARAMETERS, Values, agent_values, set_agent_values
 from surefoot.errors import CheckpointMismatchError
 from surefoot.policies.policy import Policy
+from surefoot.policies.until_changed import UntilChanged
 from surefoot.storage.saved import Saved
-from surefoot.storage.snapshot import FlatCopy
+from surefoot.storage.snapshot import FlatCopy, FlatTensors
 from surefoot.storage.state import ModuleState, Stateful
 
 if TYPE_CHECKING:
@@ -48,17 +49,27 @@ class _Counters:
         trainer.learner.update = state["update"]
 
 
-class _Policy(ModuleState):
+class PolicyState(ModuleState):
     """The policy, with fast snapshots: a rollback needs one in every iteration."""
 
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy, "policy")
+        self._in_place = UntilChanged(_in_place)
 
     def snapshot(self) -> FlatCopy:
-        return FlatCopy(self.state())
+        tensors = self._in_place.of(self._module)
+        return (FlatTensors(self.state()) if tensors is None else tensors).copy()
 
     def go_back(self, snapshot: FlatCopy) -> None:
         self.load_state(snapshot.tensors())
+
+
+def _in_place(module: nn.Module) -> FlatTensors | None:
+    """The state of a module, if it consists of its parameters and buffers themselves, as `state_dict` returns them."""
+    state, own = module.state_dict(), [*module.parameters(), *module.buffers()]
+    places = {tensor.data_ptr() for tensor in own if tensor.is_contiguous()}
+    is_own = all(isinstance(one, Tensor) and one.is_contiguous() and one.data_ptr() in places for one in state.values())
+    return FlatTensors(state) if is_own else None
 
 
 class AgentParameters:
@@ -99,7 +110,7 @@ def stateful_of(trainer: "Trainer") -> dict[str, Stateful]:
     """Everything that is saved, restored, checked and rolled back."""
     learner = trainer.learner
     return {
-        "policy": _Policy(trainer.policy),
+        "policy": trainer.policy_state,
         "gradient": learner.gradient,
         "frozen": learner.gradient.frozen,
         "objective": learner.objective,

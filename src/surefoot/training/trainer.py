@@ -13,7 +13,7 @@ from surefoot.policies.policy import Policy
 from surefoot.rollout.collector import Collector
 from surefoot.storage.state import Stateful
 from surefoot.training.hook_group import HookGroup
-from surefoot.training.stateful import stateful_of
+from surefoot.training.stateful import PolicyState, stateful_of
 
 
 class Trainer:
@@ -30,6 +30,7 @@ class Trainer:
         execution: Execution | None = None,
     ) -> None:
         self.policy, self.collector, self.scorer = policy, collector, scorer
+        self.policy_state = PolicyState(policy)
         self.learner, self.schedules, self.execution = learner, schedules, execution or Execution()
         self.hooks = HookGroup({})
         self.progress = Progress(0, total)

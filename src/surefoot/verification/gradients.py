@@ -114,8 +114,8 @@ class FirstStep:
         with path(is_readable):
             learner = build_learner(config, policy, self._objective, gradient)
             with recording(learner) as steps:
-                watch = learner._run_epochs(samples, self._knobs)
-            learned = watch.summary(samples, policy, self._knobs, {})
+                measured = learner._run_epochs(samples, self._knobs)
+            learned = measured.summary(samples, policy, self._knobs, {})
         losses = {name: torch.tensor([value], dtype=torch.float64) for name, value in losses_of(learned, config.ppo)}
         return Taken(by_name(steps[0].gradient, policy), losses)
 
