@@ -68,7 +68,7 @@ class Actors:
     @property
     def is_alone(self) -> bool:
         """Whether the learning policy acts in all rows, including the next episodes."""
-        return not (self.wanted.any() or self.now_acting.any())
+        return len(self._numbers) == 1 or not (self.wanted.any() or self.now_acting.any())
 
     @property
     def numbers(self) -> dict[str, int]:

@@ -1,5 +1,6 @@
 """The tensors of one rollout, allocated once: environments write into them through numpy views."""
 
+from collections.abc import Iterator
 from dataclasses import fields as dataclass_fields
 from typing import Any
 
@@ -43,6 +44,8 @@ class RolloutBuffer:
             [{name: whole[step, rows] for name, whole in kept.items()} for step in range(steps)] for rows in env.groups
         ]
         self.slots = [self._slot(step) for step in range(steps)]
+        self._views = {name: field.steps(self.tensors[name]) for name, field in self.fields.items()}
+        self._carried = [(leaf[0], leaf[-1]) for leaf in self._leaves_with_next()]
         self.flat = {name: self._flat(name) for name in self.fields}
         """The fields as arrays `[T, N, size]` for the core, one for each leaf."""
 
@@ -56,6 +59,7 @@ class RolloutBuffer:
         self.fields[field.name] = field
         self.tensors[field.name] = field.allocate(*self.reward.shape)
         self.flat[field.name] = self._flat(field.name)
+        self._views[field.name] = field.steps(self.tensors[field.name])
 
     @property
     def opening(self) -> Slot:
@@ -106,8 +110,8 @@ class RolloutBuffer:
 
     def carry_over(self) -> None:
         """The next rollout starts with the observation after the last step."""
-        for whole in self._with_next().values():
-            tree_map(lambda leaf: leaf[0].copy_(leaf[-1]), whole)
+        for first, last in self._carried:
+            np.copyto(first, last)
 
     def stats(self, episodes: EpisodeTracker) -> RolloutStats:
         """Statistics of the finished rollout."""
@@ -116,7 +120,7 @@ class RolloutBuffer:
 
     def rollout(self, stats: RolloutStats, obs_moments: ObsMoments | None = None) -> Rollout:
         """The finished rollout: views of these tensors, valid until the next collection."""
-        views = {name: field.steps(self.tensors[name]) for name, field in self.fields.items()}
+        views = {name: tree_map(lambda leaf: leaf, view) for name, view in self._views.items()}
         extras = {name: view for name, view in views.items() if name not in NAMED}
         learned = tuple(name for name in extras if self.fields[name].is_learned)
         metrics = extras.pop("metrics", None)
@@ -176,6 +180,10 @@ class RolloutBuffer:
 
     def _with_next(self) -> dict[str, Any]:
         return {name: self.tensors[name] for name, field in self.fields.items() if field.has_next}
+
+    def _leaves_with_next(self) -> Iterator[NDArray[Any]]:
+        for whole in self._with_next().values():
+            yield from (leaf.numpy() for _, leaf in tree_items(whole))
 
     def _flat(self, name: str) -> list[NDArray[Any]]:
         return [leaf.numpy().reshape(*leaf.shape[:2], -1) for _, leaf in tree_items(self.tensors[name])]

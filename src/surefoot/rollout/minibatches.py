@@ -53,8 +53,9 @@ class FlatSamples:
 def flatten(rollout: Rollout, targets: Targets) -> Batch:
     """`[T, N]` to `[B]` without invalid steps, so that later code needs no mask (S5, docs/semantics.md)."""
     valid = rollout.valid.flatten()
-    keep = slice(None) if bool(valid.all()) else valid
-    return map_rollout(lambda leaf: leaf.flatten(0, 1)[keep], rollout, targets)
+    if valid.all():
+        return map_rollout(lambda leaf: leaf.flatten(0, 1), rollout, targets)
+    return map_rollout(lambda leaf: leaf.flatten(0, 1)[valid], rollout, targets)
 
 
 def map_rollout(function: Callable[[Tensor], Tensor], rollout: Rollout, targets: Targets) -> Batch:

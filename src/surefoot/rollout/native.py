@@ -72,8 +72,10 @@ class NativeCollector:
         if result.problem is not None:
             raise self._error(result.problem)
         rows.remember(0, memory)  # a native env has one group
-        finished, ended = Episodes(result.total_rewards, result.lengths), buffer.terminated | buffer.truncated
-        finished = rows.episodes.with_metrics(finished, buffer.tensors.get("metrics"), ended, buffer.valid)
+        finished = Episodes(result.total_rewards, result.lengths)
+        if (metrics := buffer.tensors.get("metrics")) is not None:
+            ended = buffer.terminated | buffer.truncated
+            finished = rows.episodes.with_metrics(finished, metrics, ended, buffer.valid)
         stats = rows.episodes.adopt(finished, result.num_steps, result.out_of_bounds)
         return rows.finish(stats, self._moments(result))
 

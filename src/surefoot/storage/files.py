@@ -84,13 +84,13 @@ class AppendedFile:
             self.close()
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._open()
-        size, data = os.fstat(self._descriptor).st_size, memoryview(text.encode(errors="replace"))
+        data, written = memoryview(text.encode(errors="replace")), 0
         try:
-            while data:
-                data = data[os.write(self._descriptor, data) :]
+            while written < len(data):
+                written += os.write(self._descriptor, data[written:])
         except OSError:
             with suppress(OSError):
-                os.ftruncate(self._descriptor, size)
+                os.ftruncate(self._descriptor, os.fstat(self._descriptor).st_size - written)
             raise
 
     def close(self) -> None:
@@ -101,9 +101,10 @@ class AppendedFile:
 
     def _open(self) -> None:
         self._descriptor = open_own(self._path, os.O_WRONLY | os.O_APPEND)
+        self._opened = os.fstat(self._descriptor)
 
     def _is_in_place(self) -> bool:
         try:
-            return os.path.samestat(os.lstat(self._path), os.fstat(self._descriptor))
+            return os.path.samestat(os.lstat(self._path), self._opened)
         except OSError:
             return False

@@ -10,6 +10,8 @@ from surefoot.machine.ram import ram_limits
 from surefoot.telemetry import names
 
 _SCHEDULER = "/proc/thread-self/schedstat"
+_CPU_WAIT_S, _RAM_S = 0.1, 1.0
+"""Seconds between two readings: a file of the system takes longer to read than most of what an iteration does."""
 
 
 def waited_s() -> float | None:
@@ -25,22 +27,26 @@ def waited_s() -> float | None:
 
 
 class CpuWait:
-    """The fraction of time that this thread waits for a CPU because other processes occupy all of them."""
+    """The fraction of time that this thread waits for a CPU because other processes occupy all of them.
+
+    Read ten times a second at most.
+    """
 
     def __init__(self) -> None:
         self._last: tuple[float, float] | None = None
+        self._metrics: dict[str, float] = {}
         self.metrics()
 
     def metrics(self) -> dict[str, float]:
-        """The fraction since the last call."""
+        """The fraction between the last two readings."""
+        now, last = time.monotonic(), self._last
+        if last is not None and self._metrics and now - last[0] < _CPU_WAIT_S:
+            return self._metrics
         waited = waited_s()
-        if waited is None:
-            return {}
-        now, last = (time.monotonic(), waited), self._last
-        self._last = now
-        if last is None or now[0] <= last[0]:
-            return {}
-        return {names.CPU_WAIT: min(1.0, max(0.0, (now[1] - last[1]) / (now[0] - last[0])))}
+        self._last, self._metrics = None if waited is None else (now, waited), {}
+        if waited is not None and last is not None and now > last[0]:
+            self._metrics = {names.CPU_WAIT: min(1.0, max(0.0, (waited - last[1]) / (now - last[0])))}
+        return self._metrics
 
 
 class Ram:
@@ -55,7 +61,7 @@ class Ram:
     def metrics(self) -> dict[str, float]:
         """What was read last, at most a second ago."""
         now = time.monotonic()
-        if now - self._read_at >= 1:
+        if now - self._read_at >= _RAM_S:
             self._read_at, self._metrics = now, _read_ram()
         return self._metrics
 

@@ -59,7 +59,7 @@ class _State:
         self._levels: deque[float] = deque(maxlen=_strided(alert.window, stride))
         self._readings: deque[Metrics] = deque(maxlen=self._levels.maxlen)
         self.evidence: dict[str, float] = {}
-        self._calm_needed, self._calm = _strided(alert.calm, stride), 0
+        self._calm_needed, self._calm, self._since_bad = _strided(alert.calm, stride), 0, 0
 
     def recall(self, first: Metrics) -> None:
         """Show the gauge a record that does not count: some measure relative to the first one."""
@@ -71,18 +71,20 @@ class _State:
         if level is None:
             return False
         self._levels.append(level)
-        self._readings.append(shown(self.alert, metrics))
+        self._readings.append(metrics)
+        self._since_bad = 0 if self._limits.is_bad(level) else self._since_bad + 1
         self._calm = self._calm + 1 if self._limits.is_good(level) else 0
         if self.is_raised:
             return self._change(self._calm >= self._calm_needed)
-        is_full = len(self._levels) == self._levels.maxlen
-        return self._change(is_full and self._limits.is_bad(statistics.median(self._levels)))
+        window = self._levels.maxlen
+        is_likely = len(self._levels) == window > self._since_bad  # else the median is not worth its time
+        return self._change(is_likely and self._limits.is_bad(statistics.median(self._levels)))
 
     def _change(self, is_due: bool) -> bool:
         if is_due:
             self.is_raised = not self.is_raised
             self._calm = 0
-            self.evidence = _medians(self._readings)
+            self.evidence = _medians(shown(self.alert, reading) for reading in self._readings)
             self._levels.clear()
             self._readings.clear()
         return is_due

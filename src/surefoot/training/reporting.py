@@ -50,8 +50,8 @@ def metrics_of(report: IterationReport, elapsed_s: float) -> dict[str, float]:
         metrics[names.STD] = learned.std
     if stats.recent:
         count = len(stats.recent)
-        metrics[names.EPISODE_REWARD] = sum(episode.total_reward for episode in stats.recent) / count
-        metrics[names.EPISODE_LENGTH] = sum(episode.length for episode in stats.recent) / count
+        metrics[names.EPISODE_REWARD] = sum([episode.total_reward for episode in stats.recent]) / count
+        metrics[names.EPISODE_LENGTH] = sum([episode.length for episode in stats.recent]) / count
     return metrics | env_metrics(stats.recent) | learned.metrics | report.metrics
 
 
@@ -63,7 +63,7 @@ def _rate(steps: int, seconds: float) -> float:
 def env_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
     """The mean of each env metric over the episodes that have a value."""
     means = {}
-    for name in dict.fromkeys(name for episode in episodes for name in episode.metrics):
+    for name in dict.fromkeys([name for episode in episodes for name in episode.metrics]):
         mean = mean_of_known([episode.metrics.get(name, math.nan) for episode in episodes])
         if mean is not None:
             means[names.of_env(name)] = mean

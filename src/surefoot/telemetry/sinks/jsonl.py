@@ -10,6 +10,7 @@ from surefoot.storage.files import AppendedFile
 from surefoot.telemetry.sinks import FileSink, Metrics, file_sinks
 
 FILE_NAME = "metrics.jsonl"
+_ENCODER = json.JSONEncoder(allow_nan=False)
 
 
 @file_sinks.register("jsonl")
@@ -22,7 +23,7 @@ class JsonlSink(FileSink):
     def write(self, step: int, metrics: Metrics) -> None:
         """Append a line."""
         record = {"step": step, "time": round(time.time(), 3), **metrics}
-        self._file.write(json.dumps(record, allow_nan=False) + "\n")
+        self._file.write(_ENCODER.encode(record) + "\n")
 
     def close(self) -> None:
         """Close the file."""
