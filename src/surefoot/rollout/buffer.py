@@ -120,7 +120,7 @@ class RolloutBuffer:
 
     def rollout(self, stats: RolloutStats, obs_moments: ObsMoments | None = None) -> Rollout:
         """The finished rollout: views of these tensors, valid until the next collection."""
-        views = {name: tree_map(lambda leaf: leaf, view) for name, view in self._views.items()}
+        views: dict[str, Any] = {name: tree_map(lambda leaf: leaf, view) for name, view in self._views.items()}
         extras = {name: view for name, view in views.items() if name not in NAMED}
         learned = tuple(name for name in extras if self.fields[name].is_learned)
         metrics = extras.pop("metrics", None)

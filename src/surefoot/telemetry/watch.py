@@ -76,9 +76,9 @@ class _State:
         self._calm = self._calm + 1 if self._limits.is_good(level) else 0
         if self.is_raised:
             return self._change(self._calm >= self._calm_needed)
-        window = self._levels.maxlen
-        is_likely = len(self._levels) == window > self._since_bad  # else the median is not worth its time
-        return self._change(is_likely and self._limits.is_bad(statistics.median(self._levels)))
+        is_full = len(self._levels) == self._levels.maxlen
+        is_open = is_full and self._since_bad < len(self._levels)  # else no level is bad, and neither is the median
+        return self._change(is_open and self._limits.is_bad(statistics.median(self._levels)))
 
     def _change(self, is_due: bool) -> bool:
         if is_due:

@@ -46,7 +46,7 @@ class HookGroup:
 
     def _add_extras(self, hook: str, rollout: Rollout) -> Iterable[str]:
         """The names of a hook's extras, which are zero now."""
-        if _does_nothing(self.named[hook], "extras"):
+        if not self.named[hook].overrides("extras"):
             return ()
         specs: dict[str, ArraySpec] = _call(hook, self.named[hook], "extras")
         for name, spec in specs.items():
@@ -79,7 +79,7 @@ class HookGroup:
 
     def _call(self, method: str, *arguments: Any) -> None:
         for name, hook in self.named.items():
-            if not _does_nothing(hook, method):
+            if hook.overrides(method):  # else it cannot fail, and there is nothing to restore
                 _call(name, hook, method, *arguments)
 
 

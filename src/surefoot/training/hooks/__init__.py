@@ -94,6 +94,10 @@ class Hook:
     def end(self) -> None:
         """After the last iteration, before the final checkpoint."""
 
+    def overrides(self, method: str) -> bool:
+        """Whether the hook has a method of its own; those of this class do nothing."""
+        return getattr(type(self), method) is not getattr(Hook, method) or method in vars(self)
+
     def _is_last(self, report: IterationReport) -> bool:
         return report.progress.is_done or (hasattr(self, "run") and self.run.is_ending)
 
