@@ -183,8 +183,9 @@ def test_a_file_in_the_current_folder_is_a_path_too(model, tmp_path, monkeypatch
         PPO.load(model).evaluate(1)
 
 
-def test_no_cluster_is_joined_because_a_checkpoint_names_it(run, model):
+def test_no_cluster_is_joined_because_a_checkpoint_names_it(run, model, monkeypatch):
     """A real listener sees whether anybody connects; `--env`, which trusts the env, does not trust the address."""
+    monkeypatch.setattr("surefoot.machine.ray_cluster._ANSWER_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         address = f"127.0.0.1:{server.getsockname()[1]}"

@@ -30,6 +30,7 @@ from surefoot.training.trainer import Trainer
 from surefoot.verification.report import Findings
 from surefoot.verification.rollouts import compare_machines
 from surefoot.verification.subject import Subject
+from tests.cli.processes import Process
 from tests.envs.agent_envs import Grows
 from tests.envs.measured import ForgetfulEnv, MeasuredEnv
 from tests.envs.tasks import CounterEnv
@@ -425,6 +426,12 @@ def test_a_policy_travels_whole_or_is_refused():
         packed(policy)
 
 
+def import_all() -> None:
+    import surefoot.cli.main
+    import surefoot.compose
+
+    assert "ray" not in sys.modules, surefoot
+
+
 def test_importing_the_package_does_not_import_ray():
-    code = "import sys, surefoot.cli.main, surefoot.compose; assert 'ray' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    Process(import_all).wait().succeeded()

@@ -61,7 +61,7 @@ def burn() -> None:
 @pytest.fixture
 def busy_machine() -> Iterator[None]:
     context = multiprocessing.get_context("fork")
-    burners = [context.Process(target=burn, daemon=True) for _ in range(4 * available_cores())]
+    burners = [context.Process(target=burn, daemon=True) for _ in range(2 * available_cores())]
     for burner in burners:
         burner.start()
     yield

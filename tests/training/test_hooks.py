@@ -1,9 +1,6 @@
 """Hooks: when they are called, what they may do to a run, what of them is saved, and what happens if one fails."""
 
 import json
-import os
-import subprocess
-import sys
 import textwrap
 from functools import partial
 from pathlib import Path
@@ -17,6 +14,7 @@ from surefoot.data.records import IterationReport, Rollout
 from surefoot.errors import ConfigError, HookError, NonFiniteError, PolicyError
 from surefoot.training.checkpoint import read_checkpoint
 from surefoot.training.run_directory import RunDirectory
+from tests.cli.processes import surefoot
 
 ITERATION = 20
 
@@ -310,7 +308,9 @@ MODULE = """
 
 
 @pytest.fixture
-def folder(tmp_path) -> Path:
+def folder(tmp_path, monkeypatch) -> Path:
+    """The current one, from which nothing has been imported."""
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "my_hooks.py").write_text(textwrap.dedent(MODULE))
     (tmp_path / "mine.yaml").write_text(
         textwrap.dedent(
@@ -329,58 +329,50 @@ def folder(tmp_path) -> Path:
     return tmp_path
 
 
-def surefoot(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """The command, in a process that has never heard of this one."""
-    command = [str(Path(sys.executable).parent / "surefoot"), *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": ""}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
-
-
 def test_state_survives_a_new_process(folder):
-    first = surefoot(folder, "train", "--config", "mine.yaml", "--run-dir", "run")
-    assert first.returncode == 0, first.stderr
+    first = surefoot("train", "--config", "mine.yaml", "--run-dir", "run")
+    assert first.code == 0, first.err
     run = folder / "run"
     assert [record["ladder/count"] for record in records(run)] == [1, 2, 3]
     assert read_checkpoint(RunDirectory(run).saved()[0])["hooks"] == {"ladder": {"count": 3}}
-    second = surefoot(folder, "resume", "run", "--steps", 3200)
-    assert second.returncode == 0, second.stderr
+    second = surefoot("resume", "run", "--steps", 3200)
+    assert second.code == 0, second.err
     assert [record["ladder/count"] for record in records(run)] == [1, 2, 3, 4, 5]
     assert saved_steps(run)[-1] == 160, "the hook stopped it"
     assert "stopped at step 160: top of the ladder" in (run / "log.txt").read_text()
     assert "eval/mean_reward" in records(run)[-1]
-    assert "evaluated" in second.stdout
+    assert "evaluated" in second.out
 
 
 def test_hooks_can_be_named_and_changed_on_the_command_line(folder):
-    done = surefoot(folder, "train", "--config", "mine.yaml", "--run-dir", "run", "--hooks.ladder.limit", 2)
-    assert done.returncode == 0, done.stderr
+    done = surefoot("train", "--config", "mine.yaml", "--run-dir", "run", "--hooks.ladder.limit", 2)
+    assert done.code == 0, done.err
     assert saved_steps(folder / "run") == [64]
-    done = surefoot(folder, "train", "--config", "mine.yaml", "--run-dir", "other", "--hooks.ladder", "null")
-    assert done.returncode == 0, done.stderr
+    done = surefoot("train", "--config", "mine.yaml", "--run-dir", "other", "--hooks.ladder", "null")
+    assert done.code == 0, done.err
     assert saved_steps(folder / "other") == [96]
     assert "ladder/count" not in records(folder / "other")[-1]
 
 
 def test_a_hook_that_fails_in_a_process_is_one_line_and_a_saved_run(folder):
     flag = ("--hooks.broken", "my_hooks:Broken")
-    failed = surefoot(folder, "train", "--config", "mine.yaml", "--run-dir", "run", *flag)
-    assert failed.returncode == 2, (failed.returncode, failed.stderr)
-    assert "Traceback" not in failed.stderr
+    failed = surefoot("train", "--config", "mine.yaml", "--run-dir", "run", *flag)
+    assert failed.code == 2, (failed.code, failed.err)
+    assert "Traceback" not in failed.err
     assert (
-        "error: hook 'broken' raised an exception in after_rollout: ZeroDivisionError: of its own making"
-        in failed.stderr
+        "error: hook 'broken' raised an exception in after_rollout: ZeroDivisionError: of its own making" in failed.err
     )
-    assert "saved at step 32; 'surefoot resume run' continues the run" in failed.stderr
+    assert "saved at step 32; 'surefoot resume run' continues the run" in failed.err
     assert saved_steps(folder / "run") == [32]
-    resumed = surefoot(folder, "resume", "run", "--hooks.broken", "null")
-    assert resumed.returncode == 0, resumed.stderr
+    resumed = surefoot("resume", "run", "--hooks.broken", "null")
+    assert resumed.code == 0, resumed.err
     assert saved_steps(folder / "run")[-1] == 96
 
 
 def test_an_unknown_setting_of_a_hook_is_refused_before_anything_is_written(folder):
-    refused = surefoot(folder, "train", "--config", "mine.yaml", "--run-dir", "run", "--hooks.ladder.limt", 2)
-    assert refused.returncode == 2
-    assert "hooks.ladder.limt: unknown key" in refused.stderr
+    refused = surefoot("train", "--config", "mine.yaml", "--run-dir", "run", "--hooks.ladder.limt", 2)
+    assert refused.code == 2
+    assert "hooks.ladder.limt: unknown key" in refused.err
     assert not (folder / "run").exists()
 
 
