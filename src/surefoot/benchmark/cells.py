@@ -18,9 +18,9 @@ def megabytes(size: int | None) -> str:
     return MISSING if size is None else f"{size / MEGABYTE:,.0f}"
 
 
-def times(ratio: Spread | None) -> str:
-    """A ratio with its range."""
-    return MISSING if ratio is None else ratio.with_range(decimals(ratio.median))
+def times(found: Spread | None) -> str:
+    """A ratio, or milliseconds, with the range."""
+    return MISSING if found is None else found.with_range(decimals(found.median))
 
 
 def share(ratio: Spread | None) -> str:

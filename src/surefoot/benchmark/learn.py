@@ -15,10 +15,10 @@ from surefoot.benchmark.arithmetic import (
     Network,
     product_rate,
 )
-from surefoot.benchmark.cells import decimals, share, spread_to_json, times
+from surefoot.benchmark.cells import share, spread_to_json, times
 from surefoot.benchmark.load import OthersClock, loadavg, summarize_load
 from surefoot.benchmark.noise_env import NoiseEnv
-from surefoot.benchmark.report import MISSING, Report, Table
+from surefoot.benchmark.report import Report, Table
 from surefoot.benchmark.rounds import Say, Spread, ratio, spread
 from surefoot.compose import Specs, build_policy, build_trainer
 from surefoot.errors import ConfigError, SurefootError
@@ -197,20 +197,16 @@ def _table(name: str, cells: Sequence[Cell]) -> Table:
 def _row(cell: Cell) -> list[str]:
     return [
         f"{cell.batch:,}",
-        *(_milliseconds(cell.sides[name].spread) for name in LEARNERS),
-        _milliseconds(spread(cell.limit_ms)),
+        *(times(cell.sides[name].spread) for name in LEARNERS),
+        times(spread(cell.limit_ms)),
         *(share(cell.share(name)) for name in LEARNERS),
         times(cell.speedup),
     ]
 
 
-def _milliseconds(found: Spread | None) -> str:
-    return MISSING if found is None else found.with_range(decimals(found.median))
-
-
 def _told(cell: Cell) -> str:
-    told = [f"{name} {_milliseconds(side.spread)} ms" for name, side in cell.sides.items()]
-    return ", ".join([*told, f"limit {_milliseconds(spread(cell.limit_ms))} ms"])
+    told = [f"{name} {times(side.spread)} ms" for name, side in cell.sides.items()]
+    return ", ".join([*told, f"limit {times(spread(cell.limit_ms))} ms"])
 
 
 def _notes(cells: Sequence[Cell], course: Course) -> list[str]:

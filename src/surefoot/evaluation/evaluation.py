@@ -193,15 +193,15 @@ _FIGURES = (
 )
 
 
-def check_best_metric(wanted: str, metrics: Iterable[str]) -> None:
-    """Reject a metric that evaluations of these envs do not have."""
+def check_best_metric(wanted: str, metrics: Iterable[str], setting: str = "train.best_metric") -> None:
+    """Reject a metric that evaluations of these envs do not have; `setting` names it."""
     of_env = list(metrics)
     wins = [names.EVAL_WIN_RATE] if set(WIN_METRICS) & set(of_env) else []
     known = [*(name.removeprefix(names.EVAL_PREFIX) for name in (*_FIGURES, *wins)), *of_env]
     if wanted.removeprefix(LOWER) not in known:
         raise ConfigError(
             [
-                f"train.best_metric: these envs have no metric '{wanted}'{nearest(wanted, known)} (known:"
+                f"{setting}: these envs have no metric '{wanted}'{nearest(wanted, known)} (known:"
                 f" {', '.join(known)}; prefix it with '-' if lower is better)"
             ]
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from surefoot.compose import build_env
-from surefoot.errors import ConfigError, PopulationError
+from surefoot.errors import PopulationError
 from surefoot.evaluation.evaluation import check_best_metric
 from surefoot.jobs.inline import InlineBackend
 from surefoot.jobs.job import Backend, Job
@@ -53,7 +53,8 @@ class Watcher(Protocol):
 def run_population(folder: Path, plan: Plan, watcher: Watcher) -> list[Entry]:
     """Train a population to the end, or continue it; returns the entries of its last round."""
     files = PopulationFiles(folder)
-    _check_objective(plan)
+    with closing(build_env(plan.config, rows=1)) as env:  # before anything starts
+        check_best_metric(plan.population.objective, env.metrics, f"{NAME}.objective")
     try:
         with locked(folder, "population in"):
             files.members.mkdir(exist_ok=True)
@@ -198,17 +199,6 @@ def _outcome(file: Path) -> Outcome:
             f"{file} is damaged ({error}); remove it and resume: the evaluation of the member is repeated, if its state"
             " at the end of the round is still there"
         ) from error
-
-
-def _check_objective(plan: Plan) -> None:
-    """Before anything starts: whether the envs have the metric."""
-    with closing(build_env(plan.config, rows=1)) as env:
-        try:
-            check_best_metric(plan.population.objective, env.metrics)
-        except ConfigError as error:
-            raise ConfigError(
-                [one.replace("train.best_metric", f"{NAME}.objective") for one in error.problems]
-            ) from error
 
 
 def _write_plan(files: PopulationFiles, plan: Plan) -> None:

@@ -48,7 +48,8 @@ class Sweep:
 
     def run(self) -> Trial:
         """Run all trials that are not finished yet; returns the best one."""
-        _check_objective(self._config, self._sweep)
+        with closing(build_env(self._config, rows=1)) as env:  # before a trial begins
+            check_best_metric(self._sweep.objective.metric, env.metrics, "sweep.objective.metric")
         with locked(self._path, "sweep in"):
             keep_settings(self._path, self._config, self._sweep)
             with Study(self._path / DATABASE, self._sweep, self._config.train.eval_every) as self._study:
@@ -259,16 +260,6 @@ def objective_of(sweep: SweepConfig, result: dict[str, Any], total: int) -> floa
     if wanted.unit == "steps":
         return float(reached[0][0]) if reached else float(NEVER * total)
     return float(reached[0][1]) if reached else NEVER * float(result["seconds"])
-
-
-def _check_objective(config: Config, sweep: SweepConfig) -> None:
-    """Refuse a metric that the envs do not have before a trial begins."""
-    with closing(build_env(config, rows=1)) as env:
-        try:
-            check_best_metric(sweep.objective.metric, env.metrics)
-        except ConfigError as error:
-            problems = [text.replace("train.best_metric", "sweep.objective.metric", 1) for text in error.problems]
-            raise ConfigError(problems) from error
 
 
 def value_of(config: Config, key: str) -> Any:
