@@ -1,6 +1,7 @@
 """Samples at a kink are found, and only those; the reference leg needs no kernel."""
 
 import re
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ from surefoot.verification import Report, gradients, verify
 from surefoot.verification.gradients import FirstStep, at_a_kink, kink_distances
 from surefoot.verification.legs import Traveler
 from surefoot.verification.subject import Subject
+from tests.verification.sizes import less, only
 
 NUDGE = 1e-6
 
@@ -55,6 +57,13 @@ def test_only_what_has_a_gradient_has_a_kink() -> None:
     assert kink_distances(lambda: torch.relu(torch.zeros(3))) == []
 
 
+@pytest.fixture
+def _less(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    less(monkeypatch, rows=8, steps=64)
+    with only("compare_first_step"):
+        yield
+
+
 RELU_HOPPER: dict[str, Any] = {
     "env": {"id": "Hopper-v5"},
     "policy": {
@@ -71,6 +80,7 @@ RELU_HOPPER: dict[str, Any] = {
 }
 
 
+@pytest.mark.usefixtures("_less")
 @pytest.mark.parametrize("seed", [0, 1, 3, 5])
 def test_hopper_is_clean(seed: int) -> None:
     """With these seeds, rounding moves the sum of a relu across 0; with seed 1, also a ratio across the clip range."""
@@ -85,6 +95,7 @@ def kinks_of(report: Report) -> float:
     return part.difference
 
 
+@pytest.mark.usefixtures("_less")
 def test_too_many_samples_at_a_kink_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gradients, "MOST_AT_A_KINK", 0.0)
     report = verify(build_config({"env.id": "Pendulum-v1", "policy.activation": "relu", "policy.hidden": [512, 512]}))
@@ -93,6 +104,7 @@ def test_too_many_samples_at_a_kink_are_reported(monkeypatch: pytest.MonkeyPatch
     assert part.note.endswith("of 512 samples are left out: rounding decides their slope")
 
 
+@pytest.mark.usefixtures("_less")
 def test_a_kink_leaves_out_its_whole_sequence() -> None:
     settings = {"policy.memory": "gru", "policy.activation": "relu", "policy.hidden": [512, 512]}
     report = verify(build_config({"env.id": "Pendulum-v1"}, settings))

@@ -16,7 +16,7 @@ from surefoot.learning.learner import Learner
 from surefoot.learning.terms import surrogate
 from surefoot.native import core
 from surefoot.native.kernels import kernels
-from surefoot.policies import policy as policies
+from surefoot.policies import actor_critic as policies
 from surefoot.policies.critics import scalar
 from surefoot.policies.distributions.categorical import Categorical, CategoricalHead, masked_log_softmax
 from surefoot.policies.distributions.gaussian import Gaussian
@@ -24,7 +24,8 @@ from surefoot.policies.distributions.tanh_gaussian import TanhGaussian
 from surefoot.rollout.minibatches import FlatSamples
 from surefoot.rollout.samples import samples_of
 from surefoot.settings.layers import build_config
-from surefoot.verification import Report, check, contract, rollouts, subject, verify
+from surefoot.verification import Report, verify
+from tests.verification.sizes import less, only
 
 SMALL = {"policy.hidden": [16, 16], "normalize.obs": True, "ppo.entropy_coef": 0.01}
 PENDULUM = SMALL | {"env.id": "Pendulum-v1", "ppo.advantage_norm": "rollout"}
@@ -40,16 +41,12 @@ FIRST, CLIPPED = "first minibatch", "first minibatch, clipped"
 
 @pytest.fixture(autouse=True)
 def _less(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "LEGS", 2)
-    monkeypatch.setattr(subject, "STEPS", 32)
-    monkeypatch.setattr(subject, "TIME_LIMITS", (7, 7))
-    monkeypatch.setattr(check, "TIME_LIMITS", (7, 7))
-    monkeypatch.setattr(rollouts, "MORE_ROWS", 16)
-    monkeypatch.setattr(contract, "STEPS_ALONE", 20)
+    less(monkeypatch, rows=8)
 
 
 def found(settings: dict[str, Any]) -> Report:
-    report = verify(build_config(settings))
+    with only("compare_first_step"):
+        report = verify(build_config(settings))
     (learner,) = (part.note for part in report.components if part.name == "learner")
     assert (report.path, learner) == ("native", f"native, {core().instructions()}")
     return report

@@ -1,7 +1,6 @@
 """Faults planted in Python code that both paths share: only the plain numpy of verify can find them."""
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +27,8 @@ from surefoot.rollout.minibatches import FlatSamples
 from surefoot.rollout.rows import Rows
 from surefoot.settings.layers import build_config
 from surefoot.training.trainer import Trainer
-from surefoot.verification import Report, check, subject, updates, verify
+from surefoot.verification import Report, verify
+from tests.verification.sizes import less, only
 
 Patch = pytest.MonkeyPatch
 PENDULUM = {"env.id": "Pendulum-v1", "policy.hidden": [16], "normalize.obs": True, "ppo.entropy_coef": 0.01}
@@ -43,15 +43,10 @@ MINIBATCH = TORCH | {"ppo.advantage_norm": "minibatch", "ppo.micro_batch_size": 
 
 
 @pytest.fixture(autouse=True)
-def _only_paths(monkeypatch: Patch) -> None:
-    """What other tests cover is left out: it takes most of the time."""
-    monkeypatch.setattr(check, "LEGS", 2)
-    monkeypatch.setattr(subject, "STEPS", 32)
-    monkeypatch.setattr(check, "interrupted", lambda *_: nullcontext())
-    monkeypatch.setattr(updates, "compare_first_step", lambda *_, **__: None)
-    skipped = ("compare_engines", "compare_alone", "compare_threads", "compare_rows", "compare_resumed")
-    for name in (*skipped, "compare_elsewhere"):
-        monkeypatch.setattr(check, name, lambda *_: None)
+def _only_paths(monkeypatch: Patch) -> Iterator[None]:
+    less(monkeypatch, rows=8, limits=(23, 5))
+    with only():
+        yield
 
 
 def differences(report: Report) -> set[tuple[str, str]]:
