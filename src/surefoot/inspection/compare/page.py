@@ -8,11 +8,11 @@ from typing import Any
 from surefoot.inspection.compare.comparison import Comparison, Side
 from surefoot.inspection.compare.table import COLUMNS
 from surefoot.inspection.report.charts import Chart, evaluation_band_chart, return_chart
-from surefoot.inspection.report.document import Document
+from surefoot.inspection.report.document import Document, headed
 from surefoot.inspection.report.page import controls_of
 from surefoot.inspection.report.run_groups import Group
-from surefoot.inspection.report.tables import differences_table, number, swatch, table
-from surefoot.inspection.report.traces import Trace, color_of, plain, rounded, time_unit
+from surefoot.inspection.report.tables import differences_table, figure, swatch, table
+from surefoot.inspection.report.traces import Trace, color_of, lane_axis, lane_label, plain, rounded, time_unit
 from surefoot.statistics.aggregates import Aggregate
 from surefoot.statistics.risk import Estimate
 
@@ -42,10 +42,10 @@ def compare_page(found: Comparison, now: datetime | None = None) -> str:
     page.add("Probability of improvement", _improvements(page, found), _IMPROVEMENT if found.improvements else "")
     by_task = {task: [group for group in groups if group.env == task] for task in found.tasks}
     curves = {task: page.figure(evaluation_band_chart(own, unit)) for task, own in by_task.items()}
-    page.add("Evaluation", _headed(curves), f"Evaluations, with deterministic actions; not smoothed. {_BANDS}")
+    page.add("Evaluation", headed(curves), f"Evaluations, with deterministic actions; not smoothed. {_BANDS}")
     learning = {task: page.figure(return_chart(own, unit)) for task, own in by_task.items()}
-    page.add("Learning", _headed(learning), f"Training returns, with sampled actions. {_BANDS}")
-    page.add("Settings", _headed({task: differences_table(own) for task, own in by_task.items()}))
+    page.add("Learning", headed(learning), f"Training returns, with sampled actions. {_BANDS}")
+    page.add("Settings", headed({task: differences_table(own) for task, own in by_task.items()}))
     facts = [
         f"{len(found.sides)} group{'s' * (len(found.sides) > 1)}",
         f"{sum(len(group.runs) for group in groups)} runs",
@@ -64,12 +64,6 @@ def _legend(sides: Sequence[Side]) -> list[Group]:
     ]
 
 
-def _headed(contents: Mapping[str, str]) -> str:
-    if len(contents) == 1:
-        return next(iter(contents.values()))
-    return "".join(f"<h3>{escape(task)}</h3>{content}" for task, content in contents.items() if content)
-
-
 def _rows(found: Comparison) -> dict[str, Mapping[str, Aggregate]]:
     """Aggregates by what they are about."""
     rows: dict[str, Mapping[str, Aggregate]] = dict(found.by_task)
@@ -86,21 +80,17 @@ def _tables(found: Comparison) -> str:
             own = side.scores.get(task)
             count = len(own) if own is not None else sum(map(len, side.scores.values()))
             seen = "".join(_cell(getattr(figures, key), count) for key in COLUMNS)
-            listed = f"<small>{', '.join(map(_number, own))}</small>" if own is not None else ""
+            listed = f"<small>{', '.join(map(figure, own))}</small>" if own is not None else ""
             name_cell = f"<td>{swatch(side.groups[next(iter(side.groups))])}<b>{escape(name)}</b>{listed}</td>"
             body += f"<tr>{name_cell}<td>{count}</td>{seen}</tr>"
         head = "".join(f"<th>{text}</th>" for text in ("group", "runs", *COLUMNS.values()))
         contents[task] = table("risk", head, body)
-    return _headed(contents)
+    return headed(contents)
 
 
 def _cell(found: Estimate, count: int) -> str:
-    spread = f"<small>{_number(found.low)}&nbsp;to {_number(found.high)}</small>" if count > 1 else ""
-    return f"<td>{_number(found.value)}{spread}</td>"
-
-
-def _number(value: float) -> str:
-    return number(value, 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2)
+    spread = f"<small>{figure(found.low)}&nbsp;to {figure(found.high)}</small>" if count > 1 else ""
+    return f"<td>{figure(found.value)}{spread}</td>"
 
 
 def _intervals(page: Document, found: Comparison) -> str:
@@ -112,7 +102,7 @@ def _intervals(page: Document, found: Comparison) -> str:
             lanes = [(name, indices[name], getattr(figures, key)) for name, figures in rows.items()]
             charts.append(_interval_chart(title[0].upper() + title[1:], lanes, {"xaxis": axis}))
         contents[task] = page.small_figures(charts)
-    return _headed(contents)
+    return headed(contents)
 
 
 def _range(figures: Sequence[Estimate]) -> list[float | int]:
@@ -134,7 +124,7 @@ def _improvements(page: Document, found: Comparison) -> str:
             "shapes": [{**half, "line": {"color": "#8a96a3", "width": 1, "dash": "dash"}}],
         }
         contents[task or "All tasks"] = page.figure(_interval_chart("Probability", lanes, layout, is_alone=True))
-    return _headed(contents)
+    return headed(contents)
 
 
 def _interval_chart(
@@ -160,12 +150,7 @@ def _interval_chart(
                 "showlegend": False,
             }
         )
-        where = {"xref": "paper", "x": 0, "xanchor": "left", "y": -place + 0.14, "yanchor": "bottom"}
-        labels.append({**where, "text": plain(name), "showarrow": False, "font": {"size": 12}})
-    own = {
-        "annotations": labels,
-        "hovermode": "closest",
-        "yaxis": {"range": [-len(lanes) + 0.5, 0.75], "visible": False, "fixedrange": True},
-    }
+        labels.append(lane_label(name, -place + 0.14))
+    own = {"annotations": labels, "hovermode": "closest", "yaxis": lane_axis(len(lanes), 0.5)}
     height = _FRAME_HEIGHT + _LANE_HEIGHT * len(lanes)
     return Chart(title, traces, is_alone=is_alone, height=height, layout=own | layout)

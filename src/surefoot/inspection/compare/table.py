@@ -101,7 +101,7 @@ def print_seeds(folder: Path, console: Console | None = None) -> None:
     """Print the runs of a folder, and their mean, interquartile mean and median if they were evaluated."""
     console = console or Terminal(highlight=False)
     runs, measure = with_distinct_names([read_run(path) for path in runs_in(folder)]), Measure()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = _table()
     for head in ("seed", "status", "steps", "return", "evaluation"):
         table.add_column(head, justify="left" if head == "status" else "right")
     for run in runs:

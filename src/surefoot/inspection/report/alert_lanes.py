@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from textwrap import wrap
-from typing import Any
 
 import numpy as np
 
 from surefoot.inspection.report.charts import Chart, ranges
 from surefoot.inspection.report.reported_run import AlertSpan, ReportedRun
 from surefoot.inspection.report.run_groups import Group
-from surefoot.inspection.report.traces import TimeUnit, Trace, color_of, plain, rounded
+from surefoot.inspection.report.traces import TimeUnit, Trace, color_of, lane_axis, lane_label, plain, rounded
 
 MOST_LANES = 30
 """Above this number of lanes, the runs of a group share lanes."""
@@ -34,9 +33,8 @@ def alerts_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
         mine = [(run, span, places[lane]) for owner, run, span, lane in bars if owner is group]
         if mine:
             traces.append(_bars(group, mine, unit))
-    labels = [_label(text, places[lane]) for lane, text in lanes.items()]
-    rows = {"range": [-len(lanes) + 0.45, 0.75], "visible": False, "fixedrange": True}
-    layout = {"yaxis": rows, "annotations": labels, "hovermode": "closest", "barmode": "overlay"}
+    labels = [lane_label(text, places[lane] + 0.22) for lane, text in lanes.items()]
+    layout = {"yaxis": lane_axis(len(lanes)), "annotations": labels, "hovermode": "closest", "barmode": "overlay"}
     height = _FRAME_HEIGHT + _LANE_HEIGHT * len(lanes)
     return Chart("Alerts", traces, is_alone=True, height=height, ranges=ranges(groups, unit), layout=layout)
 
@@ -71,9 +69,3 @@ def _bars(group: Group, mine: list[tuple[ReportedRun, AlertSpan, int]], unit: Ti
 def _hover(run: ReportedRun, span: AlertSpan) -> str:
     meaning = "<br>".join(plain(line) for line in wrap(span.meaning, 60))
     return f"<b>{plain(span.label)}</b><br>{plain(run.name)}, steps {span.start:,} to {span.end:,}<br>{meaning}"
-
-
-def _label(text: str, place: int) -> dict[str, Any]:
-    """A label above its lane and inside the plot, so that the left margin is the same as in other charts."""
-    where = {"xref": "paper", "x": 0, "xanchor": "left", "y": place + 0.22, "yanchor": "bottom"}
-    return {**where, "text": plain(text), "showarrow": False, "font": {"size": 12}}

@@ -130,11 +130,7 @@ def learning_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
 
 def evaluation_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
     """The evaluations of every run of groups with several runs; those of single runs are in the learning chart."""
-    traces = run_evaluations([group for group in groups if len(group.runs) > 1], unit)
-    if not traces:
-        return None
-    layout = {"yaxis": {"title": {"text": "mean evaluation reward"}}}
-    return Chart("Evaluation", traces, is_alone=True, height=TALL, ranges=ranges(groups, unit), layout=layout)
+    return _of_evaluations(groups, run_evaluations([group for group in groups if len(group.runs) > 1], unit), unit)
 
 
 def evaluation_band_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | None:
@@ -144,6 +140,10 @@ def evaluation_band_chart(groups: Sequence[Group], unit: TimeUnit) -> Chart | No
         curves = [evaluation_curve(run) for run in group.runs if run.evaluated]
         traces += [raw_trace(group, curve, unit, MOST_POINTS) for curve in curves if len(curves) > 1]
         traces += spread_traces(group, curves, unit, MOST_POINTS, dict.fromkeys(SMOOTHING, 0.0)) if curves else []
+    return _of_evaluations(groups, traces, unit)
+
+
+def _of_evaluations(groups: Sequence[Group], traces: list[Trace], unit: TimeUnit) -> Chart | None:
     if not traces:
         return None
     layout = {"yaxis": {"title": {"text": "mean evaluation reward"}}}

@@ -66,6 +66,13 @@ class Document:
         return page.encode(errors="replace").decode()  # names of files may have bytes that are not UTF-8
 
 
+def headed(contents: Mapping[str, str]) -> str:
+    """The same content per env, under its name if there are several."""
+    if len(contents) == 1:
+        return next(iter(contents.values()))
+    return "".join(f"<h3>{escape(env)}</h3>{content}" for env, content in contents.items() if content)
+
+
 def script_hash(script: str) -> str:
     """What allows an inline script in a content security policy."""
     return f"'sha256-{b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

@@ -15,7 +15,7 @@ from surefoot.inspection.report.charts import (
     evaluation_chart,
     learning_chart,
 )
-from surefoot.inspection.report.document import Document
+from surefoot.inspection.report.document import Document, headed
 from surefoot.inspection.report.remedies import remedies
 from surefoot.inspection.report.reported_run import ReportedRun, with_distinct_names
 from surefoot.inspection.report.returns import MOST_RUNS, return_charts, return_table, runs_of, shown_evaluations
@@ -105,10 +105,7 @@ def _returns(page: Page, groups: list[Group]) -> str:
 def _by_env(page: Page, draw: Callable[[list[Group]], str]) -> str:
     """The same content per env: returns and lengths of different tasks are not comparable."""
     envs = list(dict.fromkeys(group.env for group in page.groups))
-    drawn = {env: draw([group for group in page.groups if group.env == env]) for env in envs}
-    if len(envs) == 1:
-        return drawn[envs[0]]
-    return "".join(f"<h3>{escape(env)}</h3>{content}" for env, content in drawn.items() if content)
+    return headed({env: draw([group for group in page.groups if group.env == env]) for env in envs})
 
 
 def _learning_note(page: Page) -> str:

@@ -15,7 +15,7 @@ from surefoot.inspection.report.curves import Floats
 from surefoot.inspection.report.reported_run import ReportedRun
 from surefoot.inspection.report.run_groups import Group
 from surefoot.inspection.report.run_summary import summarize
-from surefoot.inspection.report.tables import NOTHING, number, swatch, table
+from surefoot.inspection.report.tables import NOTHING, figure, swatch, table
 from surefoot.inspection.report.traces import Trace, color_of, rounded, translucent
 from surefoot.statistics.alpha import DEFAULT_ALPHA, check_alpha, identical, percent, too_few
 from surefoot.statistics.risk import Estimate, Risk, risk_of, tail_weights
@@ -138,7 +138,7 @@ def bins_of(rewards: Sequence[float], alpha: float, var: float) -> Bins:
 
 def _bars(bins: Bins, counts: Floats, name: str, color: str) -> Trace:
     starts, ends = bins.edges[:-1], bins.edges[1:]
-    ranges = [f"{_number(start)} to {_number(end)}" for start, end in zip(starts, ends, strict=True)]
+    ranges = [f"{figure(start)} to {figure(end)}" for start, end in zip(starts, ends, strict=True)]
     return {
         "type": "bar",
         "name": name,
@@ -158,8 +158,8 @@ def _marks(bins: Bins, share: str, cvar: float, var: float) -> list[tuple[dict[s
     is_left = (cvar + var) / 2 < (low + high) / 2
     tops = (1.0, 0.86) if is_left else (0.86, 1.0)
     return [
-        _mark(cvar, f"CVaR {share}: {_number(cvar)}", tops[0], "solid", is_left or cvar < low + 0.4 * (high - low)),
-        _mark(var, f"VaR {share}: {_number(var)}", tops[1], "dash", is_left and var < low + 0.6 * (high - low)),
+        _mark(cvar, f"CVaR {share}: {figure(cvar)}", tops[0], "solid", is_left or cvar < low + 0.4 * (high - low)),
+        _mark(var, f"VaR {share}: {figure(var)}", tops[1], "dash", is_left and var < low + 0.6 * (high - low)),
     ]
 
 
@@ -202,7 +202,7 @@ def _cells(shown: Shown, has_wins: bool, has_alphas: bool) -> Iterator[str]:
     yield _figure(risk.mean)
     yield _figure(risk.cvar, f"worst&nbsp;{percent(risk.alpha)}" if has_alphas else "")
     yield from map(_figure, risk.quantiles.values())
-    yield f"<td>{_number(risk.worst_reward)}<small>episode&nbsp;{risk.worst_episode}</small></td>"
+    yield f"<td>{figure(risk.worst_reward)}<small>episode&nbsp;{risk.worst_episode}</small></td>"
     yield _figure(risk.sharpe)
     if has_wins:
         yield _figure(risk.win_rate)
@@ -212,8 +212,4 @@ def _figure(found: Estimate | None, extra: str = "") -> str:
     if found is None:
         return f"<td>{NOTHING}</td>"
     more = f"<small>{extra}</small>" if extra else ""
-    return f"<td>{_number(found.value)}<small>{_number(found.low)}&nbsp;to {_number(found.high)}</small>{more}</td>"
-
-
-def _number(value: float) -> str:
-    return number(value, 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2)
+    return f"<td>{figure(found.value)}<small>{figure(found.low)}&nbsp;to {figure(found.high)}</small>{more}</td>"

@@ -20,6 +20,11 @@ def number(value: float | None, decimals: int = 1) -> str:
     return NOTHING if value is None else f"{value:,.{decimals}f}".replace("-", "\N{MINUS SIGN}")
 
 
+def figure(value: float) -> str:
+    """A return with about three digits."""
+    return number(value, 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2)
+
+
 def duration(seconds: float | None) -> str:
     """`1 h 02 min`, `3 min 05 s` or `8.2 s`."""
     if seconds is None:

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from surefoot.inspection.report.charts import MOST_POINTS_SMALL, Chart, metric_chart, ranges
 from surefoot.inspection.report.curves import SMOOTHING, metric_curve, spread
 from surefoot.inspection.report.reported_run import ReportedRun
 from surefoot.inspection.report.run_groups import Group
-from surefoot.inspection.report.traces import TimeUnit, Trace, plain, rounded, views
+from surefoot.inspection.report.traces import TimeUnit, Trace, lane_axis, lane_label, rounded, views
 from surefoot.telemetry import names
 
 MOST_PHASE_CHARTS = 6
@@ -55,7 +54,7 @@ def totals_chart(groups: Sequence[Group]) -> Chart | None:
         shown |= {"customdata": seconds}
         traces.append({**bar, **shown, "marker": {"color": color}, "hovertemplate": hover})
     labels = [
-        _label(f"{run.name} · {sum(found.values()):,.1f} s", place)
+        lane_label(f"{run.name} · {sum(found.values()):,.1f} s", place + 0.24)
         for (run, found), place in zip(totals, places, strict=True)
     ]
     layout = {
@@ -65,7 +64,7 @@ def totals_chart(groups: Sequence[Group]) -> Chart | None:
         "hovermode": "closest",
         "uniformtext": {"minsize": 10, "mode": "hide"},
         "xaxis": {"title": {"text": "fraction of training time (%)"}, "range": [0, 100]},
-        "yaxis": {"range": [-len(totals) + 0.45, 0.75], "visible": False, "fixedrange": True},
+        "yaxis": lane_axis(len(totals)),
     }
     return Chart("Training time by phase", traces, height=100 + 42 * len(totals), layout=layout)
 
@@ -111,8 +110,3 @@ def _phase_chart(group: Group, unit: TimeUnit, together: dict[str, list[float]])
     layout = {"legend": _LEGEND, "yaxis": {"rangemode": "tozero"}}
     note = f"{group.label}{', mean of the runs' * (len(group.runs) > 1)}"
     return Chart("Seconds per iteration", traces, note=note, group=group.index, ranges=together, layout=layout)
-
-
-def _label(text: str, place: int) -> dict[str, Any]:
-    where = {"xref": "paper", "x": 0, "xanchor": "left", "y": place + 0.24, "yanchor": "bottom"}
-    return {**where, "text": plain(text), "showarrow": False, "font": {"size": 12}}
