@@ -1,7 +1,7 @@
 """Named records with time-major axes: T steps, N rows (one agent of one env), A action elements, B samples."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import ItemsView, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,13 @@ class Episodes(Sequence[Episode]):
             return Episodes(self.total_rewards[index], self.lengths[index], columns)
         metrics = {name: float(column[index]) for name, column in self.metrics.items()}
         return Episode(float(self.total_rewards[index]), int(self.lengths[index]), metrics)
+
+    def __iter__(self) -> Iterator[Episode]:
+        numbers = self.total_rewards.tolist(), self.lengths.tolist()
+        if not self.metrics:
+            return map(Episode, *numbers)
+        rows = zip(*(column.tolist() for column in self.metrics.values()), strict=True)
+        return map(Episode, *numbers, (dict(zip(self.metrics, row, strict=True)) for row in rows))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
@@ -199,6 +206,9 @@ class Knobs(Mapping[str, float]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+    def items(self) -> ItemsView[str, float]:
+        return self._values.items()  # much faster than the inherited view
 
 
 @dataclass(frozen=True)

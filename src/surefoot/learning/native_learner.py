@@ -102,7 +102,7 @@ class NativeLearner(Learner):
         if any(transformed):
             names += transformed[0]
             rows.append(torch.stack([torch.stack(list(step.values())) for step in transformed]).numpy())
-        return Measured(names, np.hstack(rows) * done["shares"][:, None], done["minibatches"])
+        return Measured(names, np.concatenate(rows, axis=1) * done["shares"][:, None], done["minibatches"])
 
     # tour: end
 
@@ -145,7 +145,7 @@ class NativeLearner(Learner):
             "normalizes_advantages": ppo.advantage_norm == "minibatch",
             "target_kl": math.inf if ppo.target_kl is None else ppo.target_kl,
             "weights": [term.weight(knobs) for term in self.objective.terms.values()],
-            "knobs": dict(knobs),
+            "knobs": dict(knobs.items()),
             "lr": knobs.lr,
             "steps_before": self.gradient.count,
         }

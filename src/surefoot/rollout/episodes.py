@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -81,7 +81,8 @@ class EpisodeTracker:
 
     def adopt(self, finished: Episodes, num_steps: int, obs_out_of_bounds: int) -> RolloutStats:
         """Statistics of a rollout whose finished episodes are known, in order of their ends."""
-        self._recent.extend(map(_with_known_success, finished[-WINDOW:]))
+        last: Iterable[Episode] = finished[-WINDOW:]
+        self._recent.extend(map(_with_known_success, last) if SUCCESS_RATE in finished.metrics else last)
         restarts, self._restarts = self._env.restarts - self._restarts, self._env.restarts
         return RolloutStats(num_steps, finished, tuple(self._recent), obs_out_of_bounds, restarts)
 

@@ -12,6 +12,7 @@ from surefoot.output.failures import brief, let_interrupts_through
 from surefoot.storage.saved import Saved
 
 _CPU = torch.device("cpu")
+_UNCHANGING = (int, float, str, type(None))
 
 
 class Stateful(Protocol):
@@ -117,4 +118,6 @@ def copied(value: Any) -> Any:
         return {key: copied(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(copied(inner) for inner in value)
-    return value.clone() if isinstance(value, Tensor) else deepcopy(value)
+    if isinstance(value, Tensor):
+        return value.clone()
+    return value if isinstance(value, _UNCHANGING) else deepcopy(value)
