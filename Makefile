@@ -14,7 +14,7 @@ CPP := $(shell find cpp -name '*.cpp' -o -name '*.hpp')
 FIND_MODULES := find src \( -name '*.py' -o -name py.typed \) | LC_ALL=C sort
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -n)
 
-.PHONY: FORCE train test newcomer cluster browser display check format native stub cpp-test asan fuzz fuzz-core tsan learn zoo bench docs wheel clean
+.PHONY: FORCE train test newcomer cluster nightly browser display check format native stub cpp-test asan fuzz fuzz-core tsan learn zoo bench docs wheel clean
 
 # Installs only what training needs; tests and checks install their tools before they run.
 train: $(NATIVE)
@@ -30,6 +30,10 @@ newcomer:
 # Slower tests of many machines and processes: what they lose, and what they refuse.
 cluster: $(NATIVE) $(DEV)
 	$(BIN)/python -m pytest -m cluster
+
+# Longer walks of what `make test` walks briefly.
+nightly: $(NATIVE) $(DEV)
+	$(BIN)/python -m pytest -m nightly
 
 # Tests look at reports in a real browser. Where there is none and it cannot be installed, they are skipped and say so.
 browser:
