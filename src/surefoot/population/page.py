@@ -165,8 +165,7 @@ def _order(entries: Sequence[Entry]) -> list[int]:
 
 def _table(rounds: Rounds, plan: Plan) -> str:
     last = rounds[-1]
-    heads = ("member", "score", "95% interval", "steps", "taken over", "failed", *plan.names)
-    head = "".join(f"<th>{escape(one)}</th>" for one in heads)
+    columns = ["member", "score", "95% interval", "steps", "taken over", "failed", *map(escape, plan.names)]
     rows = ""
     for member in _order(last):
         entry, history = last[member], [entries[member] for entries in rounds]
@@ -182,7 +181,7 @@ def _table(rounds: Rounds, plan: Plan) -> str:
         cells += [shown(entry.values[name]) for name in plan.names]
         dot = f'<i class="swatch" style="{swatch_style(member)}"></i>'
         rows += f"<tr><th>{dot}{member:02d}</th>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
-    return table("changes", head, rows)
+    return table("changes", columns, rows)
 
 
 def _changes(rounds: Rounds) -> str:
@@ -194,5 +193,5 @@ def _changes(rounds: Rounds) -> str:
         )
         cells = (f"{entry.member:02d}", f"{entry.parent:02d}", shown(entry.score), shown(donor.score), changes)
         rows += f"<tr><th>{entry.round}</th>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
-    head = "".join(f"<th>{one}</th>" for one in ("after round", "member", "from", "its score", "their score", "values"))
-    return table("changes", head, rows) if rows else ""
+    columns = ("after round", "member", "from", "its score", "their score", "values")
+    return table("changes", columns, rows) if rows else ""

@@ -96,7 +96,7 @@ def _best_table(config: Config, sweep: SweepConfig, best: Trial | None) -> str:
         found = NOTHING if best is None else escape(_number(best.values[key]))
         own = escape(_number(value_of(config, key)))
         rows += f"<tr><th>{escape(key)}</th><td><b>{found}</b></td><td>{own}</td><td>{escape(tried)}</td></tr>"
-    return table("settings", "<th>setting</th><th>best</th><th>config</th><th>tried</th>", rows)
+    return table("settings", ("setting", "best", "config", "tried"), rows)
 
 
 def _history(trials: Sequence[Trial], sweep: SweepConfig) -> Chart | None:
@@ -234,7 +234,7 @@ def _evaluations(trials: Sequence[Trial], ranked: Sequence[Trial], sweep: SweepC
 
 
 def _trials_table(trials: Sequence[Trial], sweep: SweepConfig) -> str:
-    head = "".join(f"<th>{escape(text)}</th>" for text in ("trial", "state", "objective", *sweep.tunables, "time"))
+    columns = ("trial", "state", "objective", *map(escape, sweep.tunables), "time")
     kinds, rows = {"complete": "finished", "fail": "stopped", "running": "running"}, ""
     for one in trials:
         values = [escape(_number(one.values[key])) if key in one.values else NOTHING for key in sweep.tunables]
@@ -246,7 +246,7 @@ def _trials_table(trials: Sequence[Trial], sweep: SweepConfig) -> str:
         time = duration(seconds if isinstance(seconds, float) else None)
         cells = [f"{one.number:04d}", state, goal, *values, time]
         rows += "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
-    return table("trials", head, rows) if trials else "<p>No trial has begun yet.</p>"
+    return table("trials", columns, rows) if trials else "<p>No trial has begun yet.</p>"
 
 
 def _described(one: Trial) -> str:

@@ -83,8 +83,7 @@ def _tables(found: Comparison) -> str:
             listed = f"<small>{', '.join(map(figure, own))}</small>" if own is not None else ""
             name_cell = f"<td>{swatch(side.groups[next(iter(side.groups))])}<b>{escape(name)}</b>{listed}</td>"
             body += f"<tr>{name_cell}<td>{count}</td>{seen}</tr>"
-        head = "".join(f"<th>{text}</th>" for text in ("group", "runs", *COLUMNS.values()))
-        contents[task] = table("risk", head, body)
+        contents[task] = table("risk", ["group", "runs", *COLUMNS.values()], body)
     return headed(contents)
 
 

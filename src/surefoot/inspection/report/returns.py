@@ -179,11 +179,10 @@ def return_table(evaluations: Sequence[Shown]) -> str:
     alphas = {shown.alpha for shown in evaluations}
     cvar = f"CVaR {percent(alphas.pop())}" if len(alphas) == 1 else "CVaR"
     columns = ["evaluation", "mean", cvar, *map(percent, evaluations[0].risk.quantiles), "worst", "mean / std"]
-    head = "".join(f"<th>{column}</th>" for column in [*columns, *["win rate"] * has_wins])
     rows = "".join(f"<tr>{''.join(_cells(shown, has_wins, bool(alphas)))}</tr>" for shown in evaluations)
     problems = dict.fromkeys(problem for shown in evaluations for problem in _problems(shown))
     notes = "".join(f"<p class='note'>Note: {escape(problem)}.</p>" for problem in problems)
-    return table("risk", head, rows) + notes
+    return table("risk", [*columns, *["win rate"] * has_wins], rows) + notes
 
 
 def _problems(shown: Shown) -> Iterator[str]:

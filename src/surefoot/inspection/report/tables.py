@@ -43,14 +43,13 @@ def swatch(group: Group) -> str:
 
 def summary_table(groups: Sequence[Group]) -> str:
     """One row per run; a group of several runs has an additional row above them."""
-    head = "".join(f"<th>{column}</th>" for column in COLUMNS)
     rows = []
     for group in groups:
         summaries = [summarize(run) for run in group.runs]
         if len(group.runs) > 1:
             rows.append(_group_row(group, summaries))
         rows += [_run_row(group, run, found) for run, found in zip(group.runs, summaries, strict=True)]
-    return table("summary", head, "".join(rows))
+    return table("summary", COLUMNS, "".join(rows))
 
 
 def differences_table(groups: Sequence[Group]) -> str:
@@ -59,13 +58,12 @@ def differences_table(groups: Sequence[Group]) -> str:
     keys = differing_keys([settings_of(run) for group in groups for run in group.runs])
     if not keys:
         return ""
-    head = "".join(f"<th>{swatch(group)}{escape(group.label)}</th>" for group in groups)
     rows = ""
     for key in keys:
         values = [", ".join(dict.fromkeys(config.get(key, "not set") for config in group)) for group in configs]
         cells = "".join(f"<td>{escape(value)}</td>" for value in values)
         rows += f"<tr><th>{escape(key)}</th>{cells}</tr>"
-    return table("settings", f"<th>setting</th>{head}", rows)
+    return table("settings", ["setting", *(f"{swatch(group)}{escape(group.label)}" for group in groups)], rows)
 
 
 def all_settings(group: Group) -> str:
@@ -155,8 +153,9 @@ def _group_row(group: Group, summaries: Sequence[RunSummary]) -> str:
     return _row(cells, "group")
 
 
-def table(kind: str, head: str, rows: str) -> str:
-    """A table that scrolls by itself if it is too wide."""
+def table(kind: str, columns: Sequence[str], rows: str) -> str:
+    """A table, with headings and rows in HTML, that scrolls by itself if it is too wide."""
+    head = "".join(f"<th>{column}</th>" for column in columns)
     return f'<div class="wide"><table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
