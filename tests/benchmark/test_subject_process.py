@@ -10,6 +10,7 @@ from threading import Thread
 
 import pytest
 
+from surefoot.benchmark import subject_process
 from surefoot.benchmark.host import GRACE_S, describe
 from surefoot.benchmark.process_tree import members
 from surefoot.benchmark.rounds import Effort
@@ -56,7 +57,8 @@ def test_one_that_is_killed() -> None:
             process.build()
 
 
-def test_one_that_closes_its_pipe_and_stays() -> None:
+def test_one_that_closes_its_pipe_and_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subject_process, "GRACE_S", 0.5)
     which = plan("tests.benchmark.odd_envs:Mute-v0")
     with started(which) as process, pytest.raises(SubjectError, match="stopped answering"):
         process.build()

@@ -12,7 +12,8 @@ from benchmarks.sides import missing_packages
 from benchmarks.tasks import TASKS, Task
 from surefoot.benchmark.process_tree import members
 from surefoot.cli.main import main
-from tests.cli.processes import surefoot
+from tests.cli.processes import Finished
+from tests.jobs.forked import start
 
 pytestmark = pytest.mark.xdist_group("bench")
 TINY = (
@@ -20,6 +21,11 @@ TINY = (
     *("--policy.hidden", 4, "--rollout.workers", 2),
 )
 SHORT = ("--seconds", 0.05, "--repeats", 2)
+
+
+def surefoot(*arguments: object) -> Finished:
+    """With forked subjects; those of `test_peers` are started as users' are."""
+    return start(*arguments).wait()
 
 
 def measured(*arguments: object) -> dict[str, Any]:
