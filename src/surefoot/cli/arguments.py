@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial, wraps
 from inspect import signature
-from typing import Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
 import tyro
 from pydantic.fields import FieldInfo
@@ -21,6 +21,8 @@ from surefoot.settings.strict_yaml import YamlError, parse_yaml
 from surefoot.settings.synonyms import elsewhere_called
 
 T = TypeVar("T")
+Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+"""A flag without its opposite."""
 
 
 def parse(function: Callable[..., T], command: str, arguments: list[str]) -> T:

@@ -2,10 +2,9 @@
 
 import json as json_format
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-import tyro
-
+from surefoot.cli.arguments import Switch
 from surefoot.cli.lines import tell
 from surefoot.errors import ConfigError
 
@@ -13,13 +12,13 @@ FILE_NAME = "compare.html"
 
 
 def run(
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional] = (),
+    runs: tuple[Path, ...] = (),
     /,
     names: tuple[str, ...] = (),
     score: Literal["final", "best"] = "final",
     metric: str = "mean_reward",
     normalize: str = "none",
-    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    json: Switch = False,
     output: Path | None = None,
 ) -> int:
     """Compare groups of runs: mean, interquartile mean and median with bootstrap intervals, and which group is better.

@@ -2,16 +2,11 @@
 
 import json as json_format
 from pathlib import Path
-from typing import Annotated
 
-import tyro
+from surefoot.cli.arguments import Switch
 
 
-def run(
-    run: Annotated[Path, tyro.conf.Positional],
-    /,
-    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
-) -> int:
+def run(run: Path, /, json: Switch = False) -> int:
     """Diagnose a run: print its problems, the evidence and remedies. Exit code 0 if healthy, 1 if not.
 
     Args:

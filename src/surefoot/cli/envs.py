@@ -1,14 +1,11 @@
 """`surefoot envs`"""
 
 from pathlib import Path
-from typing import Annotated
-
-import tyro
 
 from surefoot.storage.files import readable_text
 
 
-def run(library: Annotated[Path | None, tyro.conf.Positional] = None, /, filter: str = "") -> int:
+def run(library: Path | None = None, /, filter: str = "") -> int:
     """List the available environments; * marks those with a preset, n those with a native implementation.
 
     Libraries that were built in the current folder are listed first (surefoot native build).

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import tyro
+from tyro.conf import UseAppendAction
 
+from surefoot.cli.arguments import Switch
 from surefoot.cli.lines import wrapped
 from surefoot.cli.trained import load_agent, or_in_python
 from surefoot.errors import ConfigError
@@ -28,19 +29,19 @@ _MOST_VALUES = 1000
 
 
 def run(
-    model: Annotated[str, tyro.conf.Positional],
+    model: str,
     /,
     episodes: int = 20,
     seed: int = 0,
     alpha: float = DEFAULT_ALPHA,
-    stochastic: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
-    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    stochastic: Switch = False,
+    json: Switch = False,
     env: str | None = None,
-    trust: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    trust: Switch = False,
     attack: str | None = None,
     epsilon: float | None = None,
     attack_steps: int | None = None,
-    over: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = (),
+    over: UseAppendAction[tuple[str, ...]] = (),
     metric: str = "mean_reward",
     heat_map: Path | None = None,
 ) -> int:

@@ -1,21 +1,19 @@
 """`surefoot export RUN|MODEL --onnx FILE`"""
 
 from pathlib import Path
-from typing import Annotated
 
-import tyro
-
+from surefoot.cli.arguments import Switch
 from surefoot.cli.lines import tell
 from surefoot.cli.trained import load_agent, or_in_python
 
 
 def run(
-    model: Annotated[str, tyro.conf.Positional],
+    model: str,
     /,
     onnx: Path,
     env: str | None = None,
     tolerance: float = 1e-5,
-    trust: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    trust: Switch = False,
 ) -> int:
     """Export a policy as one ONNX file, from env observations to env actions, with a script that runs it.
 

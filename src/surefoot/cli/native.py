@@ -3,9 +3,6 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
-
-import tyro
 
 from surefoot.cli.arguments import parse
 from surefoot.cli.lines import tell_next
@@ -30,7 +27,7 @@ def main(arguments: list[str]) -> int:
     return parse(commands[arguments[0]], f"native {arguments[0]}", arguments[1:])
 
 
-def new(name: Annotated[str, tyro.conf.Positional], /, mujoco: bool = False) -> int:
+def new(name: str, /, mujoco: bool = False) -> int:
     """Write a small environment in C++, its Python twin and a test of both to the current folder.
 
     Args:
@@ -67,7 +64,7 @@ def _class_name(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("_"))
 
 
-def build(source: Annotated[Path, tyro.conf.Positional], /, output: Path | None = None) -> int:
+def build(source: Path, /, output: Path | None = None) -> int:
     """Compile environments in C++ into a library that train, verify and envs take by its path.
 
     Args:

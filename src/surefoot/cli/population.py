@@ -1,9 +1,6 @@
 """`surefoot population CONFIG ...`, `surefoot population resume DIR`, `surefoot population replay DIR ...`"""
 
 from pathlib import Path
-from typing import Annotated
-
-import tyro
 
 from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
 from surefoot.cli.lines import tell, tell_next
@@ -19,7 +16,7 @@ def main(arguments: list[str]) -> int:
     if rest[:1] == ["replay"]:
         return parse(replay, "population replay", rest[1:])
 
-    def population(config: Annotated[str, tyro.conf.Positional], /, run_dir: Path | None = None) -> int:
+    def population(config: str, /, run_dir: Path | None = None) -> int:
         """Train a population: the worst members continue from the best, with changed settings.
 
         'surefoot population resume DIR' continues a population that was stopped; 'surefoot population replay DIR'
@@ -40,7 +37,7 @@ def main(arguments: list[str]) -> int:
             print_settings()
 
 
-def resume(directory: Annotated[Path, tyro.conf.Positional], /) -> int:
+def resume(directory: Path, /) -> int:
     """Continue a population that was stopped or killed; the same as repeating its command.
 
     Args:
@@ -49,7 +46,7 @@ def resume(directory: Annotated[Path, tyro.conf.Positional], /) -> int:
     return train(_read_directory(directory), directory)
 
 
-def replay(directory: Annotated[Path, tyro.conf.Positional], /, run_dir: Path | None = None) -> int:
+def replay(directory: Path, /, run_dir: Path | None = None) -> int:
     """Train one run with the settings that the winner and its ancestors had, round by round.
 
     Args:

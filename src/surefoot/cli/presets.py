@@ -1,9 +1,5 @@
 """`surefoot presets`"""
 
-from typing import Annotated
-
-import tyro
-
 from surefoot.cli.lines import wrapped
 from surefoot.population.presets import population_presets
 from surefoot.presets import describe_preset, preset_names, preset_text
@@ -13,7 +9,7 @@ _NAMES = 29
 """Width of the column with the names."""
 
 
-def run(name: Annotated[str | None, tyro.conf.Positional] = None, /) -> int:
+def run(name: str | None = None, /) -> int:
     """List the presets, also those of populations and sweeps, or show the settings of one.
 
     Args:

@@ -4,9 +4,6 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
-
-import tyro
 
 from surefoot.cli.lines import tell
 from surefoot.errors import ConfigError
@@ -17,7 +14,7 @@ _OTHERS = {"sweep.db": "sweep", "population.yaml": "population"}
 """Directories that are not those of runs, by a file in them."""
 
 
-def run(runs: Annotated[tuple[Path, ...], tyro.conf.Positional] = (), /, output: Path | None = None) -> int:
+def run(runs: tuple[Path, ...] = (), /, output: Path | None = None) -> int:
     """Write an HTML report about one or more runs, a sweep or a population; it opens in any browser, offline.
 
     Args:

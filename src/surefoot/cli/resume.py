@@ -4,11 +4,9 @@ import os
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import tyro
-
-from surefoot.cli.arguments import parse_with_settings, split_settings
+from surefoot.cli.arguments import Switch, parse_with_settings, split_settings
 from surefoot.cli.lines import LABEL, wrapped
 from surefoot.cli.trained import or_in_python
 from surefoot.errors import ConfigError, RunDirectoryError
@@ -30,12 +28,12 @@ def main(arguments: list[str]) -> int:
     rest, settings = split_settings(arguments)
 
     def resume(
-        run: Annotated[Path, tyro.conf.Positional],
+        run: Path,
         /,
         steps: str | None = None,
         checkpoint: str | None = None,
         run_dir: Path | None = None,
-        trust: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+        trust: Switch = False,
     ) -> int:
         """Continue a run from its newest valid checkpoint, or from another one, and apply allowed changes of settings.
 

@@ -1,9 +1,6 @@
 """`surefoot sweep CONFIG --run-dir DIR ...`"""
 
 from pathlib import Path
-from typing import Annotated
-
-import tyro
 
 from surefoot.cli.arguments import parse, print_settings, split_settings, wants_help
 from surefoot.cli.lines import tell, tell_next
@@ -13,9 +10,7 @@ def main(arguments: list[str]) -> int:
     """Parse, then run the sweep."""
     rest, settings = split_settings(arguments)
 
-    def sweep(
-        config: Annotated[str, tyro.conf.Positional], /, run_dir: Path | None = None, preset: str | None = None
-    ) -> int:
+    def sweep(config: str, /, run_dir: Path | None = None, preset: str | None = None) -> int:
         """Search for good settings: many runs, each with other values of the tunable settings.
 
         The same command continues a sweep that was stopped or killed; finished trials are kept.

@@ -19,7 +19,7 @@ def main(arguments: list[str]) -> int:
     rest, settings = split_settings(arguments)
 
     def train(
-        target: Annotated[str | None, tyro.conf.Positional] = None,
+        target: str | None = None,
         /,
         config: Path | None = None,
         steps: str | None = None,

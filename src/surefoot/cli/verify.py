@@ -2,11 +2,8 @@
 
 import json as json_format
 from pathlib import Path
-from typing import Annotated
 
-import tyro
-
-from surefoot.cli.arguments import parse_with_settings, split_settings
+from surefoot.cli.arguments import Switch, parse_with_settings, split_settings
 from surefoot.settings.config import Config
 
 
@@ -15,12 +12,12 @@ def main(arguments: list[str]) -> int:
     rest, settings = split_settings(arguments)
 
     def verify(
-        target: Annotated[str | None, tyro.conf.Positional] = None,
+        target: str | None = None,
         /,
         config: Path | None = None,
         seed: int | None = None,
         preset: str | None = None,
-        json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+        json: Switch = False,
     ) -> int:
         """Prove the native code equal to the readable reference, component by component; exit code 1 if any differs.
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import tyro
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from surefoot.cli.arguments import Switch
 from surefoot.cli.trained import load_agent, or_in_python
 from surefoot.errors import ConfigError
 from surefoot.output.terminal import Terminal
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 def run(
-    model: Annotated[str, tyro.conf.Positional],
+    model: str,
     /,
     video: Path | None = None,
     episodes: int = 1,
     seed: int = 0,
-    sampled: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    sampled: Switch = False,
     max_steps: int = 10_000,
     env: str | None = None,
-    trust: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    trust: Switch = False,
 ) -> int:
     """Watch a run (its best policy, or the newest if there is none) or a model file play complete episodes.
 

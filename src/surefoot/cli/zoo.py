@@ -2,9 +2,6 @@
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Annotated
-
-import tyro
 
 from surefoot.cli.lines import LABEL, terminal_width, wrapped
 from surefoot.zoo import PREFIX, ZooEntry, rounded, zoo_entries, zoo_entry, zoo_missing
@@ -13,7 +10,7 @@ _TITLES = ("policy", "score", "95% interval", "seeds: mean ± std", "steps", "se
 _GAP = "  "
 
 
-def run(name: Annotated[str | None, tyro.conf.Positional] = None, /) -> int:
+def run(name: str | None = None, /) -> int:
     """List the trained policies that come with Surefoot, or show one with the commands that reproduce it.
 
     Args:

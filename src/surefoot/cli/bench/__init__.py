@@ -5,9 +5,6 @@ Those of a configured run share its settings, and engines by name.
 
 import importlib
 from pathlib import Path
-from typing import Annotated
-
-import tyro
 
 from surefoot.cli.arguments import print_settings, split_settings, wants_help
 from surefoot.cli.bench.output import STDOUT
@@ -26,8 +23,6 @@ BENCHMARKS = {
 }
 WITHOUT_SETTINGS = ("learn", "stepping", "peers")
 """Benchmarks that do not use the settings of a run."""
-Target = Annotated[str | None, tyro.conf.Positional]
-Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 
 
 def main(arguments: list[str]) -> int:

@@ -1,11 +1,8 @@
 """`surefoot bench learn`"""
 
-from typing import Annotated
+from tyro.conf import OmitArgPrefixes
 
-import tyro
-
-from surefoot.cli.arguments import parse
-from surefoot.cli.bench import Switch
+from surefoot.cli.arguments import Switch, parse
 from surefoot.cli.bench.output import Output, deliver, say
 
 
@@ -19,7 +16,7 @@ def main(arguments: list[str], rest: list[str]) -> int:
         seconds: float = 0.1,
         threads: int = 0,
         quick: Switch = False,
-        output: Annotated[Output, tyro.conf.OmitArgPrefixes] = Output(),  # noqa: B008
+        output: OmitArgPrefixes[Output] = Output(),  # noqa: B008
     ) -> int:
         """Measure the learners alone: milliseconds per minibatch, and the share of what the arithmetic allows.
 

@@ -1,8 +1,8 @@
 """`surefoot bench peers`"""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import tyro
+from tyro.conf import OmitArgPrefixes
 
 from surefoot.benchmark.rounds import Effort
 from surefoot.cli.arguments import parse
@@ -21,8 +21,8 @@ def main(arguments: list[str], rest: list[str]) -> int:
         peers: tuple[str, ...] = (),
         engines: tuple[str, ...] = (),
         threads: int = 0,
-        effort: Annotated[Effort, tyro.conf.OmitArgPrefixes] = Effort(),  # noqa: B008
-        output: Annotated[Output, tyro.conf.OmitArgPrefixes] = Output(),  # noqa: B008
+        effort: OmitArgPrefixes[Effort] = Effort(),  # noqa: B008
+        output: OmitArgPrefixes[Output] = Output(),  # noqa: B008
     ) -> int:
         """Measure Surefoot beside others: same envs and hyperparameters, each in its own process, in turns.
 

@@ -1,13 +1,13 @@
 """`surefoot bench rollout`"""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import tyro
+from tyro.conf import OmitArgPrefixes
 
 from surefoot.benchmark.rounds import Effort
-from surefoot.cli.arguments import parse
-from surefoot.cli.bench import Switch, Target, known_engines, named_engines, run_config
+from surefoot.cli.arguments import Switch, parse
+from surefoot.cli.bench import known_engines, named_engines, run_config
 from surefoot.cli.bench.output import Output, deliver, say
 from surefoot.errors import ConfigError
 from surefoot.settings.layers import Raw
@@ -20,15 +20,15 @@ def main(settings: Raw, arguments: list[str], rest: list[str]) -> int:
     """Parse, measure, print."""
 
     def rollout(
-        target: Target = None,
+        target: str | None = None,
         /,
         config: Path | None = None,
         engines: tuple[str, ...] = (),
         only_native: Switch = False,
         only_python: Switch = False,
         threads_list: tuple[int, ...] = (),
-        effort: Annotated[Effort, tyro.conf.OmitArgPrefixes] = Effort(repeats=5),  # noqa: B008
-        output: Annotated[Output, tyro.conf.OmitArgPrefixes] = Output(),  # noqa: B008
+        effort: OmitArgPrefixes[Effort] = Effort(repeats=5),  # noqa: B008
+        output: OmitArgPrefixes[Output] = Output(),  # noqa: B008
     ) -> int:
         """Compare the engines on rollouts only, with interleaved repeats, and measure the limit of the native engine.
 

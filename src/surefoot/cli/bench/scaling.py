@@ -1,13 +1,12 @@
 """`surefoot bench scaling`"""
 
 from pathlib import Path
-from typing import Annotated
 
-import tyro
+from tyro.conf import OmitArgPrefixes
 
 from surefoot.benchmark.rounds import Effort
-from surefoot.cli.arguments import parse
-from surefoot.cli.bench import Switch, Target, named_engines, run_config
+from surefoot.cli.arguments import Switch, parse
+from surefoot.cli.bench import named_engines, run_config
 from surefoot.cli.bench.output import Output, deliver, say
 from surefoot.errors import ConfigError
 from surefoot.settings.layers import Raw
@@ -17,14 +16,14 @@ def main(settings: Raw, arguments: list[str], rest: list[str]) -> int:
     """Parse, measure, print."""
 
     def scaling(
-        target: Target = None,
+        target: str | None = None,
         /,
         config: Path | None = None,
         num_envs_list: tuple[int, ...] = (2, 4, 8, 16, 32, 64),
         engines: tuple[str, ...] = (),
         only_rollout: Switch = False,
-        effort: Annotated[Effort, tyro.conf.OmitArgPrefixes] = Effort(seconds=3.0),  # noqa: B008
-        output: Annotated[Output, tyro.conf.OmitArgPrefixes] = Output(),  # noqa: B008
+        effort: OmitArgPrefixes[Effort] = Effort(seconds=3.0),  # noqa: B008
+        output: OmitArgPrefixes[Output] = Output(),  # noqa: B008
     ) -> int:
         """Measure speed and RAM for different numbers of envs, and recommend one.
 

@@ -1,8 +1,6 @@
 """`surefoot bench stepping`"""
 
-from typing import Annotated
-
-import tyro
+from tyro.conf import OmitArgPrefixes
 
 from surefoot.benchmark.rounds import Effort
 from surefoot.cli.arguments import parse
@@ -13,13 +11,13 @@ def main(arguments: list[str], rest: list[str]) -> int:
     """Parse, measure, show."""
 
     def stepping(
-        env: Annotated[str, tyro.conf.Positional] = "CartPole-v1",
+        env: str = "CartPole-v1",
         /,
         num_envs: int = 64,
         num_steps: int = 64,
         sides: tuple[str, ...] = (),
-        effort: Annotated[Effort, tyro.conf.OmitArgPrefixes] = Effort(seconds=2.0),  # noqa: B008
-        output: Annotated[Output, tyro.conf.OmitArgPrefixes] = Output(),  # noqa: B008
+        effort: OmitArgPrefixes[Effort] = Effort(seconds=2.0),  # noqa: B008
+        output: OmitArgPrefixes[Output] = Output(),  # noqa: B008
     ) -> int:
         """Measure envs alone with random actions, each side in its own process, in turns.
 

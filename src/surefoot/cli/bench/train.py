@@ -1,13 +1,12 @@
 """`surefoot bench train`"""
 
 from pathlib import Path
-from typing import Annotated
 
-import tyro
+from tyro.conf import OmitArgPrefixes
 
 from surefoot.benchmark.rounds import Effort
 from surefoot.cli.arguments import parse
-from surefoot.cli.bench import Target, run_config
+from surefoot.cli.bench import run_config
 from surefoot.cli.bench.output import Output, deliver, say
 from surefoot.settings.layers import Raw
 
@@ -16,11 +15,11 @@ def main(settings: Raw, arguments: list[str], rest: list[str]) -> int:
     """Parse, measure, print."""
 
     def train(
-        target: Target = None,
+        target: str | None = None,
         /,
         config: Path | None = None,
-        effort: Annotated[Effort, tyro.conf.OmitArgPrefixes] = Effort(repeats=5, seconds=8.0),  # noqa: B008
-        output: Annotated[Output, tyro.conf.OmitArgPrefixes] = Output(),  # noqa: B008
+        effort: OmitArgPrefixes[Effort] = Effort(repeats=5, seconds=8.0),  # noqa: B008
+        output: OmitArgPrefixes[Output] = Output(),  # noqa: B008
     ) -> int:
         """Measure a complete run in a separate process: rollout, learning, RAM.
 
