@@ -1,12 +1,13 @@
-"""Envs with an array that belongs to the agent: `tests.envs.agent_envs:Weighted-v0`, and a hook that sets it."""
+"""Envs with an array that belongs to the agent: `tests.envs.agent_envs:Weighted-v0`.
+
+Without PyTorch, which workers would import.
+"""
 
 from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
-
-from surefoot import Hook
 
 
 class Weighted(gym.Env[Any, Any]):
@@ -44,15 +45,6 @@ class Weighted(gym.Env[Any, Any]):
 
     def load_state(self, state: dict[str, Any]) -> None:
         self._count = state["count"]
-
-
-class Grows(Hook):
-    """Adds 1 to the first weight after each iteration."""
-
-    def after_iteration(self, report: Any) -> None:
-        envs = self.run.envs
-        before = envs.parameter_values.get("weights", envs.parameters["weights"])
-        envs.set_parameters({"weights": before + np.array([1.0, 0.0, 0.0, 0.0])})
 
 
 gym.register("Weighted-v0", Weighted)

@@ -212,6 +212,20 @@ class LooseTypesEnv(CounterEnv):
         return obs, np.array([reward], np.float64), int(terminated), np.array(truncated), info
 
 
+class ResetCountingEnv(CounterEnv):
+    """Pays what a seed cannot undo: how often it has been reset in its life."""
+
+    resets = 0
+
+    def reset(self, **kwargs: Any) -> Any:
+        self.resets += 1
+        return super().reset(**kwargs)
+
+    def step(self, action: Any) -> Any:
+        obs, _, *rest = super().step(action)
+        return obs, float(self.resets), *rest
+
+
 class SavingEnv(CounterEnv):
     """Says where it is, and goes there when told."""
 

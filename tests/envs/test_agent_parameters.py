@@ -18,7 +18,8 @@ from surefoot.settings.config import EnvConfig, RolloutConfig
 from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from surefoot.training.stateful import AGENT_PARAMETERS
 from tests.compiled import compiled
-from tests.envs.agent_envs import Grows, Weighted
+from tests.envs.agent_envs import Weighted
+from tests.envs.grows import Grows
 from tests.training.states import assert_same
 
 EXAMPLES = Path(__file__).parents[2] / "docs/extend/examples"

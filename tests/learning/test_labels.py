@@ -16,8 +16,10 @@ from surefoot.learning.native_learner import NativeLearner, native_samples
 from surefoot.native.kernels import set_kernel_threads
 from surefoot.policies.actor_critic import ActorCritic
 from surefoot.rollout.samples import acted, samples_of
-from surefoot.verification import verify
+from surefoot.verification import check, verify
 from tests.learning.both_learners import Case, assert_alike
+from tests.verification.forked import forked
+from tests.verification.sizes import less
 
 EXAMPLES = Path(__file__).parents[2] / "docs/extend/examples"
 VECTOR = ArraySpec("box", (5,), "float32")
@@ -280,7 +282,9 @@ def test_labels_of_a_teacher_are_allowed_by_the_mask(tmp_path: Path) -> None:
     assert all(checked)
 
 
-def test_verify_makes_up_labels() -> None:
+def test_verify_makes_up_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    less(monkeypatch)
+    monkeypatch.setattr(check, "new_process", forked)
     settings = {"ppo.terms": {"clone": {"weight": 0.3}}, "ppo.surrogate_coef": 0.5}
     report = verify(PPO("CartPole-v1", **TINY, **settings).config)
     assert report.ok, report.differing

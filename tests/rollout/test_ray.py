@@ -31,7 +31,7 @@ from surefoot.verification.report import Findings
 from surefoot.verification.rollouts import compare_machines
 from surefoot.verification.subject import Subject
 from tests.cli.processes import Process
-from tests.envs.agent_envs import Grows
+from tests.envs.grows import Grows
 from tests.envs.measured import ForgetfulEnv, MeasuredEnv
 from tests.envs.tasks import CounterEnv
 from tests.training.states import assert_same

@@ -18,7 +18,7 @@ from surefoot.envs.protocol import VecEnv, new_slot, step_all
 from surefoot.policies.actor_critic import ActorCritic
 from surefoot.rollout.stepwise import StepwiseCollector
 from surefoot.settings.config import NormalizeConfig, PolicyConfig, RolloutConfig
-from tests.envs.tasks import ACTIONS, FORMS, CounterEnv, MaskMethodEnv, SavingEnv, factories
+from tests.envs.tasks import ACTIONS, FORMS, CounterEnv, MaskMethodEnv, ResetCountingEnv, SavingEnv, factories
 from tests.envs.teams import TeamEnv
 
 SEED = 5
@@ -123,20 +123,6 @@ def test_rows_do_not_depend_on_who_steps_them_or_in_which_groups(engine, workers
         ended = slots[0].ended
         assert np.array_equal(one.final_obs[ended], other.final_obs[ended])
     other.close()
-
-
-class ResetCountingEnv(CounterEnv):
-    """Pays what a seed cannot undo: how often it has been reset in its life."""
-
-    resets = 0
-
-    def reset(self, **kwargs: Any) -> Any:
-        self.resets += 1
-        return super().reset(**kwargs)
-
-    def step(self, action: Any) -> Any:
-        obs, _, *rest = super().step(action)
-        return obs, float(self.resets), *rest
 
 
 @pytest.mark.parametrize(("engine", "workers", "groups"), PLACES)
