@@ -12,8 +12,8 @@ class SurefootError(Exception):
 class ConfigError(SurefootError):
     """One or more settings are invalid; the message lists all of them."""
 
-    def __init__(self, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
+    def __init__(self, problems: str | Sequence[str]) -> None:
+        self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
         many = len(self.problems) > 1
         head = f"{len(self.problems)} invalid settings:\n  - " if many else ""
         super().__init__(head + "\n  - ".join(self.problems))

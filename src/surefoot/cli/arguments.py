@@ -143,7 +143,7 @@ def _value(name: str, text: str) -> Any:
     try:
         return parse_yaml(text)
     except YamlError as error:
-        raise ConfigError([f"{name}: cannot parse the value {quoted(text)} as YAML: {error}"]) from error
+        raise ConfigError(f"{name}: cannot parse the value {quoted(text)} as YAML: {error}") from error
 
 
 def _brief(value: Any) -> str:

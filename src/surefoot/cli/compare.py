@@ -43,9 +43,9 @@ def run(
     from surefoot.inspection.seeds_folder import runs_of
 
     if not runs:
-        raise ConfigError(["no run directory given; pass at least one, such as runs/CartPole-v1-seeds"])
+        raise ConfigError("no run directory given; pass at least one, such as runs/CartPole-v1-seeds")
     if names and len(names) != len(runs):
-        raise ConfigError([f"--names: pass one name per run or folder: {len(runs)}, not {len(names)}"])
+        raise ConfigError(f"--names: pass one name per run or folder: {len(runs)}, not {len(names)}")
     target = output or (None if json else Path(FILE_NAME))
     if target is not None:
         refuse_other_file(target)

@@ -67,16 +67,16 @@ def run(
     from surefoot.telemetry.console import warnings_on_stderr
 
     if episodes < 1:
-        raise ConfigError([f"--episodes: must be at least 1 (got {episodes})"])
+        raise ConfigError(f"--episodes: must be at least 1 (got {episodes})")
     check_alpha(alpha, "--alpha")
     adversary = attack_of(attack, epsilon, attack_steps)
     if over:
         if adversary is not None:
-            raise ConfigError(["--over: cannot be combined with --attack; evaluate without one of them"])
+            raise ConfigError("--over: cannot be combined with --attack; evaluate without one of them")
         options = {"episodes": episodes, "seed": seed, "deterministic": not stochastic}
         return _evaluate_over(model, env, trust, axes_of(over), options, _Shown(metric, alpha, json, heat_map))
     if heat_map is not None:
-        raise ConfigError(["--heat-map: needs --over NAME=VALUES"])
+        raise ConfigError("--heat-map: needs --over NAME=VALUES")
     with or_in_python(model, f"evaluate({episodes})", env):
         agent, path = load_agent(model, env, trust)
         clean = agent.evaluate(episodes, seed=seed, deterministic=not stochastic)
@@ -169,9 +169,9 @@ def axes_of(options: Sequence[str]) -> dict[str, list[Any]]:
     for option in options:
         name, equals, text = (part.strip() for part in option.partition("="))
         if not name or not equals or not text:
-            raise ConfigError([f"--over: pass NAME=VALUES, such as level=0-9 or terrain=stairs,gaps (got {option!r})"])
+            raise ConfigError(f"--over: pass NAME=VALUES, such as level=0-9 or terrain=stairs,gaps (got {option!r})")
         if name in axes:
-            raise ConfigError([f"--over: {name} is given twice; put its values in one list"])
+            raise ConfigError(f"--over: {name} is given twice; put its values in one list")
         axes[name] = _values(name, text)
     return axes
 
@@ -188,7 +188,7 @@ def _part(name: str, text: str) -> list[Any]:
         return [_parsed(name, text)]
     first, last = int(match[1]), int(match[2])
     if not first <= last < first + _MOST_VALUES:
-        raise ConfigError([f"--over: {name}: {text} is not a range of 1 to {_MOST_VALUES} numbers, lowest first"])
+        raise ConfigError(f"--over: {name}: {text} is not a range of 1 to {_MOST_VALUES} numbers, lowest first")
     return list(range(first, last + 1))
 
 
@@ -196,9 +196,9 @@ def _parsed(name: str, text: str) -> Any:
     try:
         value = parse_yaml(text)
     except YamlError as error:
-        raise ConfigError([f"--over: {name}: cannot parse {quoted(text)}: {error}"]) from error
+        raise ConfigError(f"--over: {name}: cannot parse {quoted(text)}: {error}") from error
     if value is None:
-        raise ConfigError([f"--over: {name}: a value is missing in {quoted(text)}"])
+        raise ConfigError(f"--over: {name}: a value is missing in {quoted(text)}")
     return value
 
 
@@ -224,9 +224,9 @@ def attack_of(method: str | None, epsilon: float | None, steps: int | None) -> "
             raise ConfigError([f"{name}: has no effect without --attack; add --attack pgd" for name in unused])
         return None
     if epsilon is None:
-        raise ConfigError(["--attack: requires --epsilon, the maximum perturbation; add --epsilon 0.1, for example"])
+        raise ConfigError("--attack: requires --epsilon, the maximum perturbation; add --epsilon 0.1, for example")
     if method == "fgsm" and steps is not None:
-        raise ConfigError(["--attack-steps: fgsm takes a single step; use --attack pgd for more"])
+        raise ConfigError("--attack-steps: fgsm takes a single step; use --attack pgd for more")
     from surefoot.learning.attacks import Attack
 
     return Attack(method, epsilon) if steps is None else Attack(method, epsilon, steps)

@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int:
         return 0 if arguments else 2
     if arguments[0] not in commands:
         raise ConfigError(
-            [f"unknown command 'native {arguments[0]}'{nearest(arguments[0], commands)} (known: new, build)"]
+            f"unknown command 'native {arguments[0]}'{nearest(arguments[0], commands)} (known: new, build)"
         )
     return parse(commands[arguments[0]], f"native {arguments[0]}", arguments[1:])
 
@@ -35,11 +35,11 @@ def new(name: str, /, mujoco: bool = False) -> int:
         mujoco: write a robot around a MuJoCo model, with the model
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise ConfigError([f"'{name}' is not a name in lower case with letters, digits and _, such as my_env"])
+        raise ConfigError(f"'{name}' is not a name in lower case with letters, digits and _, such as my_env")
     written = {Path(file): text for file, text in _renamed(ROBOT if mujoco else TEMPLATE, name).items()}
     existing = [str(path) for path in written if path.exists()]
     if existing:
-        raise ConfigError([f"{', '.join(existing)} already exists here; choose another name"])
+        raise ConfigError(f"{', '.join(existing)} already exists here; choose another name")
     for path, text in written.items():
         path.write_text(text, encoding="utf-8")
         print(f"wrote {path}")

@@ -111,7 +111,7 @@ def _with_settings(raw: Raw, settings: Raw) -> Raw:
     own, rest = split_population(settings)
     section = raw.get(NAME) or {}
     if not isinstance(section, dict):
-        raise ConfigError([f"{NAME}: must be a section with keys such as members and tunables"])
+        raise ConfigError(f"{NAME}: must be a section with keys such as members and tunables")
     for key, value in own.items():
         both = isinstance(value, dict) and isinstance(section.get(key), dict)
         section = {**section, key: {**section[key], **value} if both else value}

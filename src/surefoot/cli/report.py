@@ -24,7 +24,7 @@ def run(runs: tuple[Path, ...] = (), /, output: Path | None = None) -> int:
             several runs
     """
     if not runs:
-        raise ConfigError(["no run directory given; pass at least one, such as runs/CartPole-v1"])
+        raise ConfigError("no run directory given; pass at least one, such as runs/CartPole-v1")
     is_one = len({run.resolve() for run in runs}) == 1
     target = output or (runs[0] / FILE_NAME if is_one else Path(FILE_NAME))
     refuse_other_file(target)
@@ -43,7 +43,7 @@ def _page(runs: Sequence[Path], folder: Path) -> str:
     for run in runs:
         what = next((what for file, what in _OTHERS.items() if (run / file).is_file()), None)
         if what is not None and len(runs) > 1:
-            raise ConfigError([f"{run} is a {what}; its report is about one directory, so pass only this one"])
+            raise ConfigError(f"{run} is a {what}; its report is about one directory, so pass only this one")
         if what == "sweep":
             from surefoot.sweep.report import sweep_page
 
@@ -64,11 +64,11 @@ def refuse_other_file(target: Path) -> None:
     from surefoot.inspection.report.document import GENERATOR
 
     if target.is_dir():
-        raise ConfigError([f"--output: {target} is a directory; pass a file, such as {target / FILE_NAME}"])
+        raise ConfigError(f"--output: {target} is a directory; pass a file, such as {target / FILE_NAME}")
     if not target.exists():
         return
     if f'content="{GENERATOR}"'.encode() not in beginning(target, 1000):
-        raise ConfigError([f"--output: {target} exists and is not a report; remove it or choose another file"])
+        raise ConfigError(f"--output: {target} exists and is not a report; remove it or choose another file")
 
 
 def write_page(target: Path, text: str) -> None:
@@ -81,4 +81,4 @@ def write_page(target: Path, text: str) -> None:
     except OSError as error:
         with suppress(OSError):
             unfinished.unlink()
-        raise ConfigError([f"--output: cannot write {target}: {error.strerror}"]) from error
+        raise ConfigError(f"--output: cannot write {target}: {error.strerror}") from error

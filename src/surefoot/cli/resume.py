@@ -70,7 +70,7 @@ def _step(text: str | None) -> int | None:
     except ValueError:
         step = -1
     if not 0 <= step < 2**63 or step != int(step):
-        raise ConfigError([f"--checkpoint: pass the step of a checkpoint, such as 4096, got {quoted(text)}"])
+        raise ConfigError(f"--checkpoint: pass the step of a checkpoint, such as 4096, got {quoted(text)}")
     return int(step)
 
 

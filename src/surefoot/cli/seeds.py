@@ -23,7 +23,7 @@ def train_new(run: Configured, seeds: str, name: str | None, run_dir: Path | Non
     from surefoot.training.run_directory import folder_name
 
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise ConfigError(["--seeds: cannot be combined with torchrun; start it without torchrun, or pass one --seed"])
+        raise ConfigError("--seeds: cannot be combined with torchrun; start it without torchrun, or pass one --seed")
     wanted = parse_seeds(seeds)
     folder = run_dir or Path("runs") / f"{folder_name(name or run.config.env.id)}-seeds"
     return _train(new_plan(folder, run.config, wanted, command), run.line)

@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
         from surefoot.cli.seeds import train_new
 
         if seed is not None or "train.seed" in settings:
-            raise ConfigError(["--seeds: cannot be combined with --seed; list all seeds in --seeds"])
+            raise ConfigError("--seeds: cannot be combined with --seed; list all seeds in --seeds")
         return train_new(run, seeds, target, run_dir, command)
 
     return parse_with_settings(train, "train", rest)
@@ -68,7 +68,7 @@ def chosen(target: str | None, file: Path | None, *layers: Raw) -> Configured:
         check_target(target)
     elif file is None and not any({"env", "env.id", "preset"} & layer.keys() for layer in layers):
         if any("train.start_from" in layer for layer in layers):
-            raise ConfigError(["--from: also name what to train on: surefoot train Hopper-v5 --from zoo:Hopper-v5"])
+            raise ConfigError("--from: also name what to train on: surefoot train Hopper-v5 --from zoo:Hopper-v5")
         target = DEFAULT
     return configured(target, *settings)
 
@@ -85,7 +85,7 @@ def check_target(target: str) -> None:
 
     if not is_library(target) and ":" not in target and not is_atari(target) and target not in gym.registry:
         hint = package_hint(target) or nearest(target, [*preset_names(), *gym.registry])
-        raise ConfigError([f"'{target}' is neither a preset nor a registered Gymnasium id{hint}"])
+        raise ConfigError(f"'{target}' is neither a preset nor a registered Gymnasium id{hint}")
 
 
 def run_new(run: Configured, name: str | None, run_dir: Path | None, command: tuple[str, ...] = ()) -> int:

@@ -43,9 +43,9 @@ def run(
         trust: import modules and load libraries that the model names
     """
     if episodes < 1:
-        raise ConfigError([f"--episodes: must be at least 1 (got {episodes})"])
+        raise ConfigError(f"--episodes: must be at least 1 (got {episodes})")
     if max_steps < 1:
-        raise ConfigError([f"--max-steps: must be at least 1 (got {max_steps})"])
+        raise ConfigError(f"--max-steps: must be at least 1 (got {max_steps})")
     _check_target(video)
     call = f"watch({episodes})" if video is None else f"record({str(video)!r}, {episodes})"
     options: dict[str, Any] = {"seed": seed, "deterministic": not sampled, "max_steps": max_steps}

@@ -100,7 +100,7 @@ class Evaluation:
     def quantile(self, share: float) -> float:
         """Total reward that a share of the episodes stays below, linearly interpolated: 0.5 is the median."""
         if not 0 <= share <= 1:
-            raise ConfigError([f"quantile: must be between 0 and 1 (got {share})"])
+            raise ConfigError(f"quantile: must be between 0 and 1 (got {share})")
         return float(np.quantile(self.rewards, share))
 
     @property
@@ -200,10 +200,8 @@ def check_best_metric(wanted: str, metrics: Iterable[str], setting: str = "train
     known = [*(name.removeprefix(names.EVAL_PREFIX) for name in (*_FIGURES, *wins)), *of_env]
     if wanted.removeprefix(LOWER) not in known:
         raise ConfigError(
-            [
-                f"{setting}: these envs have no metric '{wanted}'{nearest(wanted, known)} (known:"
-                f" {', '.join(known)}; prefix it with '-' if lower is better)"
-            ]
+            f"{setting}: these envs have no metric '{wanted}'{nearest(wanted, known)} (known:"
+            f" {', '.join(known)}; prefix it with '-' if lower is better)"
         )
 
 

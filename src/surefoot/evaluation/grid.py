@@ -47,7 +47,7 @@ class Grid:
         """The evaluation of a cell: `grid.at(level=3, terrain="gaps")`."""
         found = next((evaluation for here, evaluation in self if here == cell), None)
         if found is None:
-            raise ConfigError([f"the grid has no cell {named(cell) or 'without values'}; it is over {self._shown}"])
+            raise ConfigError(f"the grid has no cell {named(cell) or 'without values'}; it is over {self._shown}")
         return found
 
     def figure(self, metric: str = MEAN_REWARD, alpha: float = DEFAULT_ALPHA) -> NDArray[np.float64]:
@@ -56,7 +56,7 @@ class Grid:
         known = dict.fromkeys(name.removeprefix(names.EVAL_PREFIX) for one in summaries for name in one)
         if metric not in known:
             hint = nearest(metric, list(known))
-            raise ConfigError([f"these evaluations have no figure '{metric}'{hint} (known: {', '.join(known)})"])
+            raise ConfigError(f"these evaluations have no figure '{metric}'{hint} (known: {', '.join(known)})")
         values = [one.get(names.EVAL_PREFIX + metric, np.nan) for one in summaries]
         return np.array(values).reshape([len(values) for values in self.over.values()])
 
@@ -105,16 +105,16 @@ class Grid:
 def checked_axes(over: Any) -> dict[str, tuple[Any, ...]]:
     """The values of each name, as plain Python values; refuses what is not a grid, or too large a one."""
     if not isinstance(over, Mapping) or not over:
-        raise ConfigError([f"over: pass a dict from names to lists of values, not {quoted(over)}"])
+        raise ConfigError(f"over: pass a dict from names to lists of values, not {quoted(over)}")
     axes = {}
     for name, values in over.items():
         if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or not len(values):
-            raise ConfigError([f"over: {name}: pass a list of values, not {quoted(values)}"])
+            raise ConfigError(f"over: {name}: pass a list of values, not {quoted(values)}")
         axes[str(name)] = tuple(value.tolist() if isinstance(value, np.generic) else value for value in values)
         if len(set(map(repr, axes[name]))) < len(values):
-            raise ConfigError([f"over: {name}: a value appears twice"])
+            raise ConfigError(f"over: {name}: a value appears twice")
     if (count := prod(map(len, axes.values()))) > MOST_CELLS:
-        raise ConfigError([f"over: {count} cells, but at most {MOST_CELLS} can be evaluated; pass fewer values"])
+        raise ConfigError(f"over: {count} cells, but at most {MOST_CELLS} can be evaluated; pass fewer values")
     return axes
 
 
@@ -142,9 +142,9 @@ def evaluate_cells(over: dict[str, tuple[Any, ...]], evaluate: Callable[[Cell], 
 def check_heat_map_file(path: Path, option: str = "heat map") -> None:
     """Refuse a file that cannot be written, before hours of evaluation."""
     if path.suffix.lower() != ".png":
-        raise ConfigError([f"{option}: the name of the file must end in .png (got {path})"])
+        raise ConfigError(f"{option}: the name of the file must end in .png (got {path})")
     if path.is_dir() or not path.parent.is_dir():
-        raise ConfigError([f"{option}: {path} is not a file in an existing folder; choose another one"])
+        raise ConfigError(f"{option}: {path} is not a file in an existing folder; choose another one")
 
 
 def save_heat_map(
@@ -175,7 +175,7 @@ def save_heat_map(
     try:
         image.save(path, format="PNG")
     except OSError as error:
-        raise ConfigError([f"cannot write {path}: {error.strerror or brief(error)}"]) from error
+        raise ConfigError(f"cannot write {path}: {error.strerror or brief(error)}") from error
 
 
 def _shares(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -98,14 +98,14 @@ def _available(wanted: str) -> torch.device:
     there = available_devices()
     if _local_size() > 1 and ":" in wanted:
         raise ConfigError(
-            [f"train.device: with several processes, {wanted} would be the GPU of all of them; set it to cuda"]
+            f"train.device: with several processes, {wanted} would be the GPU of all of them; set it to cuda"
         )
     name = f"cuda:{_local_rank()}" if wanted == "cuda" else wanted
     if name not in there:
         built = "" if torch.version.cuda or wanted == "mps" else "; this PyTorch was built without CUDA"
         own = "" if name == wanted else f", here {name},"
         raise ConfigError(
-            [f"train.device: {wanted}{own} is not available; choose one of: auto, {', '.join(there)}{built}"]
+            f"train.device: {wanted}{own} is not available; choose one of: auto, {', '.join(there)}{built}"
         )
     return torch.device(name)
 

@@ -109,7 +109,7 @@ def build_plan(raw: Mapping[str, Any]) -> Plan:
     rest = {key: value for key, value in raw.items() if key != NAME}
     own = raw.get(NAME) or {}
     if not isinstance(own, Mapping):
-        raise ConfigError([f"{NAME}: must be a section with keys such as members and tunables"])
+        raise ConfigError(f"{NAME}: must be a section with keys such as members and tunables")
     problems: list[str] = []
     population, config = PopulationConfig(), Config()
     try:

@@ -77,7 +77,7 @@ def preset_text(name: str) -> str:
     """The YAML of a preset."""
     if name not in preset_names():
         hint = nearest(name, preset_names())
-        raise ConfigError([f"unknown preset '{name}'{hint} ('surefoot presets' lists the known ones)"])
+        raise ConfigError(f"unknown preset '{name}'{hint} ('surefoot presets' lists the known ones)")
     return _presets.text(name)
 
 

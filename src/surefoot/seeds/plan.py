@@ -35,11 +35,11 @@ def parse_seeds(text: str) -> tuple[int, ...]:
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if first > last or last >= 2**63 or last - first >= MOST_SEEDS:
             raise ConfigError(
-                [f"--seeds: pass numbers or ranges such as 1,2,3 or 1-5, at most {MOST_SEEDS} (got {quoted(text)})"]
+                f"--seeds: pass numbers or ranges such as 1,2,3 or 1-5, at most {MOST_SEEDS} (got {quoted(text)})"
             )
         found |= dict.fromkeys(range(first, last + 1))
     if len(found) > MOST_SEEDS:
-        raise ConfigError([f"--seeds: at most {MOST_SEEDS} seeds (got {len(found)})"])
+        raise ConfigError(f"--seeds: at most {MOST_SEEDS} seeds (got {len(found)})")
     return tuple(found)
 
 
@@ -140,7 +140,7 @@ def read_plan(folder: Path, changes: Raw | None = None, command: tuple[str, ...]
     settings = {key: value for key, value in raw.items() if key != "preset"}
     for name, numbers in (("seeds", seeds), ("begun", begun)):
         if not (isinstance(numbers, list) and all(type(seed) is int and seed >= 0 for seed in numbers)) or not seeds:
-            raise ConfigError([f"{folder / SETTINGS}: {name}: must be a list of numbers"])
+            raise ConfigError(f"{folder / SETTINGS}: {name}: must be a list of numbers")
     config = resumed_config(build_config(settings), changes or {})
     return SeedsPlan(folder, config, tuple(seeds), command, frozenset(begun))
 

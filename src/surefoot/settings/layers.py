@@ -29,13 +29,13 @@ def read_yaml(path: Path) -> Raw:
     try:
         raw = parse_yaml(read_regular(path, _MOST_BYTES).decode())
     except OSError as error:
-        raise ConfigError([f"cannot read the config file {path}: {error.strerror}"]) from error
+        raise ConfigError(f"cannot read the config file {path}: {error.strerror}") from error
     except ValueError as error:  # also text that is not UTF-8
-        raise ConfigError([f"{path} is not valid YAML: {error}"]) from error
+        raise ConfigError(f"{path} is not valid YAML: {error}") from error
     if raw is None:
         return {}
     if not isinstance(raw, dict):
-        raise ConfigError([f"{path} must contain sections such as 'ppo:', not a {type(raw).__name__}"])
+        raise ConfigError(f"{path} must contain sections such as 'ppo:', not a {type(raw).__name__}")
     return raw
 
 
@@ -115,7 +115,7 @@ def by_name(settings: Mapping[str, Any]) -> Raw:
         first = name.partition(".")[0]
         homes = [] if first in Config.model_fields else _homes(name)
         if len(homes) > 1:
-            raise ConfigError([f"{name}: ambiguous; use one of {', '.join(homes)}"])
+            raise ConfigError(f"{name}: ambiguous; use one of {', '.join(homes)}")
         layers.append({homes[0] if homes else name: value})
     return merge(*layers)
 

@@ -71,10 +71,8 @@ class Registry(Generic[T]):
         self._load()
         if name not in self._entries:
             raise ConfigError(
-                [
-                    f"{self._where}unknown {self.kind} '{name}'{nearest(name, self._entries)}"
-                    f" (known: {', '.join(self.names())}; or module:Name)"
-                ]
+                f"{self._where}unknown {self.kind} '{name}'{nearest(name, self._entries)}"
+                f" (known: {', '.join(self.names())}; or module:Name)"
             )
         return self._entries[name]
 
@@ -94,19 +92,19 @@ class Registry(Generic[T]):
     def _from_outside(self, name: str) -> type[T]:
         module_name, _, attribute = name.partition(":")
         if not may_import(name):
-            raise ConfigError([f"{self._where}{WANTS_TO_IMPORT} '{name}'; if you trust it, pass --trust or trust=True"])
+            raise ConfigError(f"{self._where}{WANTS_TO_IMPORT} '{name}'; if you trust it, pass --trust or trust=True")
         module = import_user_module(module_name, f"{self._where}'{name}'")
         found = getattr(module, attribute, None)
         if found is None:
             hint = nearest(attribute, vars(module))
-            raise ConfigError([f"{self._where}module '{module_name}' has no '{attribute}'{hint}"])
+            raise ConfigError(f"{self._where}module '{module_name}' has no '{attribute}'{hint}")
         if self._of_function is not None and isfunction(found):
             return self._of_function(found)
         base = getattr(importlib.import_module(self._package), self._base) if self._base else object
         if not (isinstance(found, type) and issubclass(found, base)):
             home = "surefoot" if self._base in importlib.import_module("surefoot").__all__ else self._package
             function = " or a function" if self._of_function is not None else ""
-            raise ConfigError([f"{self._where}'{name}' must be a subclass of {home}.{self._base}{function}"])
+            raise ConfigError(f"{self._where}'{name}' must be a subclass of {home}.{self._base}{function}")
         return found  # type: ignore[return-value]
 
 
@@ -118,12 +116,12 @@ def import_user_module(name: str, who: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is not None and name.startswith(error.name):
             raise ConfigError(
-                [f"{who}: no module named '{name}'; run in the directory of {name}.py or add it to PYTHONPATH"]
+                f"{who}: no module named '{name}'; run in the directory of {name}.py or add it to PYTHONPATH"
             ) from error
-        raise ConfigError([f"{who}: importing '{name}' failed: {error}"]) from error
+        raise ConfigError(f"{who}: importing '{name}' failed: {error}") from error
     except BaseException as error:
         let_interrupts_through(error)
-        raise ConfigError([f"{who}: importing '{name}' failed: {type(error).__name__}: {error}"]) from error
+        raise ConfigError(f"{who}: importing '{name}' failed: {type(error).__name__}: {error}") from error
 
 
 def search_current_folder() -> None:

@@ -40,9 +40,7 @@ class Shipped:
         if path.exists() or path.suffix:
             return read_yaml(path)
         if config not in names:
-            raise ConfigError(
-                [f"'{config}' is neither a file nor a preset ({', '.join(names)}){nearest(config, names)}"]
-            )
+            raise ConfigError(f"'{config}' is neither a file nor a preset ({', '.join(names)}){nearest(config, names)}")
         return self.load(config)
 
     def text(self, name: str) -> str:

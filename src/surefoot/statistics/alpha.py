@@ -14,7 +14,7 @@ def check_alpha(alpha: Any, what: str = "alpha") -> float:
     """`alpha` as a float; an error unless 0 < alpha <= 1."""
     is_number = isinstance(alpha, int | float | np.integer | np.floating) and not isinstance(alpha, bool)
     if not is_number or not 0 < alpha <= 1:
-        raise ConfigError([f"{what}: must be above 0 and at most 1, such as {DEFAULT_ALPHA} (got {quoted(alpha)})"])
+        raise ConfigError(f"{what}: must be above 0 and at most 1, such as {DEFAULT_ALPHA} (got {quoted(alpha)})")
     return float(alpha)
 
 

@@ -55,7 +55,7 @@ def _weights(weights: ArrayLike | None, sample: Floats) -> Floats:
         return np.ones_like(sample)
     given = np.broadcast_to(np.asarray(weights, dtype=np.float64), sample.shape)
     if not (given >= 0).all() or not (given.sum(axis=-1) > 0).all():
-        raise ConfigError(["weights: must be at least 0, and not all 0"])
+        raise ConfigError("weights: must be at least 0, and not all 0")
     return given
 
 

@@ -107,9 +107,9 @@ def read_settings(raw: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[C
     rest = [{key: value for key, value in layer.items() if key.partition(".")[0] != NAME} for layer in (raw, changes)]
     section = raw.get(NAME)
     if section is not None and not isinstance(section, Mapping):
-        raise ConfigError([f"{NAME}: must be a section with keys such as '{_TUNABLES}:'"])
+        raise ConfigError(f"{NAME}: must be a section with keys such as '{_TUNABLES}:'")
     if not section and not own:
-        raise ConfigError([f"{NAME}: the config has no section '{NAME}:'; it needs at least {NAME}.{_TUNABLES}"])
+        raise ConfigError(f"{NAME}: the config has no section '{NAME}:'; it needs at least {NAME}.{_TUNABLES}")
     config = configured(None, *rest).config
     sweep = build_section(SweepConfig, _merged(section or {}, own), NAME)
     if problems := _problems(config, sweep):

@@ -33,7 +33,7 @@ class Film:
 def check_videos(train: TrainConfig) -> None:
     """Refuse a format whose package is missing, before the run starts."""
     if train.video_every and (problem := missing_package(train.video_format)):
-        raise ConfigError([f"train.video_every: {problem}, or set train.video_format to gif"])
+        raise ConfigError(f"train.video_every: {problem}, or set train.video_format to gif")
 
 
 class RecordVideos(Hook):

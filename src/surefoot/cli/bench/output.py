@@ -32,7 +32,7 @@ class Output:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise ConfigError(
-                    [f"{option}: {folder} is not writable ({error.strerror}); choose another path"]
+                    f"{option}: {folder} is not writable ({error.strerror}); choose another path"
                 ) from error
 
 

@@ -37,7 +37,7 @@ def main(arguments: list[str], rest: list[str]) -> int:
         from surefoot.benchmark.report import Occasion, write
 
         if threads < 0:
-            raise ConfigError([f"--threads: must be 0 or more (got {threads})"])
+            raise ConfigError(f"--threads: must be 0 or more (got {threads})")
         systems = import_from_checkout("benchmarks.comparison")
         comparison = systems.Comparison(systems.choose_tasks(tasks), systems.choose_sides(engines, peers), threads)
 

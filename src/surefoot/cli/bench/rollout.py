@@ -55,14 +55,14 @@ def _contest(engines: tuple[str, ...], only_native: bool, only_python: bool, thr
     given = {"--engines": bool(engines), "--only-native": only_native, "--only-python": only_python}
     if sum(given.values()) > 1:
         names = " and ".join(name for name, is_given in given.items() if is_given)
-        raise ConfigError([f"{names} are mutually exclusive; use one of them"])
+        raise ConfigError(f"{names} are mutually exclusive; use one of them")
     chosen = named_engines(engines) or known_engines()
     if only_native or only_python:
         chosen = [name for name in chosen if (name == NATIVE) == only_native]
     if threads and min(threads) < 1:
-        raise ConfigError([f"--threads-list: must be numbers of at least 1 (got {threads})"])
+        raise ConfigError(f"--threads-list: must be numbers of at least 1 (got {threads})")
     if threads and NATIVE not in chosen:
         raise ConfigError(
-            ["--threads-list: applies only to the native engine, which is not selected; add it to --engines"]
+            "--threads-list: applies only to the native engine, which is not selected; add it to --engines"
         )
     return Contest(chosen, tuple(dict.fromkeys(threads)))

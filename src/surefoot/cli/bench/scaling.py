@@ -37,7 +37,7 @@ def main(settings: Raw, arguments: list[str], rest: list[str]) -> int:
         from surefoot.benchmark.scaling import Sweep, bench_scaling
 
         if not num_envs_list or min(num_envs_list) < 1:
-            raise ConfigError([f"--num-envs-list: must be numbers of at least 1 (got {num_envs_list})"])
+            raise ConfigError(f"--num-envs-list: must be numbers of at least 1 (got {num_envs_list})")
         run = run_config(target, config, settings)
         sweep = Sweep(num_envs_list, named_engines(engines) or [run.rollout.engine.kind], only_rollout)
         return deliver(bench_scaling(run, sweep, effort, say), arguments, output)

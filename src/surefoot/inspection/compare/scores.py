@@ -48,7 +48,7 @@ def _error(missing: Sequence[ReportedRun], measure: Measure) -> Exception:
         known = list(dict.fromkeys(name[prefix:] for one in evaluated[0].evaluated for name in one.figures))
         hint = nearest(measure.metric, known)
         return ConfigError(
-            [f"--metric: the evaluations of {evaluated[0].path} have no '{measure.metric}'{hint} ({', '.join(known)})"]
+            f"--metric: the evaluations of {evaluated[0].path} have no '{measure.metric}'{hint} ({', '.join(known)})"
         )
     named = ", ".join(str(run.path) for run in missing)
     return RunDirectoryError(
