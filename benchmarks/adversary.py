@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.kept_runs import KeptRuns, Run
 from benchmarks.learning import EPISODES, curve_of, surefoot
-from surefoot.benchmark.machine import describe_machine, machine
+from surefoot.benchmark.report import describe_machine, machine
 from surefoot.statistics.aggregates import aggregate
 
 RESULTS = Path(__file__).parent / "results" / "adversary"

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from benchmarks.learning import EPISODES, surefoot
-from surefoot.benchmark.machine import describe_machine, machine
+from surefoot.benchmark.report import describe_machine, machine
 from surefoot.cli.trained import load_agent
 
 RESULTS = Path(__file__).parent / "results" / "atari"

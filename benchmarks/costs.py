@@ -15,7 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 from surefoot.benchmark.configured import Training
-from surefoot.benchmark.machine import describe_machine, machine
+from surefoot.benchmark.report import describe_machine, machine
 from surefoot.benchmark.rounds import Effort, measure, spread
 from surefoot.benchmark.subject import Plan, Recipe, Window, run_recipe
 from surefoot.policies.actor_critic import ActorCritic

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from surefoot.benchmark.machine import machine
+from surefoot.benchmark.report import machine
 
 RESULTS = Path(__file__).parent / "results" / "learning"
 EPISODES = 20

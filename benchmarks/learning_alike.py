@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.kept_runs import KeptRuns, Run
 from benchmarks.learning import curve_of, surefoot
-from surefoot.benchmark.machine import machine
+from surefoot.benchmark.report import machine
 from surefoot.statistics.aggregates import aggregate
 
 RESULTS = Path(__file__).parent / "results" / "learning_alike"

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.benchmark.load import Load, OthersClock
-from surefoot.benchmark.machine import describe_machine, machine
+from surefoot.benchmark.report import describe_machine, machine
 from surefoot.benchmark.rounds import Spread, ratio, spread
 from surefoot.compose import Specs, build_env, build_policy, build_trainer
 from surefoot.envs.engines.ray import RayEngine

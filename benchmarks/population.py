@@ -27,7 +27,7 @@ from typing import Any
 import psutil
 import yaml
 
-from surefoot.benchmark.machine import machine
+from surefoot.benchmark.report import machine
 from surefoot.population.log import read_rounds
 from surefoot.population.replay import lineage
 

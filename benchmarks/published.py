@@ -25,7 +25,7 @@ from typing import Any
 
 from benchmarks.kept_runs import KeptRuns, Run
 from benchmarks.learning import EPISODES, curve_of, surefoot
-from surefoot.benchmark.machine import describe_machine, machine
+from surefoot.benchmark.report import describe_machine, machine
 from surefoot.presets import load_preset
 from surefoot.settings.config import Config
 from surefoot.settings.layers import build_config

@@ -21,7 +21,7 @@ import yaml
 
 from benchmarks.kept_runs import KeptRuns, Run
 from benchmarks.learning import surefoot
-from surefoot.benchmark.machine import machine
+from surefoot.benchmark.report import machine
 from surefoot.envs.tasks.market_answers import best_exposure, limited_exposure, student_t_tail_factor
 from surefoot.statistics.risk import cvar
 

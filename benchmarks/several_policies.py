@@ -16,7 +16,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 
-from surefoot.benchmark.machine import machine
+from surefoot.benchmark.report import machine
 from surefoot.compose import Specs, build_collector, build_env, build_policy
 from surefoot.machine.torch_defaults import torch_threads
 from surefoot.native.building import build

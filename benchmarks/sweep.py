@@ -13,7 +13,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from surefoot.benchmark.machine import machine
+from surefoot.benchmark.report import machine
 from surefoot.jobs.job import Job
 from surefoot.jobs.local import LocalBackend
 from surefoot.jobs.pool import Pool

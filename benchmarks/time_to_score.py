@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from benchmarks.peers import use_torch_threads
 from surefoot.benchmark.load import OthersClock, loadavg, summarize_load
-from surefoot.benchmark.machine import describe_machine, machine
+from surefoot.benchmark.report import describe_machine, machine
 
 RESULTS = Path(__file__).parent / "results" / "time_to_score"
 ENV, SCORE, EPISODES, EVALUATION_SEED = "CartPole-v1", 475.0, 100, 1000

@@ -15,7 +15,7 @@ from typing import Any
 
 from torch import Tensor
 
-from surefoot.benchmark.machine import machine
+from surefoot.benchmark.report import machine
 from surefoot.compose import Specs, build_env, build_policy, build_trainer
 from surefoot.machine.ranks import ALONE, Ranks, together
 from surefoot.settings.layers import build_config

@@ -28,7 +28,7 @@ from benchmarks.learning import TASKS as LEARNING
 from benchmarks.learning import curve_of, surefoot
 from benchmarks.published import TASKS as PUBLISHED
 from surefoot.api import PPO
-from surefoot.benchmark.machine import machine
+from surefoot.benchmark.report import machine
 from surefoot.errors import ConfigError, SurefootError
 from surefoot.models import find_model
 from surefoot.presets import configured, load_preset, preset_names

@@ -1,11 +1,14 @@
-"""Benchmark results as tables (terminal and Markdown) and as JSON."""
+"""Benchmark results as tables (terminal and Markdown) and as JSON, with a description of the machine."""
 
 import json
+import os
+import platform
 import shlex
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +19,14 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from surefoot.benchmark.load import Load
-from surefoot.benchmark.machine import describe_machine, machine
 from surefoot.errors import SurefootError
+from surefoot.machine.ram import machine_ram
+from surefoot.version import VERSION
 
 MISSING = "\N{EN DASH}"
 WIDEST = 10_000
 """Wider than any terminal, to measure the natural width of a table."""
+PACKAGES = ("torch", "numpy", "gymnasium", "mujoco", "stable-baselines3", "sb3-contrib", "envpool")
 
 
 @dataclass(frozen=True)
@@ -151,3 +156,40 @@ def _broken(heading: str, width: int) -> list[str]:
     """A heading wrapped to the width of its cells, as far as its words allow."""
     width = max(width, *map(len, heading.split()))
     return textwrap.wrap(heading, width, break_long_words=False, break_on_hyphens=False)
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores, RAM and relevant versions."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory_gb": round(machine_ram().total / 2**30),
+        "python": platform.python_version(),
+        "versions": {"surefoot": VERSION, **_installed(PACKAGES)},
+    }
+
+
+def describe_machine(facts: dict[str, Any]) -> str:
+    """The facts in one line."""
+    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
+    hardware = f"{facts['processor']}, {facts['cores']} cores, {facts['memory_gb']} GB"
+    return f"{hardware}; Python {facts['python']}, {versions}"
+
+
+def _installed(packages: tuple[str, ...]) -> dict[str, str]:
+    versions = {}
+    for package in packages:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+        return names[0] if names else platform.processor()
+    except OSError:
+        return platform.processor()

@@ -1,16 +1,19 @@
-"""Jobs as processes of this machine."""
+"""Jobs on this machine: as processes, or in this process."""
 
 import json
 import os
+import queue
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import IO
 
-from surefoot.jobs.job import Job, JobDiedError, Message
+from surefoot.jobs.job import Job, JobDiedError, Message, result_of
+from surefoot.output.failures import brief
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -101,6 +104,45 @@ class LocalBackend:
     def start(self, job: Job) -> LocalStream:
         """Start the process of a job."""
         return LocalStream(job)
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+class InlineStream:
+    """A job in a thread: nothing is imported again, and a debugger sees it. A crash takes everything with it."""
+
+    def __init__(self, job: Job) -> None:
+        self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        threading.Thread(target=self._work, args=(job,), daemon=True).start()
+
+    def __iter__(self) -> Iterator[Message]:
+        while True:
+            message = self._messages.get()
+            yield message
+            if "progress" not in message:
+                return
+
+    def ask_to_stop(self) -> None:
+        """The signal reached this process, and with it the job."""
+
+    def kill(self) -> None:
+        """A thread cannot be ended; it works until the process ends."""
+
+    def _work(self, job: Job) -> None:
+        try:
+            last = result_of(job, lambda progress: self._messages.put({"progress": progress}))
+        except BaseException as error:  # a process of its own would end: SystemExit after a signal
+            last = {"error": brief(error)}
+        self._messages.put(last)
+
+
+class InlineBackend:
+    """Threads of this process; for one job at a time, because runs share the number of PyTorch's threads."""
+
+    def start(self, job: Job) -> InlineStream:
+        """Start a job."""
+        return InlineStream(job)
 
     def close(self) -> None:
         """Nothing to release."""

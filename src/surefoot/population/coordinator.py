@@ -10,9 +10,8 @@ from typing import Any, Protocol
 from surefoot.compose import build_env
 from surefoot.errors import PopulationError
 from surefoot.evaluation.evaluation import check_best_metric
-from surefoot.jobs.inline import InlineBackend
 from surefoot.jobs.job import Backend, Job
-from surefoot.jobs.local import LocalBackend
+from surefoot.jobs.local import InlineBackend, LocalBackend
 from surefoot.jobs.pool import Event, Pool
 from surefoot.machine.cores import available_cores
 from surefoot.philox import Stream, derived_seed
