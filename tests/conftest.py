@@ -2,19 +2,24 @@
 
 import signal
 
+import cloudpickle
 import pytest
 import torch
 from _pytest.nodes import coerce_node_id
+
+import tests
 
 
 def pytest_configure() -> None:
     """One torch thread a process: on a busy machine small networks lose twentyfold to threads that wait for another.
 
     Signals are heard also where the tests are a shell's background job or run under nohup, which ignore them.
+    Workers get the classes of tests without their modules, which import torch.
     """
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    cloudpickle.register_pickle_by_value(tests)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,12 +1,9 @@
-"""Envs with metrics and a parameter for whole runs, as `tests.cli.measured_envs:NAME`, and a hook that sets it."""
+"""Envs with metrics and a parameter for whole runs, as `tests.cli.measured_envs:NAME`."""
 
 from typing import Any
 
 import gymnasium as gym
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
-
-from surefoot import Hook
-from surefoot.data.records import IterationReport
 
 
 class MeasuredCartPole(CartPoleEnv):
@@ -40,18 +37,6 @@ class MeasuredCartPole(CartPoleEnv):
 
     def load_state(self, state: dict[str, Any]) -> None:
         self.state, self.steps_beyond_terminated, self._count = state["state"], state["beyond"], state["count"]
-
-
-class Pushing(Hook):
-    """Pushes harder in every iteration, and differently in each row."""
-
-    def before_rollout(self) -> None:
-        envs, iteration = self.run.envs, self.run.progress.iteration
-        if iteration < 3:  # later iterations rely on what was set before, also after a resume
-            envs.set_parameters({"push": [10.0 + iteration + row for row in range(envs.num_rows)]})
-
-    def after_iteration(self, report: IterationReport) -> None:
-        report.metrics["push/mean"] = float(self.run.envs.parameter_values["push"].mean())
 
 
 gym.register("Measured-v0", MeasuredCartPole, max_episode_steps=500)

@@ -10,7 +10,7 @@ from tests.cli.runs import TINY, column, newest, records, train
 from tests.training.states import assert_same
 
 pytestmark = pytest.mark.xdist_group("env metrics")
-ENV, HOOK = "tests.cli.measured_envs:Measured-v0", ("--hooks.push", "tests.cli.measured_envs:Pushing")
+ENV, HOOK = "tests.cli.measured_envs:Measured-v0", ("--hooks.push", "tests.cli.pushing:Pushing")
 NAMES = ["env/travel", "env/angle", "env/is_success"]
 EVALUATED = ("--train.eval_episodes", 2, "--train.eval_every", 32, "--rollout.engine", "local")
 
@@ -72,7 +72,7 @@ def test_an_unknown_metric_is_refused_before_anything_is_trained(tmp_path):
 def test_a_resumed_run_with_parameters_set_is_the_whole_run_bit_for_bit(tmp_path, engine):
     """And the same on both engines: a hook sets the parameter of every row in the first three iterations."""
     config = tmp_path / "hook.yaml"
-    config.write_text("hooks:\n  push: tests.cli.measured_envs:Pushing\n")
+    config.write_text("hooks:\n  push: tests.cli.pushing:Pushing\n")
     settings = (*TINY, "--rollout.engine", engine, "--rollout.workers", 2)
     whole, resumed = tmp_path / "whole", tmp_path / "resumed"
     train(ENV, whole, *settings, *HOOK, "--steps", 192)

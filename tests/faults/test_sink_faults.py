@@ -52,7 +52,7 @@ def fill_the_disk(run: Path) -> None:
                     resource.prlimit(process, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
 
     os.environ["WANDB_MODE"] = "offline"
-    wandb_sink._FINISH_S = 2.0  # its service may wait for the disk forever; we do not
+    wandb_sink._FINISH_S = 1.0  # its service may wait for the disk forever; we do not
     agent = PPO("CartPole-v1", **SETTINGS, console="plain", wandb=True)
     with pytest.raises(RunDirectoryError, match="could not be saved"):
         agent.learn(160, run_dir=run, hooks=[Fill()])
@@ -135,14 +135,14 @@ def stalled_server() -> Iterator[int]:
 
 def train_online(run: Path, port: int) -> None:
     os.environ.update(WANDB_MODE="online", WANDB_API_KEY="a" * 40, WANDB_BASE_URL=f"http://127.0.0.1:{port}")
-    wandb_sink._FINISH_S = 2.0
+    wandb_sink._FINISH_S = 1.0
     PPO("CartPole-v1", **SETTINGS, console="plain", wandb=True).learn(160, run_dir=run)
 
 
 def test_a_server_that_stalls_does_not_keep_a_run_that_is_done(tmp_path, stalled_server):
     finished = Process(train_online, tmp_path / "run", stalled_server).wait().succeeded()
     kept = tmp_path / "run" / "wandb" / "run-"
-    warning = f"WARNING: WandbSink failed to close: the upload did not finish within 2 s; run later: wandb sync {kept}"
+    warning = f"WARNING: WandbSink failed to close: the upload did not finish within 1 s; run later: wandb sync {kept}"
     assert finished.err.startswith(warning)
     assert finished.err.count("\n") == 1
     assert saved_steps(tmp_path / "run") == [160]
