@@ -11,10 +11,11 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing import forkserver
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import psutil
@@ -105,6 +106,11 @@ def surefoot(*arguments: object) -> Finished:
     return start(*arguments).wait()
 
 
+def surefoot_with(variables: dict[str, str], *arguments: object) -> Finished:
+    """The same with variables of the environment that are read when MuJoCo is first imported."""
+    return Process(_surefoot, [str(argument) for argument in arguments], variables).wait()
+
+
 def with_little_memory(megabytes: int, function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function that may take so much more address space and no more."""
     limit = psutil.Process().memory_info().vms + megabytes * 2**20
@@ -112,7 +118,9 @@ def with_little_memory(megabytes: int, function: Callable[..., Any], *arguments:
     return function(*arguments)
 
 
-def _surefoot(arguments: list[str]) -> None:
+def _surefoot(arguments: list[str], variables: Mapping[str, str] = MappingProxyType({})) -> None:
+    assert not variables or "mujoco" not in sys.modules, "it has read them"
+    os.environ.update(variables)
     from surefoot.cli.main import main
 
     sys.exit(main(arguments))

@@ -11,40 +11,35 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from surefoot import PPO
+from surefoot.cli.main import main
+from surefoot.errors import NativeError
 from surefoot.native import core
+from tests.cli.processes import Process
 
 VARIABLE = "SUREFOOT_INSTRUCTIONS"
 TASKS = ("CartPole-v1", "Hopper-v5", "CartPoleNoVel-v1")
 Weights = Mapping[str, NDArray[np.generic]]
 
-TRAIN = """
-import os, sys
-import numpy as np
-from surefoot import PPO
-from surefoot.native import core
 
-assert core().instructions() == os.environ["SUREFOOT_INSTRUCTIONS"]
-for task, memory in zip(sys.argv[2:], ("none", "none", "gru"), strict=True):
-    agent = PPO(task, seed=1, num_envs=6, num_steps=32, batch_size=96, policy={"memory": memory})
-    agent.learn(3 * 6 * 32)
-    np.savez(f"{sys.argv[1]}/{task}.npz", **{name: part.numpy() for name, part in agent.policy.state_dict().items()})
-    agent.close()
-"""
-
-
-def environment(instructions: str) -> dict[str, str]:
-    return os.environ | {VARIABLE: instructions}
+def train(instructions: str, folder: str) -> None:
+    """In a process that has not loaded the core yet, which reads the variable."""
+    os.environ[VARIABLE] = instructions
+    assert core().instructions() == instructions
+    for task, memory in zip(TASKS, ("none", "none", "gru"), strict=True):
+        agent = PPO(task, seed=1, num_envs=6, num_steps=32, batch_size=96, policy={"memory": memory})
+        agent.learn(3 * 6 * 32)
+        weights = {name: part.numpy() for name, part in agent.policy.state_dict().items()}
+        np.savez(f"{folder}/{task}.npz", **weights)
+        agent.close()
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Weights]]:
     """The final weights of short runs by instruction set and task."""
     folders = {name: tmp_path_factory.mktemp(name) for name in core().instruction_sets()}
-    running = [
-        subprocess.Popen([sys.executable, "-c", TRAIN, str(folder), *TASKS], env=environment(name))
-        for name, folder in folders.items()
-    ]
-    assert [process.wait(timeout=120) for process in running] == [0] * len(running)
+    for process in [Process(train, name, str(folder)) for name, folder in folders.items()]:
+        process.wait().succeeded()
     return {name: {task: dict(np.load(folder / f"{task}.npz")) for task in TASKS} for name, folder in folders.items()}
 
 
@@ -72,40 +67,35 @@ def test_generic_weights_are_close(task: str, trained: dict[str, dict[str, Weigh
         np.testing.assert_allclose(values, plain[name], rtol=1e-3, atol=1e-3, err_msg=name)
 
 
-REFUSED = """
-import sys
-from surefoot import PPO
-from surefoot.cli.main import main
-from surefoot.errors import NativeError
-from surefoot.native import core
+def refused(run: str) -> None:
+    """However the core is used."""
+    os.environ[VARIABLE] = "abacus"
 
-def train(engine):
-    PPO("CartPole-v1", num_envs=2, num_steps=8, batch_size=16, rollout={"engine": engine}).learn(16)
+    def train(engine: str) -> None:
+        PPO("CartPole-v1", num_envs=2, num_steps=8, batch_size=16, rollout={"engine": engine}).learn(16)
 
-for use in (core, lambda: train("auto"), lambda: train("native"), lambda: train("local")):
-    try:
-        use()
-    except NativeError as error:
-        print(error)
-for command in (["envs"], ["train", "CartPole-v1", "--run-dir", sys.argv[1]]):
-    print(main(command))
-"""
+    for use in (core, lambda: train("auto"), lambda: train("native"), lambda: train("local")):
+        try:
+            use()
+        except NativeError as error:
+            print(error)
+    for command in (["envs"], ["train", "CartPole-v1", "--run-dir", run]):
+        print(main(command))
 
 
 def test_unknown_instructions_are_an_error(tmp_path: Path) -> None:
-    """However the core is used, and never a reason to train without it."""
-    command = [sys.executable, "-c", REFUSED, str(tmp_path / "run")]
-    done = subprocess.run(command, env=environment("abacus"), capture_output=True, text=True, cwd=tmp_path)
+    """Never a reason to train without it."""
+    done = Process(refused, str(tmp_path / "run")).wait().succeeded()
     choices = ", ".join(core().instruction_sets())
     said = f"{VARIABLE} is 'abacus', but this machine supports {choices}; choose one of them or unset the variable"
-    assert done.stdout.splitlines() == [said] * 4 + ["2"] * 2
-    assert done.stderr.splitlines() == [f"error: {said}"] * 2
+    assert done.out.splitlines() == [said] * 4 + ["2"] * 2
+    assert done.err.splitlines() == [f"error: {said}"] * 2
 
 
 @pytest.mark.parametrize("name", ["", "generic"])
 def test_the_variable_selects_the_instructions(name: str) -> None:
     code = "from surefoot.native import core; print(core().instructions())"
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment(name), capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], env=os.environ | {VARIABLE: name}, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == (name or core().instruction_sets()[-1])

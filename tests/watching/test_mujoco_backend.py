@@ -1,7 +1,6 @@
 """MuJoCo without a display: a backend that works is found, or the packages that are missing are named."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from surefoot.machine.opengl import PACKAGES
 from surefoot.settings.config import EnvConfig
 from surefoot.watching import stage
 from surefoot.watching.mujoco_backend import BACKENDS, CURRENT, renderer_of
-from tests.cli.processes import Process
+from tests.cli.processes import Process, surefoot_with
 from tests.watching.displays import find_or_skip
 from tests.watching.drawn_envs import Lamp
 
@@ -143,22 +142,16 @@ def test_only_what_draws_needs_opengl(choice: str, tmp_path: Path) -> None:
     """MuJoCo reads the variable when it is imported, and fails there if it names what does not work."""
     if choice in BACKENDS and renderer_of(choice) is not None:
         pytest.skip(f"MUJOCO_GL={choice} works on this machine")
+    variables = {"MUJOCO_GL": choice}
     small = ["--rollout.num_envs", "2", "--rollout.num_steps", "16", "--ppo.batch_size", "16", "--steps", "32"]
     run = tmp_path / "run"
-    trained = with_choice(choice, "train", "Hopper-v5", "--run-dir", run, *small)
-    assert trained.returncode == 0, trained.stderr
-    filmed = with_choice(choice, "watch", run, "--video", tmp_path / "a.gif", "--max-steps", 2)
-    assert filmed.returncode == 2, filmed.stderr
-    said = " ".join(filmed.stderr.split())
+    trained = surefoot_with(variables, "train", "Hopper-v5", "--run-dir", run, *small)
+    assert trained.code == 0, trained.err
+    filmed = surefoot_with(variables, "watch", run, "--video", tmp_path / "a.gif", "--max-steps", 2)
+    assert filmed.code == 2, filmed.err
+    said = " ".join(filmed.err.split())
     assert said.startswith("error: ")
     assert f"MUJOCO_GL={choice} does not work here; set the variable MUJOCO_GL" in said
-
-
-def with_choice(choice: str, *arguments: object) -> "subprocess.CompletedProcess[str]":
-    """A command that has not imported MuJoCo yet."""
-    command = [sys.executable, "-m", "surefoot", *map(str, arguments)]
-    environment = os.environ | {"MUJOCO_GL": choice}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_envpool_draws_in_another_process_first(monkeypatch: pytest.MonkeyPatch) -> None:
