@@ -33,13 +33,13 @@ nb::object column(const std::vector<FinishedEpisode>& episodes, const Read& read
   return owned(std::move(numbers), shape);
 }
 
-nb::tuple tuple_of(const PartMoments& moments) {
+nb::tuple tuple_of(const LeafMoments& moments) {
   return nb::make_tuple(moments.count, owned(moments.mean, {moments.mean.size()}),
                         owned(moments.variance, {moments.variance.size()}));
 }
 
-nb::tuple row_moments_of(const RolloutResult& result, std::size_t part) {
-  const auto& [counts, mean, variance] = result.row_moments.at(part);
+nb::tuple row_moments_of(const RolloutResult& result, std::size_t leaf) {
+  const auto& [counts, mean, variance] = result.row_moments.at(leaf);
   const Shape shape{counts.size(), counts.empty() ? 0 : mean.size() / counts.size()};
   return nb::make_tuple(owned(counts, {counts.size()}), owned(mean, shape), owned(variance, shape));
 }
@@ -49,7 +49,7 @@ nb::tuple merged_moments(nb::handle counts, nb::handle means, nb::handle varianc
   const double* count = checked<const double>(counts, "counts", {num_rows});
   const double* mean = checked<const double>(means, "means", {num_rows, size});
   const double* variance = checked<const double>(variances, "variances", {num_rows, size});
-  PartMoments moments;
+  LeafMoments moments;
   moments.mean.resize(size);
   moments.variance.resize(size);
   for (std::size_t row = 0; row < num_rows; ++row) {
@@ -58,16 +58,16 @@ nb::tuple merged_moments(nb::handle counts, nb::handle means, nb::handle varianc
   return tuple_of(moments);
 }
 
-std::vector<double*> parts_of(Engine& engine, const std::vector<nb::object>& arrays, const char* name) {
+std::vector<double*> leaves_of(Engine& engine, const std::vector<nb::object>& arrays, const char* name) {
   const Rows& rows = engine.rows();
   if (arrays.size() != rows.obs_parts().size()) {
-    throw nb::value_error((std::string(name) + " must have one array for each part of the observation").c_str());
+    throw nb::value_error((std::string(name) + " must have one array for each leaf of the observation").c_str());
   }
-  std::vector<double*> parts;
-  for (std::size_t part = 0; part < arrays.size(); ++part) {
-    parts.push_back(checked<double>(arrays[part], name, {rows.size(), rows.obs_sizes()[part]}));
+  std::vector<double*> leaves;
+  for (std::size_t leaf = 0; leaf < arrays.size(); ++leaf) {
+    leaves.push_back(checked<double>(arrays[leaf], name, {rows.size(), rows.obs_sizes()[leaf]}));
   }
-  return parts;
+  return leaves;
 }
 
 bool* mask_of(Engine& engine, nb::handle mask, Shape lead) {
@@ -114,7 +114,7 @@ void reset(Engine& engine, nb::handle seeds, const std::vector<nb::object>& obs,
     for (std::size_t env = 0; env < num_envs; ++env) std::copy_n(words + 4 * env, 4, each[env].begin());
   }
   StepSlot slot{};
-  slot.obs = parts_of(engine, obs, "obs");
+  slot.obs = leaves_of(engine, obs, "obs");
   slot.mask = mask_of(engine, mask, {engine.rows().size()});
   if (!resting.is_none()) slot.resting = checked<const bool>(resting, "resting", {engine.rows().size()});
   const Exclusive exclusive(engine);
@@ -125,8 +125,8 @@ void reset(Engine& engine, nb::handle seeds, const std::vector<nb::object>& obs,
 void step(Engine& engine, nb::handle actions, const std::vector<nb::object>& obs,
           const std::vector<nb::object>& final_obs, const nb::dict& outcome, nb::handle mask) {
   const std::size_t count = engine.rows().size();
-  StepSlot slot{parts_of(engine, obs, "obs"),
-                parts_of(engine, final_obs, "final_obs"),
+  StepSlot slot{leaves_of(engine, obs, "obs"),
+                leaves_of(engine, final_obs, "final_obs"),
                 entry<double>(outcome, "reward", {count}),
                 entry<bool>(outcome, "terminated", {count}),
                 entry<bool>(outcome, "truncated", {count}),
@@ -216,7 +216,7 @@ bool has_choices_of(const Policy& policy, const ActionSpace& space) {
 void check_fit(const Rows& rows, const Policy& policy) {
   const auto& wanted = policy.plan().obs;
   bool fits = wanted.size() == rows.obs_parts().size();
-  for (std::size_t part = 0; fits && part < wanted.size(); ++part) fits = wanted[part].size == rows.obs_sizes()[part];
+  for (std::size_t leaf = 0; fits && leaf < wanted.size(); ++leaf) fits = wanted[leaf].size == rows.obs_sizes()[leaf];
   if (!fits) throw nb::value_error("policy: its observations differ from those of the environment");
   if (policy.action_size() != rows.action_size() || policy.is_discrete() != rows.action_space().has_choices()) {
     throw nb::value_error("policy: its actions have another kind or size than those of the environment");
@@ -245,23 +245,23 @@ void add_others(RolloutArrays& arrays, const Rows& rows, const Fields& fields, c
   }
 }
 
-/// Sets the bounds of the parts of the observation, and which parts the policy normalizes.
+/// Sets the bounds of the leaves of the observation, and which leaves the policy normalizes.
 RolloutKey key_of(const Rows& rows, const Policy& policy) {
   RolloutKey key{};
-  for (const ObsPart& part : rows.obs_parts()) {
+  for (const ObsPart& leaf : rows.obs_parts()) {
     const auto is_finite = [](double bound) { return std::isfinite(bound); };
-    const auto& [low, high] = part.bounds;
+    const auto& [low, high] = leaf.bounds;
     const bool is_bounded =
         std::any_of(low.begin(), low.end(), is_finite) || std::any_of(high.begin(), high.end(), is_finite);
     const auto filled = [&](const std::vector<double>& bounds) {
       std::vector<float> each(bounds.begin(), bounds.end());
-      if (is_bounded && each.size() == 1) each.resize(part.size(), each[0]);
+      if (is_bounded && each.size() == 1) each.resize(leaf.size(), each[0]);
       return is_bounded ? each : std::vector<float>{};
     };
     key.low.push_back(filled(low));
     key.high.push_back(filled(high));
   }
-  for (const ObsPlan& part : policy.plan().obs) key.with_moments.push_back(!part.normalizer.empty());
+  for (const ObsPlan& leaf : policy.plan().obs) key.with_moments.push_back(!leaf.normalizer.empty());
   return key;
 }
 
@@ -368,14 +368,14 @@ nb::tuple scene(Engine& engine, std::size_t env) {
                         owned(std::move(pose), shape));
 }
 
-using PartSpec = std::tuple<std::string, Shape, std::vector<double>, std::vector<double>>;
+using LeafSpec = std::tuple<std::string, Shape, std::vector<double>, std::vector<double>>;
 
-std::vector<PartSpec> obs_parts(Engine& engine) {
-  std::vector<PartSpec> parts;
-  for (const auto& part : engine.rows().obs_parts()) {
-    parts.emplace_back(part.key, part.shape, part.bounds.low, part.bounds.high);
+std::vector<LeafSpec> obs_parts(Engine& engine) {
+  std::vector<LeafSpec> leaves;
+  for (const auto& leaf : engine.rows().obs_parts()) {
+    leaves.emplace_back(leaf.key, leaf.shape, leaf.bounds.low, leaf.bounds.high);
   }
-  return parts;
+  return leaves;
 }
 
 nb::dict action_space(Engine& engine) {
@@ -423,7 +423,7 @@ void bind_engine(nanobind::module_& module) {
                      const char* names[] = {"observation", "reward", "final observation", "action mask"};
                      return names[static_cast<std::size_t>(problem.where)];
                    })
-      .def_ro("part", &NonFinite::part)
+      .def_ro("leaf", &NonFinite::leaf)
       .def_ro("index", &NonFinite::index)
       .def_ro("value", &NonFinite::value);
   nb::class_<RolloutResult>(module, "RolloutResult", "Statistics and errors of a rollout.")
@@ -443,15 +443,15 @@ void bind_engine(nanobind::module_& module) {
           },
           nb::for_getter(nb::sig("def lengths(self) -> numpy.typing.NDArray[numpy.int64]")))
       .def(
-          "moments", [](const RolloutResult& result, std::size_t part) { return tuple_of(result.moments.at(part)); },
-          nb::arg("part"),
-          nb::sig("def moments(self, part: int) -> tuple[float, numpy.typing.NDArray[numpy.float64], "
+          "moments", [](const RolloutResult& result, std::size_t leaf) { return tuple_of(result.moments.at(leaf)); },
+          nb::arg("leaf"),
+          nb::sig("def moments(self, leaf: int) -> tuple[float, numpy.typing.NDArray[numpy.float64], "
                   "numpy.typing.NDArray[numpy.float64]]"),
-          "Count, mean and population variance of a part of the observation.")
-      .def("row_moments", &row_moments_of, nb::arg("part"),
-           nb::sig("def row_moments(self, part: int) -> tuple[numpy.typing.NDArray[numpy.float64], "
+          "Count, mean and population variance of a leaf of the observation.")
+      .def("row_moments", &row_moments_of, nb::arg("leaf"),
+           nb::sig("def row_moments(self, leaf: int) -> tuple[numpy.typing.NDArray[numpy.float64], "
                    "numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]"),
-           "Count, mean and population variance of a part of the observation in each row.");
+           "Count, mean and population variance of a leaf of the observation in each row.");
   module.def("merged_moments", &merged_moments, nb::arg("counts"), nb::arg("means"), nb::arg("variances"),
              nb::arg("num_rows"), nb::arg("size"),
              nb::sig("def merged_moments(counts: numpy.typing.NDArray[numpy.float64], "

@@ -63,7 +63,7 @@ SequenceSamples sequences_of(const Policy& policy, const nb::dict& dict, std::si
   if (found.places.size() != found.runs.size()) throw nb::value_error("places must have one number per run");
   const auto stored = setting<std::vector<nb::object>>(dict, "states");
   const std::vector<std::size_t>& sizes = policy.state_sizes();
-  if (stored.size() != sizes.size()) throw nb::value_error("states must have one array per part of the state");
+  if (stored.size() != sizes.size()) throw nb::value_error("states must have one array per tensor of the state");
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     found.stored.push_back(checked<const float>(stored[i], "states", {found.num_places, sizes[i]}));
   }

@@ -72,11 +72,11 @@ Leaves leaves_of(const Policy& policy, const std::vector<nb::object>& obs) {
 /// The recurrent state of rows, as passed in.
 template <class Number>
 struct States {
-  std::vector<Number*> parts;
+  std::vector<Number*> tensors;
   const bool* episode_start = nullptr;
 };
 
-/// Reads one [rows, size] array per part and, if there are parts, one flag per row.
+/// Reads one [rows, size] array per tensor and, if there are tensors, one flag per row.
 template <class Number>
 States<Number> states_of(const Policy& policy, std::size_t rows, const std::vector<nb::object>& state,
                          nb::handle episode_start) {
@@ -87,7 +87,7 @@ States<Number> states_of(const Policy& policy, std::size_t rows, const std::vect
   }
   States<Number> states;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    states.parts.push_back(checked<Number>(state[i], "state[" + std::to_string(i) + "]", {rows, sizes[i]}));
+    states.tensors.push_back(checked<Number>(state[i], "state[" + std::to_string(i) + "]", {rows, sizes[i]}));
   }
   if (!episode_start.is_none()) states.episode_start = checked<const bool>(episode_start, "episode_start", {rows});
   return states;
@@ -110,9 +110,9 @@ nb::tuple act(const Policy& policy, const std::vector<nb::object>& obs, nb::hand
   {
     const nb::gil_scoped_release released;
     Workspace workspace;
-    const std::vector<const float*> carried(states.parts.begin(), states.parts.end());
+    const std::vector<const float*> carried(states.tensors.begin(), states.tensors.end());
     policy.act(leaves.rows, leaves.data, {carried, states.episode_start}, allowed, key, workspace,
-               {action.data, choice.data, log_prob.data, value.data, states.parts});
+               {action.data, choice.data, log_prob.data, value.data, states.tensors});
   }
   return nb::make_tuple(policy.is_discrete() ? choice.array() : action.array(), log_prob.array(), value.array());
 }
@@ -126,7 +126,7 @@ nb::object value(const Policy& policy, const std::vector<nb::object>& obs, const
   {
     const nb::gil_scoped_release released;
     Workspace workspace;
-    policy.value(leaves.rows, leaves.data, {states.parts, states.episode_start}, workspace, value.data);
+    policy.value(leaves.rows, leaves.data, {states.tensors, states.episode_start}, workspace, value.data);
   }
   return value.array();
 }
@@ -216,7 +216,7 @@ void bind_policy(nanobind::module_& module) {
           },
           "obs"_a, "mask"_a = nb::none(), nb::kw_only(), "state"_a = nb::make_tuple(), "episode_start"_a = nb::none(),
           "seed"_a, "step"_a, "first_row"_a = 0, "stream"_a = kAction,
-          "Raw actions, log-probs and values of rows; `state` is the recurrent state, one array per part, updated in "
+          "Raw actions, log-probs and values of rows; `state` is the recurrent state, one array per tensor, updated in "
           "place.")
       .def("value", &value, "obs"_a, nb::kw_only(), "state"_a = nb::make_tuple(), "episode_start"_a = nb::none(),
            "Values of rows in raw units; `state` is unchanged.")
@@ -233,7 +233,7 @@ void bind_policy(nanobind::module_& module) {
       .def_prop_ro("noise_size", [](const Policy& policy) { return policy.head().noise_size(); })
       .def_prop_ro("mask_size", &Policy::mask_size)
       .def_prop_ro("state_sizes", &Policy::state_sizes,
-                   "Numbers per row of each part of the recurrent state; empty without memory.")
+                   "Numbers per row of each tensor of the recurrent state; empty without memory.")
       .def_prop_ro("instructions", [](const Policy& policy) { return policy.kernels().name; });
   module.def(
       "part_kinds", &part_kinds,

@@ -26,17 +26,17 @@ class Arrays {
     const PooledRecurrence layer = this->layer(threads, true);
     CellPass pass{};
     pass.gates_x = {in("gates_x", samples(gates_)), gates_};
-    StateParts<float> last{};
-    each_part([&](std::size_t part, const std::string& name) {
-      pass.before[part] = in(name + "0", states());
-      pass.states[part] = out(name, samples(hidden_));
-      last[part] = out(name + "_last", states());
+    StateTensors<float> last{};
+    each_tensor([&](std::size_t tensor, const std::string& name) {
+      pass.before[tensor] = in(name + "0", states());
+      pass.states[tensor] = out(name, samples(hidden_));
+      last[tensor] = out(name + "_last", states());
     });
     pass.kept = out("gates", samples(4 * hidden_));
     const nb::gil_scoped_release released;
     layer.run(pass);
-    for (std::size_t part = 0; part < kind_.num_parts; ++part) {
-      copy_last(steps_, hidden_, pass.states[part], last[part]);
+    for (std::size_t tensor = 0; tensor < kind_.num_tensors; ++tensor) {
+      copy_last(steps_, hidden_, pass.states[tensor], last[tensor]);
     }
   }
 
@@ -44,11 +44,11 @@ class Arrays {
     const PooledRecurrence layer = this->layer(threads, false);
     CellPass pass{};
     pass.kept = out("gates", samples(4 * hidden_));
-    each_part([&](std::size_t part, const std::string& name) {
-      pass.before[part] = in(name + "0", states());
-      pass.states[part] = out(name, samples(hidden_));
-      pass.grad_last[part] = in("grad_" + name + "_last", states());
-      pass.grad_before[part] = out("grad_" + name + "0", states());
+    each_tensor([&](std::size_t tensor, const std::string& name) {
+      pass.before[tensor] = in(name + "0", states());
+      pass.states[tensor] = out(name, samples(hidden_));
+      pass.grad_last[tensor] = in("grad_" + name + "_last", states());
+      pass.grad_before[tensor] = out("grad_" + name + "0", states());
     });
     pass.grad_output = {in("grad_h", samples(hidden_)), hidden_};
     pass.grad_gates_x = out("grad_gates_x", samples(gates_));
@@ -68,9 +68,9 @@ class Arrays {
   Shape states() const { return {steps_.sequences(), hidden_}; }
 
   template <class Visit>
-  void each_part(const Visit& visit) const {
+  void each_tensor(const Visit& visit) const {
     constexpr const char* kNames[] = {"h", "c"};
-    for (std::size_t part = 0; part < kind_.num_parts; ++part) visit(part, kNames[part]);
+    for (std::size_t tensor = 0; tensor < kind_.num_tensors; ++tensor) visit(tensor, kNames[tensor]);
   }
 
   std::vector<std::int64_t> step_sizes() const {

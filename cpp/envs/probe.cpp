@@ -29,7 +29,7 @@ class Probe : public Env {
 
   void reset(Generator& random) override {
     for (double& cue : cues_) cue = random.uniform(-1.0, 1.0);
-    for (double& part : wheel_) part = random.uniform(-1.0, 1.0);
+    for (double& one : wheel_) one = random.uniform(-1.0, 1.0);
     fuel_ = random.uniform(kLeastFuel, kMostFuel);
   }
 
@@ -37,7 +37,7 @@ class Probe : public Env {
     const double reward = pay(action);
     fuel_ -= reward >= 0.0 ? 1.0 : 1.5;
     for (double& cue : cues_) cue = turned(cue);
-    for (double& part : wheel_) part = turned(part);
+    for (double& one : wheel_) one = turned(one);
     return {reward, fuel_ <= 0.0};
   }
 

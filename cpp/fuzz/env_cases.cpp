@@ -18,7 +18,7 @@ std::vector<double> states_of(const Rows& rows) {
 bool all_finite(const StepArrays& slots) {
   const auto finite = [](double value) { return std::isfinite(value); };
   return std::all_of(slots.obs.begin(), slots.obs.end(),
-                     [&](const auto& part) { return std::all_of(part.begin(), part.end(), finite); }) &&
+                     [&](const auto& leaf) { return std::all_of(leaf.begin(), leaf.end(), finite); }) &&
          std::all_of(slots.reward.begin(), slots.reward.end(), finite);
 }
 

@@ -76,15 +76,15 @@ void act(const Policy& policy, Chance& chance) {
   std::vector<std::vector<float>> obs, state;
   std::vector<const float*> leaves, carried;
   std::vector<float*> remembered;
-  for (const ObsPlan& part : policy.plan().obs) {
-    obs.emplace_back(rows * part.size);
+  for (const ObsPlan& leaf : policy.plan().obs) {
+    obs.emplace_back(rows * leaf.size);
     for (float& number : obs.back()) number = static_cast<float>(chance.once_in(30) ? chance.odd_number() : 0.1);
   }
-  for (const auto& part : obs) leaves.push_back(part.data());
+  for (const auto& leaf : obs) leaves.push_back(leaf.data());
   for (const std::size_t size : policy.state_sizes()) state.emplace_back(rows * size);
-  for (auto& part : state) {
-    carried.push_back(part.data());
-    remembered.push_back(part.data());
+  for (auto& tensor : state) {
+    carried.push_back(tensor.data());
+    remembered.push_back(tensor.data());
   }
   Flags mask(rows * policy.mask_size()), start(rows);
   for (std::size_t i = 0; i < rows * policy.mask_size(); ++i) mask[i] = chance.once_in(2);

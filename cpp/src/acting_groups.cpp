@@ -18,12 +18,12 @@ void scatter(const std::vector<std::size_t>& rows, std::size_t size, const Numbe
   }
 }
 
-/// Whether a network of the policy reads a part of the observation; the normalizer of one that none reads is empty.
-bool reads(const PolicyPlan& plan, std::size_t part) {
-  const auto has = [part](const BodyPlan& body) {
-    return std::any_of(body.encoders.begin(), body.encoders.end(), [part](const auto& one) { return one.obs == part; });
+/// Whether a network of the policy reads a leaf of the observation; the normalizer of one that none reads is empty.
+bool reads(const PolicyPlan& plan, std::size_t leaf) {
+  const auto has = [leaf](const BodyPlan& body) {
+    return std::any_of(body.encoders.begin(), body.encoders.end(), [leaf](const auto& one) { return one.obs == leaf; });
   };
-  return !plan.obs[part].normalizer.empty() || has(plan.actor) || (!plan.shares_trunk && has(plan.critic));
+  return !plan.obs[leaf].normalizer.empty() || has(plan.actor) || (!plan.shares_trunk && has(plan.critic));
 }
 
 }  // namespace
@@ -48,12 +48,12 @@ ActingGroups::ActingGroups(const Rows& rows, const Policy& learner, const Rollou
     groups_.push_back({other.number, other.policy, other.state, other.is_followed});
   }
   for (Group& group : groups_) {
-    for (std::size_t part = 0; part < group.state.size(); ++part) {
-      group.state[part] += begin * group.policy->state_sizes()[part];
+    for (std::size_t tensor = 0; tensor < group.state.size(); ++tensor) {
+      group.state[tensor] += begin * group.policy->state_sizes()[tensor];
     }
-    for (std::size_t part = 0; part < obs_.size(); ++part) {
-      group.reads.push_back(reads(group.policy->plan(), part));
-      if (group.reads[part]) obs_[part].resize(count_ * rows.obs_sizes()[part]);
+    for (std::size_t leaf = 0; leaf < obs_.size(); ++leaf) {
+      group.reads.push_back(reads(group.policy->plan(), leaf));
+      if (group.reads[leaf]) obs_[leaf].resize(count_ * rows.obs_sizes()[leaf]);
     }
   }
   regroup();
@@ -98,9 +98,9 @@ void ActingGroups::regroup() {
 /// Clears the learner's recurrent state of a row in which it no longer acts.
 void ActingGroups::forget(std::size_t row) {
   const Group& learner = groups_.front();
-  for (std::size_t part = 0; part < learner.state.size(); ++part) {
-    const std::size_t size = learner.policy->state_sizes()[part];
-    std::fill_n(learner.state[part] + row * size, size, 0.0f);
+  for (std::size_t tensor = 0; tensor < learner.state.size(); ++tensor) {
+    const std::size_t size = learner.policy->state_sizes()[tensor];
+    std::fill_n(learner.state[tensor] + row * size, size, 0.0f);
   }
 }
 
@@ -122,18 +122,18 @@ void ActingGroups::take(const Group& group, std::size_t step) {
   leaves_.clear();
   before_.clear();
   after_.clear();
-  for (std::size_t part = 0; part < obs_.size(); ++part) {
-    const std::size_t size = rows_.obs_sizes()[part];
-    leaves_.push_back(group.reads[part] ? obs_[part].data() : nullptr);
-    if (group.reads[part]) gather(group.rows, size, arrays_.obs[part] + place * size, obs_[part].data());
+  for (std::size_t leaf = 0; leaf < obs_.size(); ++leaf) {
+    const std::size_t size = rows_.obs_sizes()[leaf];
+    leaves_.push_back(group.reads[leaf] ? obs_[leaf].data() : nullptr);
+    if (group.reads[leaf]) gather(group.rows, size, arrays_.obs[leaf] + place * size, obs_[leaf].data());
   }
   state_.resize(std::max(state_.size(), group.state.size()));
-  for (std::size_t part = 0; part < group.state.size(); ++part) {
-    const std::size_t size = group.policy->state_sizes()[part];
-    state_[part].resize(std::max(state_[part].size(), count_ * size));
-    gather(group.rows, size, group.state[part], state_[part].data());
-    before_.push_back(state_[part].data());
-    after_.push_back(state_[part].data());
+  for (std::size_t tensor = 0; tensor < group.state.size(); ++tensor) {
+    const std::size_t size = group.policy->state_sizes()[tensor];
+    state_[tensor].resize(std::max(state_[tensor].size(), count_ * size));
+    gather(group.rows, size, group.state[tensor], state_[tensor].data());
+    before_.push_back(state_[tensor].data());
+    after_.push_back(state_[tensor].data());
   }
   gather(group.rows, 1, arrays_.episode_start + place, start_.get());
   if (mask_) gather(group.rows, rows_.mask_size(), arrays_.mask + place * rows_.mask_size(), mask_.get());
@@ -143,8 +143,8 @@ void ActingGroups::give(const Group& group, std::size_t step, const StagedAction
   const Policy& policy = *group.policy;
   const std::size_t count = group.rows.size(), size = rows_.action_size();
   const std::size_t place = step * arrays_.num_rows + begin_;
-  for (std::size_t part = 0; part < after_.size(); ++part) {
-    scatter(group.rows, policy.state_sizes()[part], after_[part], group.state[part]);
+  for (std::size_t tensor = 0; tensor < after_.size(); ++tensor) {
+    scatter(group.rows, policy.state_sizes()[tensor], after_[tensor], group.state[tensor]);
   }
   if (policy.is_discrete()) {
     scatter(group.rows, size, choice_.data(), arrays_.choice + place * size);

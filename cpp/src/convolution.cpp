@@ -78,7 +78,7 @@ Convolution::Convolution(const Kernels& kernels, ImageSize in, std::size_t outpu
   }
 }
 
-/// Calls `function(offset, count, plane)` for each part of a row that is in one plane.
+/// Calls `function(offset, count, plane)` for each range of a row that is in one plane.
 template <class Function>
 void Convolution::each_row(Function function) const {
   const std::size_t plane = plane_height_ * plane_width_;

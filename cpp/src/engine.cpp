@@ -107,15 +107,15 @@ void Engine::each_env(const std::function<void(std::size_t)>& work) {
   });
 }
 
-void Engine::observe(std::size_t row, const std::vector<double*>& parts, bool is_end) const {
+void Engine::observe(std::size_t row, const std::vector<double*>& leaves, bool is_end) const {
   const auto look = [&](double* obs) { is_end ? rows_->observe_end(row, obs) : rows_->observe(row, obs); };
   const auto& sizes = rows_->obs_sizes();
-  if (parts.size() == 1) return look(parts[0] + row * sizes[0]);
+  if (leaves.size() == 1) return look(leaves[0] + row * sizes[0]);
   std::vector<double> observed(rows_->obs_size());
   look(observed.data());
   const double* from = observed.data();
-  for (std::size_t part = 0; part < parts.size(); from += sizes[part], ++part) {
-    std::copy_n(from, sizes[part], parts[part] + row * sizes[part]);
+  for (std::size_t leaf = 0; leaf < leaves.size(); from += sizes[leaf], ++leaf) {
+    std::copy_n(from, sizes[leaf], leaves[leaf] + row * sizes[leaf]);
   }
 }
 

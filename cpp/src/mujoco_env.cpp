@@ -65,10 +65,10 @@ mjData* make_data(const mjModel* model) {
   return data;
 }
 
-/// The parts of a state, in the order of their bits.
-constexpr const char* kStateParts[] = {"time",      "qpos",       "qvel",         "act",          "history",
-                                       "warmstart", "ctrl",       "qfrc_applied", "xfrc_applied", "eq_active",
-                                       "mocap_pos", "mocap_quat", "userdata",     "plugin",       "plastic"};
+/// The fields of a state, in the order of their bits.
+constexpr const char* kStateFields[] = {"time",      "qpos",       "qvel",         "act",          "history",
+                                        "warmstart", "ctrl",       "qfrc_applied", "xfrc_applied", "eq_active",
+                                        "mocap_pos", "mocap_quat", "userdata",     "plugin",       "plastic"};
 
 /// MuJoCo writes samples at the cursor of a history buffer, which is its second number.
 void check_cursors(const double* history, int count, const int* samples, const int* addresses) {
@@ -78,18 +78,18 @@ void check_cursors(const double* history, int count, const int* samples, const i
   }
 }
 
-/// Checks the integration state part by part; MuJoCo itself checks only positions and velocities.
+/// Checks the integration state field by field; MuJoCo itself checks only positions and velocities.
 std::vector<double> read_simulation(const mjModel& model, StateReader& state) {
   std::vector<double> simulation(static_cast<std::size_t>(mj_stateSize(&model, kState)));
   std::span<double> rest = simulation;
-  for (std::size_t bit = 0; bit < std::size(kStateParts); ++bit) {
-    const int part = 1 << bit;
-    if ((kState & part) == 0) continue;
-    const auto size = static_cast<std::size_t>(mj_stateSize(&model, part));
-    state.numbers(kStateParts[bit], rest.first(size));
-    if (part == mjSTATE_EQ_ACTIVE) {
-      for (const double& active : rest.first(size)) StateReader({&active, 1}).flag(kStateParts[bit]);
-    } else if (part == mjSTATE_HISTORY) {
+  for (std::size_t bit = 0; bit < std::size(kStateFields); ++bit) {
+    const int field = 1 << bit;
+    if ((kState & field) == 0) continue;
+    const auto size = static_cast<std::size_t>(mj_stateSize(&model, field));
+    state.numbers(kStateFields[bit], rest.first(size));
+    if (field == mjSTATE_EQ_ACTIVE) {
+      for (const double& active : rest.first(size)) StateReader({&active, 1}).flag(kStateFields[bit]);
+    } else if (field == mjSTATE_HISTORY) {
       check_cursors(rest.data(), static_cast<int>(model.nactuator), model.actuator_history, model.actuator_historyadr);
       check_cursors(rest.data(), static_cast<int>(model.nsensor), model.sensor_history, model.sensor_historyadr);
     }

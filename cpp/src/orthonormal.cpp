@@ -16,7 +16,7 @@ double dot(std::size_t size, const double* a, const double* b) {
   }
   for (; i < size; ++i) sums[0] += a[i] * b[i];
   double sum = 0;
-  for (const double part : sums) sum += part;
+  for (const double one : sums) sum += one;
   return sum;
 }
 

@@ -45,10 +45,10 @@ Policy::Policy(PolicyPlan plan, const Kernels& kernels)
       body.encoders.emplace_back(encoder, plan_.obs[encoder.obs].size, kernels);
     }
     body.memory = make_part<Memory>(body_plan.memory, kernels);
-    body.first_part = state_sizes_.size();
+    body.first_tensor = state_sizes_.size();
     const std::vector<std::size_t> sizes = body.memory->state_sizes();
-    require(sizes.size() <= kMostStateParts, "a memory's state has too many parts");
-    body.num_parts = sizes.size();
+    require(sizes.size() <= kMostStateTensors, "a memory's state has too many tensors");
+    body.num_tensors = sizes.size();
     state_sizes_.insert(state_sizes_.end(), sizes.begin(), sizes.end());
     return !sizes.empty();
   };

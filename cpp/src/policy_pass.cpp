@@ -17,25 +17,25 @@ Policy::Pass::Pass(const Policy& policy, ObsLeaves obs, const CarriedState& stat
       rows_(rows),
       workspace_(workspace) {
   std::size_t floats = 0;
-  for (const ObsPlan& part : plan_.obs) floats += part.normalizer.empty() ? 0 : rows * part.size;
+  for (const ObsPlan& leaf : plan_.obs) floats += leaf.normalizer.empty() ? 0 : rows * leaf.size;
   normalized_ = workspace.floats(kNormalized, floats);
   float* out = normalized_;
   for (std::size_t i = 0; i < plan_.obs.size(); ++i) {
-    const ObsPlan& part = plan_.obs[i];
-    if (part.normalizer.empty()) continue;
+    const ObsPlan& leaf = plan_.obs[i];
+    if (leaf.normalizer.empty()) continue;
     const ObsStatistics& statistics = weights_.obs[i];
-    kernels_.normalize({statistics.shift.data(), statistics.scale.data(), part.clip}, rows, part.size,
-                       obs[i] + first * part.size, out);
-    out += rows * part.size;
+    kernels_.normalize({statistics.shift.data(), statistics.scale.data(), leaf.clip}, rows, leaf.size,
+                       obs[i] + first * leaf.size, out);
+    out += rows * leaf.size;
   }
 }
 
 MatrixView Policy::Pass::prepared(std::size_t obs) const {
-  const ObsPlan& part = plan_.obs[obs];
-  if (part.normalizer.empty()) return {obs_[obs] + first_ * part.size, part.size};
+  const ObsPlan& leaf = plan_.obs[obs];
+  if (leaf.normalizer.empty()) return {obs_[obs] + first_ * leaf.size, leaf.size};
   const float* data = normalized_;
   for (std::size_t i = 0; i < obs; ++i) data += plan_.obs[i].normalizer.empty() ? 0 : rows_ * plan_.obs[i].size;
-  return {data, part.size};
+  return {data, leaf.size};
 }
 
 MatrixView Policy::Pass::actor_features(std::span<float* const> next) const {
@@ -105,19 +105,19 @@ void Policy::Pass::value(MatrixView latent, float* value, float* prediction) con
 
 MatrixView Policy::Pass::remember(const Body& body, MatrixView in, std::span<float* const> next) const {
   StateRows state;
-  for (std::size_t part = 0; part < body.num_parts; ++part) {
-    const std::size_t index = body.first_part + part;
+  for (std::size_t tensor = 0; tensor < body.num_tensors; ++tensor) {
+    const std::size_t index = body.first_tensor + tensor;
     float* const before = carried(index);
-    state.before[part] = before;
-    state.after[part] = next.empty() ? before : next[index] + first_ * policy_.state_sizes_[index];
+    state.before[tensor] = before;
+    state.after[tensor] = next.empty() ? before : next[index] + first_ * policy_.state_sizes_[index];
   }
   return body.memory->step(rows_of(in), state);
 }
 
-float* Policy::Pass::carried(std::size_t part) const {
-  const std::size_t size = policy_.state_sizes_[part];
-  const float* const from = state_.parts[part] + first_ * size;
-  float* const copy = workspace_.floats(kState + part, rows_ * size);
+float* Policy::Pass::carried(std::size_t tensor) const {
+  const std::size_t size = policy_.state_sizes_[tensor];
+  const float* const from = state_.tensors[tensor] + first_ * size;
+  float* const copy = workspace_.floats(kState + tensor, rows_ * size);
   std::copy_n(from, rows_ * size, copy);
   if (state_.episode_start == nullptr) return copy;
   for (std::size_t row = 0; row < rows_; ++row) {

@@ -5,8 +5,8 @@
 
 namespace surefoot {
 
-/// Slots of the workspace. Encoders use those from kEncoder on; from kState on there is one per part of the state, then
-/// those of the other parts.
+/// Slots of the workspace. Encoders use those from kEncoder on; from kState on there is one per tensor of the state,
+/// then those of the other arrays.
 enum Slot : std::size_t {
   kNormalized,
   kFeatures,
@@ -47,8 +47,8 @@ struct Policy::Pass {
   MatrixView features(const BodyPlan& plan, const Body& body, MatrixView before) const;
   /// Runs the memory of the body.
   MatrixView remember(const Body& body, MatrixView in, std::span<float* const> next) const;
-  /// A part of the state before the step; zero for rows that start an episode.
-  float* carried(std::size_t part) const;
+  /// A tensor of the state before the step; zero for rows that start an episode.
+  float* carried(std::size_t tensor) const;
   /// Runs an encoder. The result is valid until the next encoder runs.
   MatrixView encoded(const EncoderPart& part) const;
   /// Runs linear layers; their outputs alternate between `slot` and `slot + 1`.

@@ -38,7 +38,7 @@ struct EncoderPart {
 struct Body {
   std::vector<EncoderPart> encoders;
   std::unique_ptr<Memory> memory;
-  std::size_t first_part, num_parts;  // position of the memory's state among the parts of the policy's state
+  std::size_t first_tensor, num_tensors;  // position of the memory's state among the tensors of the policy's state
   Network trunk;
   std::size_t feature_size;     // size of all encoders' features and, where it is taken, of the actor's memory
   std::size_t remembered_size;  // output size of the memory

@@ -13,22 +13,22 @@ namespace {
 constexpr std::size_t kKept = 4;
 
 /// The share of one thread in a step: a range of sequences that reach it.
-struct Part {
+struct StepRows {
   std::size_t step;
   std::size_t sequence;  // first sequence of the range
   std::size_t sample;    // sample of that sequence at this step
-  std::size_t rows;
+  std::size_t count;
 };
 
-Part part_of(const PackedSteps& steps, std::size_t step, Sequences some) {
+StepRows rows_of(const PackedSteps& steps, std::size_t step, Sequences some) {
   const std::size_t begin = some.begin;
   return {step, begin, steps.first(step) + begin, std::clamp(steps.size(step), begin, some.end) - begin};
 }
 
-/// A part of the state of a range before a step.
-const float* before(const Recurrence& layer, const Part& part, const CellPass& pass, std::size_t of_state) {
-  if (part.step == 0) return pass.before[of_state] + part.sequence * layer.hidden;
-  return pass.states[of_state] + (layer.steps.first(part.step - 1) + part.sequence) * layer.hidden;
+/// A tensor of the state of a range before a step.
+const float* before(const Recurrence& layer, const StepRows& rows, const CellPass& pass, std::size_t of_state) {
+  if (rows.step == 0) return pass.before[of_state] + rows.sequence * layer.hidden;
+  return pass.states[of_state] + (layer.steps.first(rows.step - 1) + rows.sequence) * layer.hidden;
 }
 
 /// Copies the states of some sequences [S, H] from others, or sets them to zero.
@@ -46,48 +46,48 @@ CellKind gru_cells(const Kernels& kernels) { return {3, 1, false, kernels.gru, k
 CellKind lstm_cells(const Kernels& kernels) { return {4, 2, true, kernels.lstm, kernels.lstm_gradient}; }
 
 void forward(const CellKind& kind, const Recurrence& layer, const CellPass& pass, Sequences some) {
-  const std::size_t hidden = layer.hidden, stride = layer.weight.stride(), carried = kind.num_parts - 1;
+  const std::size_t hidden = layer.hidden, stride = layer.weight.stride(), carried = kind.num_tensors - 1;
   float* const gates_h = layer.scratch + some.begin * stride;
   for (std::size_t i = 0; i < layer.steps.count(); ++i) {
-    const Part part = part_of(layer.steps, i, some);
-    if (part.rows == 0) break;
-    layer.weight.run(layer.kernels, part.rows, {before(layer, part, pass, 0), hidden}, gates_h);
-    kind.step({.rows = part.rows,
+    const StepRows rows = rows_of(layer.steps, i, some);
+    if (rows.count == 0) break;
+    layer.weight.run(layer.kernels, rows.count, {before(layer, rows, pass, 0), hidden}, gates_h);
+    kind.step({.rows = rows.count,
                .hidden = hidden,
-               .gates_x = {pass.gates_x.data + part.sample * pass.gates_x.stride, pass.gates_x.stride},
+               .gates_x = {pass.gates_x.data + rows.sample * pass.gates_x.stride, pass.gates_x.stride},
                .gates_h = {gates_h, stride},
-               .carried = {before(layer, part, pass, carried), hidden},
-               .gates = pass.kept + part.sample * kKept * hidden,
-               .h = pass.states[0] + part.sample * hidden,
-               .c = pass.states[carried] + part.sample * hidden,
+               .carried = {before(layer, rows, pass, carried), hidden},
+               .gates = pass.kept + rows.sample * kKept * hidden,
+               .h = pass.states[0] + rows.sample * hidden,
+               .c = pass.states[carried] + rows.sample * hidden,
                .stride = hidden});
   }
 }
 
 void backward(const CellKind& kind, const Recurrence& layer, const CellPass& pass, Sequences some) {
-  const std::size_t hidden = layer.hidden, stride = layer.transposed.stride(), carried = kind.num_parts - 1;
-  for (std::size_t part = 0; part < kind.num_parts; ++part) {
-    begin_with(part == 0 ? nullptr : pass.grad_last[part], hidden, some, pass.grad_before[part], hidden);
+  const std::size_t hidden = layer.hidden, stride = layer.transposed.stride(), carried = kind.num_tensors - 1;
+  for (std::size_t tensor = 0; tensor < kind.num_tensors; ++tensor) {
+    begin_with(tensor == 0 ? nullptr : pass.grad_last[tensor], hidden, some, pass.grad_before[tensor], hidden);
   }
   float* const later_h = layer.scratch + some.begin * stride;
   begin_with(pass.grad_last[0], hidden, some, layer.scratch, stride);
   for (std::size_t i = layer.steps.count(); i-- > 0;) {
-    const Part part = part_of(layer.steps, i, some);
-    if (part.rows == 0) continue;
-    const std::size_t grad_row = part.sample * pass.grad_stride;
-    kind.gradient({.rows = part.rows,
+    const StepRows rows = rows_of(layer.steps, i, some);
+    if (rows.count == 0) continue;
+    const std::size_t grad_row = rows.sample * pass.grad_stride;
+    kind.gradient({.rows = rows.count,
                    .hidden = hidden,
-                   .gates = pass.kept + part.sample * kKept * hidden,
-                   .carried = before(layer, part, pass, carried),
-                   .c = pass.states[carried] + part.sample * hidden,
-                   .grad_h = {pass.grad_output.data + part.sample * pass.grad_output.stride, pass.grad_output.stride},
+                   .gates = pass.kept + rows.sample * kKept * hidden,
+                   .carried = before(layer, rows, pass, carried),
+                   .c = pass.states[carried] + rows.sample * hidden,
+                   .grad_h = {pass.grad_output.data + rows.sample * pass.grad_output.stride, pass.grad_output.stride},
                    .later_h = {later_h, stride},
-                   .grad_carried = pass.grad_before[carried] + part.sequence * hidden,
+                   .grad_carried = pass.grad_before[carried] + rows.sequence * hidden,
                    .grad_gates_x = pass.grad_gates_x + grad_row,
                    .grad_gates_h = pass.grad_gates_past + grad_row,
                    .grad_stride = pass.grad_stride});
-    layer.transposed.run(layer.kernels, part.rows, {pass.grad_gates_past + grad_row, pass.grad_stride}, later_h);
-    std::copy_n(before(layer, part, pass, 0), part.rows * hidden, pass.past + part.sample * hidden);
+    layer.transposed.run(layer.kernels, rows.count, {pass.grad_gates_past + grad_row, pass.grad_stride}, later_h);
+    std::copy_n(before(layer, rows, pass, 0), rows.count * hidden, pass.past + rows.sample * hidden);
   }
   for (std::size_t sequence = some.begin; sequence < some.end; ++sequence) {
     const float* const from = layer.scratch + sequence * stride;

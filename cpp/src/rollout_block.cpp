@@ -7,7 +7,7 @@
 
 namespace surefoot {
 
-void PartMoments::merge(double other_count, const double* other_mean, const double* other_variance) {
+void LeafMoments::merge(double other_count, const double* other_mean, const double* other_variance) {
   const double total = count + other_count;
   for (std::size_t i = 0; i < mean.size(); ++i) {
     const double delta = other_mean[i] - mean[i];
@@ -37,8 +37,8 @@ RolloutBlock::RolloutBlock(Rows& rows, const Policy& policy, const RolloutArrays
       counts_(end - begin) {
   const std::size_t staged = count() * rows.action_size();
   policy.is_discrete() ? env_choice_.resize(staged) : env_action_.resize(staged);
-  for (std::size_t part = 0; part < arrays.state.size(); ++part) {
-    state_.push_back(arrays.state[part] + begin * policy.state_sizes()[part]);
+  for (std::size_t tensor = 0; tensor < arrays.state.size(); ++tensor) {
+    state_.push_back(arrays.state[tensor] + begin * policy.state_sizes()[tensor]);
   }
   if (arrays.acting != nullptr) groups_.emplace(rows, policy, arrays, key, begin, end);
 }
@@ -58,8 +58,8 @@ void RolloutBlock::advance(std::size_t num_steps, Workspace& workspace) {
   }
   if (step_ == arrays_.num_steps && !problem_) {
     value_final_obs(workspace);
-    for (std::size_t part = 0; part < leaves_.size(); ++part) {
-      leaves_[part] = arrays_.obs[part] + (step_ * arrays_.num_rows + begin_) * rows_.obs_sizes()[part];
+    for (std::size_t leaf = 0; leaf < leaves_.size(); ++leaf) {
+      leaves_[leaf] = arrays_.obs[leaf] + (step_ * arrays_.num_rows + begin_) * rows_.obs_sizes()[leaf];
     }
     const bool* starts = arrays_.episode_start + step_ * arrays_.num_rows + begin_;
     policy_.value(count(), leaves_, {state_, starts}, workspace, arrays_.last_value + begin_);
@@ -73,10 +73,10 @@ void RolloutBlock::advance(std::size_t num_steps, Workspace& workspace) {
 
 void RolloutBlock::store_state() {
   for (; next_stored_ < arrays_.state_steps.size() && arrays_.state_steps[next_stored_] == step_; ++next_stored_) {
-    for (std::size_t part = 0; part < state_.size(); ++part) {
-      const std::size_t size = policy_.state_sizes()[part];
-      float* to = arrays_.stored_state[part] + (next_stored_ * arrays_.num_rows + begin_) * size;
-      std::copy_n(state_[part], count() * size, to);
+    for (std::size_t tensor = 0; tensor < state_.size(); ++tensor) {
+      const std::size_t size = policy_.state_sizes()[tensor];
+      float* to = arrays_.stored_state[tensor] + (next_stored_ * arrays_.num_rows + begin_) * size;
+      std::copy_n(state_[tensor], count() * size, to);
     }
   }
 }
@@ -89,8 +89,8 @@ void RolloutBlock::act(Workspace& workspace) {
 
 void RolloutBlock::act_alone(Workspace& workspace) {
   const std::size_t place = step_ * arrays_.num_rows + begin_, size = rows_.action_size();
-  for (std::size_t part = 0; part < leaves_.size(); ++part) {
-    leaves_[part] = arrays_.obs[part] + place * rows_.obs_sizes()[part];
+  for (std::size_t leaf = 0; leaf < leaves_.size(); ++leaf) {
+    leaves_[leaf] = arrays_.obs[leaf] + place * rows_.obs_sizes()[leaf];
   }
   const bool* mask = arrays_.mask == nullptr ? nullptr : arrays_.mask + place * rows_.mask_size();
   const Acted acted{arrays_.action == nullptr ? nullptr : arrays_.action + place * size,
@@ -154,12 +154,12 @@ void RolloutBlock::measure(std::size_t row, const RowStep& step) {
 void RolloutBlock::store_obs(std::size_t row, std::size_t step) {
   rows_.observe(row, observed_.data());
   const double* from = observed_.data();
-  for (std::size_t part = 0; part < leaves_.size(); ++part) {
-    const std::size_t size = rows_.obs_sizes()[part];
-    float* to = arrays_.obs[part] + (step * arrays_.num_rows + row) * size;
+  for (std::size_t leaf = 0; leaf < leaves_.size(); ++leaf) {
+    const std::size_t size = rows_.obs_sizes()[leaf];
+    float* to = arrays_.obs[leaf] + (step * arrays_.num_rows + row) * size;
     for (std::size_t i = 0; i < size; ++i) {
       to[i] = static_cast<float>(from[i]);
-      if (!std::isfinite(to[i])) report(row, Where::kObservation, part, i, from[i]);
+      if (!std::isfinite(to[i])) report(row, Where::kObservation, leaf, i, from[i]);
     }
     from += size;
   }
@@ -172,19 +172,19 @@ void RolloutBlock::store_obs(std::size_t row, std::size_t step) {
 void RolloutBlock::keep_final_obs(std::size_t row) {
   rows_.observe_end(row, observed_.data());
   const double* from = observed_.data();
-  for (std::size_t part = 0; part < leaves_.size(); ++part) {
-    const std::size_t size = rows_.obs_sizes()[part];
+  for (std::size_t leaf = 0; leaf < leaves_.size(); ++leaf) {
+    const std::size_t size = rows_.obs_sizes()[leaf];
     for (std::size_t i = 0; i < size; ++i) {
       const auto number = static_cast<float>(from[i]);
-      final_obs_[part].push_back(number);
-      if (!std::isfinite(number)) report(row, Where::kFinalObservation, part, i, from[i]);
+      final_obs_[leaf].push_back(number);
+      if (!std::isfinite(number)) report(row, Where::kFinalObservation, leaf, i, from[i]);
     }
     from += size;
   }
-  for (std::size_t part = 0; part < state_.size(); ++part) {
-    const std::size_t size = policy_.state_sizes()[part];
-    const float* remembered = arrays_.state[part] + row * size;
-    final_state_[part].insert(final_state_[part].end(), remembered, remembered + size);
+  for (std::size_t tensor = 0; tensor < state_.size(); ++tensor) {
+    const std::size_t size = policy_.state_sizes()[tensor];
+    const float* remembered = arrays_.state[tensor] + row * size;
+    final_state_[tensor].insert(final_state_[tensor].end(), remembered, remembered + size);
   }
   open_ends_.emplace_back(step_, row);
 }
@@ -192,9 +192,9 @@ void RolloutBlock::keep_final_obs(std::size_t row) {
 void RolloutBlock::value_final_obs(Workspace& workspace) {
   if (open_ends_.empty()) return;
   std::vector<float> values(open_ends_.size());
-  for (std::size_t part = 0; part < leaves_.size(); ++part) leaves_[part] = final_obs_[part].data();
+  for (std::size_t leaf = 0; leaf < leaves_.size(); ++leaf) leaves_[leaf] = final_obs_[leaf].data();
   std::vector<const float*> state;
-  for (const auto& part : final_state_) state.push_back(part.data());
+  for (const auto& tensor : final_state_) state.push_back(tensor.data());
   // These observations belong to the old episodes: none of them starts one.
   policy_.value(open_ends_.size(), leaves_, {state, nullptr}, workspace, values.data());
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -221,30 +221,30 @@ void RolloutBlock::watch_obs() {
       for (std::size_t row = begin; row < end; ++row) ++counts_[row];
     });
   }
-  for (std::size_t part = 0; part < leaves_.size(); ++part) {
-    if (!key_.low[part].empty()) count_out_of_bounds(part);
-    if (key_.with_moments[part]) find_moments(part);
+  for (std::size_t leaf = 0; leaf < leaves_.size(); ++leaf) {
+    if (!key_.low[leaf].empty()) count_out_of_bounds(leaf);
+    if (key_.with_moments[leaf]) find_moments(leaf);
   }
 }
 
-void RolloutBlock::count_out_of_bounds(std::size_t part) {
-  const std::size_t size = rows_.obs_sizes()[part];
+void RolloutBlock::count_out_of_bounds(std::size_t leaf) {
+  const std::size_t size = rows_.obs_sizes()[leaf];
   for (std::size_t step = 0; step < arrays_.num_steps; ++step) {
-    const float* obs = arrays_.obs[part] + (step * arrays_.num_rows + begin_) * size;
+    const float* obs = arrays_.obs[leaf] + (step * arrays_.num_rows + begin_) * size;
     for (std::size_t row = 0; row < count(); ++row, obs += size) {
       if (!is_valid(step, row)) continue;
       for (std::size_t i = 0; i < size; ++i) {
-        out_of_bounds_ += (obs[i] < key_.low[part][i]) | (obs[i] > key_.high[part][i]);
+        out_of_bounds_ += (obs[i] < key_.low[leaf][i]) | (obs[i] > key_.high[leaf][i]);
       }
     }
   }
 }
 
-void RolloutBlock::find_moments(std::size_t part) {
-  const std::size_t size = rows_.obs_sizes()[part], width = count() * size;
-  const auto at = [&](std::size_t step) { return arrays_.obs[part] + (step * arrays_.num_rows + begin_) * size; };
-  auto& mean = mean_[part];
-  auto& variance = variance_[part];
+void RolloutBlock::find_moments(std::size_t leaf) {
+  const std::size_t size = rows_.obs_sizes()[leaf], width = count() * size;
+  const auto at = [&](std::size_t step) { return arrays_.obs[leaf] + (step * arrays_.num_rows + begin_) * size; };
+  auto& mean = mean_[leaf];
+  auto& variance = variance_[leaf];
   mean.assign(width, 0);
   variance.assign(width, 0);
   for (std::size_t step = 0; step < arrays_.num_steps; ++step) {
@@ -264,8 +264,8 @@ void RolloutBlock::find_moments(std::size_t part) {
   for (std::size_t i = 0; i < width; ++i) variance[i] /= std::max(counts_[i / size], 1.0);
 }
 
-void RolloutBlock::report(std::size_t row, Where where, std::size_t part, std::size_t index, double value) {
-  if (!problem_) problem_ = NonFinite{step_, row, where, part, index, value};
+void RolloutBlock::report(std::size_t row, Where where, std::size_t leaf, std::size_t index, double value) {
+  if (!problem_) problem_ = NonFinite{step_, row, where, leaf, index, value};
 }
 
 void RolloutBlock::add_to(RolloutResult& result) const {
@@ -275,18 +275,18 @@ void RolloutBlock::add_to(RolloutResult& result) const {
   // Report the earliest of all blocks, however the rows are divided into blocks.
   const auto when = [](const NonFinite& problem) { return std::pair(problem.step, problem.row); };
   if (problem_ && (!result.problem || when(*problem_) < when(*result.problem))) result.problem = problem_;
-  for (std::size_t part = 0; part < leaves_.size(); ++part) {
-    if (!key_.with_moments[part] || mean_[part].empty()) continue;
-    const std::size_t size = rows_.obs_sizes()[part];
-    auto& [counts, mean, variance] = result.row_moments[part];
+  for (std::size_t leaf = 0; leaf < leaves_.size(); ++leaf) {
+    if (!key_.with_moments[leaf] || mean_[leaf].empty()) continue;
+    const std::size_t size = rows_.obs_sizes()[leaf];
+    auto& [counts, mean, variance] = result.row_moments[leaf];
     counts.insert(counts.end(), counts_.begin(), counts_.end());
-    mean.insert(mean.end(), mean_[part].begin(), mean_[part].end());
-    variance.insert(variance.end(), variance_[part].begin(), variance_[part].end());
-    auto& moments = result.moments[part];
+    mean.insert(mean.end(), mean_[leaf].begin(), mean_[leaf].end());
+    variance.insert(variance.end(), variance_[leaf].begin(), variance_[leaf].end());
+    auto& moments = result.moments[leaf];
     moments.mean.resize(size);
     moments.variance.resize(size);
     for (std::size_t row = 0; row < count(); ++row) {
-      if (counts_[row] > 0) moments.merge(counts_[row], &mean_[part][row * size], &variance_[part][row * size]);
+      if (counts_[row] > 0) moments.merge(counts_[row], &mean_[leaf][row * size], &variance_[leaf][row * size]);
     }
   }
 }

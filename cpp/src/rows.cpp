@@ -51,7 +51,7 @@ void check_spaces(const Env& env) {
                                   std::to_string(size) + " elements; give one for all or one each");
     }
   };
-  for (const auto& part : env.obs_parts()) check(part.bounds, part.size(), "observation '" + part.key + "'");
+  for (const auto& leaf : env.obs_parts()) check(leaf.bounds, leaf.size(), "observation '" + leaf.key + "'");
   const ActionSpace space = env.action_space();
   check(space.bounds, space.size(), "the action space");
   if (std::any_of(space.sizes.begin(), space.sizes.end(), [](auto size) { return size < 1; })) {
@@ -84,7 +84,7 @@ Rows::Rows(std::unique_ptr<Env> first, std::size_t num_envs, const Endings& endi
   envs_.reserve(num_envs);
   envs_.push_back(std::move(first));
   while (envs_.size() < num_envs) envs_.push_back(envs_.front()->clone());
-  for (const auto& part : obs_parts_) obs_sizes_.push_back(part.size());
+  for (const auto& leaf : obs_parts_) obs_sizes_.push_back(leaf.size());
   for (const std::size_t size : obs_sizes_) obs_size_ += size;
   std::vector<double> values;
   for (const auto& parameter : parameters_) {

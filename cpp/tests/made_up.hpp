@@ -18,7 +18,7 @@ struct CellsPlan {
   std::size_t hidden = 0;
   std::string name;
 
-  std::size_t num_parts() const { return kind == "none" ? 0 : kind == "gru" ? 1 : 2; }
+  std::size_t num_tensors() const { return kind == "none" ? 0 : kind == "gru" ? 1 : 2; }
 
   PartPlan part() const {
     if (kind == "none") return {"none"};

@@ -63,7 +63,7 @@ inline Numbers product(const NamedTensor& weight, const NamedTensor& bias, const
 /// One row of a policy, worked out the plain way.
 struct PlainRow {
   const Remembering& of;
-  std::vector<Numbers> state;  // one a part
+  std::vector<Numbers> state;  // one a tensor
 
   Numbers network(const MlpPlan& plan, Numbers values) const {
     for (const std::string& layer : plan.layers) {
@@ -73,11 +73,11 @@ struct PlainRow {
     return values;
   }
 
-  Numbers remember(const CellsPlan& plan, Numbers x, std::size_t first_part) {
+  Numbers remember(const CellsPlan& plan, Numbers x, std::size_t first_tensor) {
     const std::size_t size = plan.hidden;
     for (std::size_t layer = 0; layer < plan.layers; ++layer) {
       const std::string index = std::to_string(layer);
-      double* const h = state[first_part].data() + layer * size;
+      double* const h = state[first_tensor].data() + layer * size;
       const Numbers from_x =
           product(of.made_up[plan.name + ".weight_ih_l" + index], of.made_up[plan.name + ".bias_ih_l" + index], x);
       const Numbers from_h = product(of.made_up[plan.name + ".weight_hh_l" + index],
@@ -89,7 +89,7 @@ struct PlainRow {
           const double n = std::tanh(from_x[2 * size + i] + sigmoid(gate(0)) * from_h[2 * size + i]);
           h[i] = (1 - z) * n + z * h[i];
         } else {
-          double& c = state[first_part + 1][layer * size + i];
+          double& c = state[first_tensor + 1][layer * size + i];
           c = sigmoid(gate(1)) * c + sigmoid(gate(0)) * std::tanh(gate(2));
           h[i] = sigmoid(gate(3)) * std::tanh(c);
         }
@@ -113,7 +113,7 @@ struct PlainRow {
       critic = plan.critic.takes_actor_memory ? remembered : seen;
       if (!plan.critic.encoders.empty()) critic.insert(critic.end(), secret.begin(), secret.end());
       if (!plan.critic.takes_actor_memory) {
-        critic = remember(of.critic, critic, of.actor.num_parts());
+        critic = remember(of.critic, critic, of.actor.num_tensors());
       }
       critic = network(plan.critic.trunk, critic);
     }

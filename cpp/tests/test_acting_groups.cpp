@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kRows = 6, kCues = 5;
 
-/// Reads the first part of three.
+/// Reads the first leaf of three.
 PolicyPlan cues_only() {
   const float none = std::numeric_limits<float>::infinity();
   PolicyPlan plan;

@@ -139,8 +139,8 @@ TEST(instructions_agree_on_convolutions) {
     Floats all;
     for (const Case& of : kCases) {
       const Results results = run(of, set, false);
-      for (const Floats* part : {&results.out, &results.grad_image, &results.grad_weight, &results.grad_bias}) {
-        all.insert(all.end(), part->begin(), part->end());
+      for (const Floats* result : {&results.out, &results.grad_image, &results.grad_weight, &results.grad_bias}) {
+        all.insert(all.end(), result->begin(), result->end());
       }
     }
     return all;

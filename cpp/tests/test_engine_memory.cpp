@@ -46,8 +46,8 @@ TEST(a_row_remembers_alike_among_few_and_many) {
     const SmallPolicy policy(memory);
     const auto few = cart_poles(2, 8), many = cart_poles(2, 64);
     const Rollout eight = collected(*few, policy.policy, 2), all = collected(*many, policy.policy, 2);
-    for (std::size_t part = 0; part < eight.state.size(); ++part) {
-      CHECK(std::equal(eight.state[part].begin(), eight.state[part].end(), all.state[part].begin()));
+    for (std::size_t tensor = 0; tensor < eight.state.size(); ++tensor) {
+      CHECK(std::equal(eight.state[tensor].begin(), eight.state[tensor].end(), all.state[tensor].begin()));
     }
     CHECK(std::equal(eight.last_value.begin(), eight.last_value.end(), all.last_value.begin()));
   }
@@ -66,17 +66,17 @@ struct ByHand {
   }
 
   void act(const float* obs, const bool* starts, std::uint64_t step) {
-    const auto parts = pointers(state);
-    const std::vector<const float*> carried(parts.begin(), parts.end());
+    const auto targets = pointers(state);
+    const std::vector<const float*> carried(targets.begin(), targets.end());
     policy.act(kRows, {{obs}}, {carried, starts}, nullptr, {5, step, 0, 1}, workspace,
-               {nullptr, choice.data(), log_prob.data(), value.data(), parts});
+               {nullptr, choice.data(), log_prob.data(), value.data(), targets});
   }
 
   std::vector<float> valued(const std::vector<double>& obs, const bool* starts) {
     const std::vector<float> single(obs.begin(), obs.end());
     const float* const leaf = single.data();
-    const auto parts = pointers(state);
-    const std::vector<const float*> carried(parts.begin(), parts.end());
+    const auto targets = pointers(state);
+    const std::vector<const float*> carried(targets.begin(), targets.end());
     std::vector<float> values(kRows);
     policy.value(kRows, {&leaf, 1}, {carried, starts}, workspace, values.data());
     return values;
@@ -94,9 +94,9 @@ TEST(rollouts_with_memory_are_what_a_policy_stepped_by_hand_gives) {
     std::size_t stored = 0, open = 0;
     for (std::size_t step = 0; step < kSteps; ++step) {
       for (; stored < kStateSteps.size() && kStateSteps[stored] == step; ++stored) {
-        for (std::size_t part = 0; part < by_hand.state.size(); ++part) {
-          const auto& expected = by_hand.state[part];
-          const float* const kept = rollout.stored_state[part].data() + stored * expected.size();
+        for (std::size_t tensor = 0; tensor < by_hand.state.size(); ++tensor) {
+          const auto& expected = by_hand.state[tensor];
+          const float* const kept = rollout.stored_state[tensor].data() + stored * expected.size();
           CHECK(same_bytes(expected, std::vector<float>(kept, kept + expected.size())));
         }
       }
@@ -118,8 +118,8 @@ TEST(rollouts_with_memory_are_what_a_policy_stepped_by_hand_gives) {
     CHECK(open > 0);
     CHECK(
         same_bytes(rollout.last_value, by_hand.valued(stepped.obs[0], rollout.episode_start.data() + kSteps * kRows)));
-    for (std::size_t part = 0; part < by_hand.state.size(); ++part) {
-      CHECK(same_bytes(rollout.state[part], by_hand.state[part]));
+    for (std::size_t tensor = 0; tensor < by_hand.state.size(); ++tensor) {
+      CHECK(same_bytes(rollout.state[tensor], by_hand.state[tensor]));
     }
   }
 }

@@ -267,13 +267,13 @@ struct Minibatch {
       made.given.emplace_back(from, from + sizes[layer]);
     }
     for (const Floats& vector : vectors) made.vectors.emplace_back(vector.begin(), vector.end());
-    const auto part = [&](const auto& all, auto& to) {
+    const auto take = [&](const auto& all, auto& to) {
       const std::size_t size = all.size() / count;
       to.assign(all.begin() + static_cast<std::ptrdiff_t>(row * size),
                 all.begin() + static_cast<std::ptrdiff_t>((row + 1) * size));
     };
-    part(action, made.action);
-    part(choice, made.choice);
+    take(action, made.action);
+    take(choice, made.choice);
     const std::size_t entries = mask.size() / count;
     made.mask.assign(mask.data() + row * entries, mask.data() + (row + 1) * entries);
     return made;
@@ -404,8 +404,8 @@ TEST(rows_of_heads_that_learn_do_not_depend_on_their_neighbors) {
       const auto head = make_part<Head>(of.plan, *set);
       const Minibatch batch(of, *head, 40);
       const Answer all = ask(*head, batch), some = ask(*head, batch, 5, 11), one = ask(*head, batch, 39, 1);
-      const auto same = [&](const Answer& part, std::size_t first) {
-        const auto ours = part.all(), theirs = all.all();
+      const auto same = [&](const Answer& some, std::size_t first) {
+        const auto ours = some.all(), theirs = all.all();
         for (std::size_t i = 0; i < ours.size(); ++i) {
           const std::size_t size = theirs[i]->size() / batch.count;
           if (std::memcmp(ours[i]->data(), theirs[i]->data() + first * size, ours[i]->size() * sizeof(float)) != 0) {
@@ -427,7 +427,7 @@ TEST(heads_learn_the_same_bits_with_avx2_and_avx512) {
       const auto head = make_part<Head>(of.plan, set);
       for (const std::size_t rows : {1, 8, 33, 64}) {
         const Answer answer = ask(*head, Minibatch(of, *head, rows));
-        for (const Floats* part : answer.all()) all.insert(all.end(), part->begin(), part->end());
+        for (const Floats* floats : answer.all()) all.insert(all.end(), floats->begin(), floats->end());
       }
     }
     return all;

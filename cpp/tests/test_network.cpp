@@ -72,7 +72,7 @@ class Paying final : public Cloned<Paying> {
   std::shared_ptr<Network> network_ = std::make_shared<Network>(std::vector<std::size_t>{1, 1});
 };
 
-TEST(a_parameter_of_the_agent_is_one_for_all_envs_and_no_part_of_their_states) {
+TEST(a_parameter_of_the_agent_is_one_for_all_envs_and_not_in_their_states) {
   Rows rows(std::make_unique<Paying>(), 3, {});
   const std::vector<double> weights{2.0, 0.5};
   rows.set_parameter(0, 1, weights);

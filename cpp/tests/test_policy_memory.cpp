@@ -39,39 +39,39 @@ struct Acting {
     for (const std::size_t size : policy.state_sizes()) state.emplace_back(rows * size);
   }
 
-  std::vector<const float*> const_parts(const std::vector<Floats>& parts) const {
+  std::vector<const float*> const_pointers(const std::vector<Floats>& arrays) const {
     std::vector<const float*> all;
-    for (const auto& part : parts) all.push_back(part.data());
+    for (const auto& array : arrays) all.push_back(array.data());
     return all;
   }
 
-  std::vector<float*> parts(std::vector<Floats>& from) const {
+  std::vector<float*> pointers(std::vector<Floats>& from) const {
     std::vector<float*> all;
-    for (auto& part : from) all.push_back(part.data());
+    for (auto& array : from) all.push_back(array.data());
     return all;
   }
 
   /// Numbers that depend on nothing but step and row.
   void observe(std::size_t step, std::size_t first_row = 0) {
-    for (std::size_t part = 0; part < 2; ++part) {
-      const std::size_t size = part == 0 ? 3 : 2;
+    for (std::size_t leaf = 0; leaf < 2; ++leaf) {
+      const std::size_t size = leaf == 0 ? 3 : 2;
       for (std::size_t i = 0; i < rows * size; ++i) {
-        obs[part][i] = static_cast<float>(std::sin(0.7 * static_cast<double>(i + first_row * size + 31 * step + part)));
+        obs[leaf][i] = static_cast<float>(std::sin(0.7 * static_cast<double>(i + first_row * size + 31 * step + leaf)));
       }
     }
   }
 
   void act(std::size_t step, const bool* starts, std::vector<Floats>* next = nullptr, std::size_t first_row = 0) {
-    const auto carried = const_parts(state);
-    const auto after = parts(next == nullptr ? state : *next);
-    policy.act(rows, const_parts(obs), {carried, starts}, nullptr, {7, step, first_row, 0}, workspace,
+    const auto carried = const_pointers(state);
+    const auto after = pointers(next == nullptr ? state : *next);
+    policy.act(rows, const_pointers(obs), {carried, starts}, nullptr, {7, step, first_row, 0}, workspace,
                {nullptr, choice.data(), log_prob.data(), value.data(), after});
   }
 
   Floats valued(const bool* starts) {
     Floats values(rows);
-    const auto carried = const_parts(state);
-    policy.value(rows, const_parts(obs), {carried, starts}, workspace, values.data());
+    const auto carried = const_pointers(state);
+    policy.value(rows, const_pointers(obs), {carried, starts}, workspace, values.data());
     return values;
   }
 };
@@ -109,8 +109,8 @@ void check_against_plain_rows(const Remembering& remembering, std::size_t rows, 
       for (const double logit : expected.logits) sum += std::exp(logit);
       CHECK_NEAR(acting.log_prob[row], expected.logits[static_cast<std::size_t>(acting.choice[row])] - std::log(sum),
                  3e-6);
-      for (std::size_t part = 0; part < sizes.size(); ++part) {
-        CHECK_NEAR(row_of(acting.state[part], row, sizes[part]), plain[row].state[part], 3e-6);
+      for (std::size_t tensor = 0; tensor < sizes.size(); ++tensor) {
+        CHECK_NEAR(row_of(acting.state[tensor], row, sizes[tensor]), plain[row].state[tensor], 3e-6);
       }
     }
   }
@@ -135,7 +135,7 @@ TEST(critics_that_remember_for_themselves_or_by_the_actor) {
   }
 }
 
-TEST(parts_of_the_state_are_the_actors_then_the_critics) {
+TEST(the_state_is_the_actors_then_the_critics) {
   const auto sizes = [](const std::string& kind, CriticBody critic) {
     return Policy(Remembering(kind, 3, 5, critic).plan).state_sizes();
   };
@@ -164,14 +164,14 @@ TEST(what_a_row_remembers_does_not_depend_on_its_neighbors) {
         run(whole, 0);
         for (const std::size_t rows : {1, 2, 3, 5, 13, 33, 49}) {
           for (const std::size_t first : {std::size_t{0}, kRows - rows}) {
-            Acting part(remembering, rows, *kernels);
-            run(part, first);
+            Acting some(remembering, rows, *kernels);
+            run(some, first);
             for (std::size_t i = 0; i < sizes.size(); ++i) {
               const float* const from = whole.state[i].data() + first * sizes[i];
-              CHECK(same_bytes(part.state[i], Floats(from, from + rows * sizes[i])));
+              CHECK(same_bytes(some.state[i], Floats(from, from + rows * sizes[i])));
             }
-            CHECK(same_bytes(part.value, Floats(&whole.value[first], &whole.value[first] + rows)));
-            CHECK(same_bytes(part.log_prob, Floats(&whole.log_prob[first], &whole.log_prob[first] + rows)));
+            CHECK(same_bytes(some.value, Floats(&whole.value[first], &whole.value[first] + rows)));
+            CHECK(same_bytes(some.log_prob, Floats(&whole.log_prob[first], &whole.log_prob[first] + rows)));
           }
         }
       }
@@ -183,11 +183,11 @@ TEST(an_episode_begins_with_nothing_whatever_was_carried) {
   for (const std::string& kind : kKinds) {
     Acting from_garbage(Remembering(kind, 2, 19, CriticBody::kOwn), 3),
         from_zeros(Remembering(kind, 2, 19, CriticBody::kOwn), 3);
-    for (std::size_t part = 0; part < from_garbage.state.size(); ++part) {
-      const std::size_t size = from_garbage.policy.state_sizes()[part];
+    for (std::size_t tensor = 0; tensor < from_garbage.state.size(); ++tensor) {
+      const std::size_t size = from_garbage.policy.state_sizes()[tensor];
       for (std::size_t i = 0; i < size; ++i) {
-        from_garbage.state[part][size + i] = std::nanf("");
-        from_garbage.state[part][i] = from_zeros.state[part][i] = 0.25f;
+        from_garbage.state[tensor][size + i] = std::nanf("");
+        from_garbage.state[tensor][i] = from_zeros.state[tensor][i] = 0.25f;
       }
     }
     const bool starts[] = {false, true, false}, none[] = {false, false, false};
@@ -198,8 +198,8 @@ TEST(an_episode_begins_with_nothing_whatever_was_carried) {
     CHECK(same_bytes(from_garbage.state[0], before));  // values change nothing
     from_garbage.act(1, starts);
     from_zeros.act(1, nullptr);
-    for (std::size_t part = 0; part < from_garbage.state.size(); ++part) {
-      CHECK(same_bytes(from_garbage.state[part], from_zeros.state[part]));
+    for (std::size_t tensor = 0; tensor < from_garbage.state.size(); ++tensor) {
+      CHECK(same_bytes(from_garbage.state[tensor], from_zeros.state[tensor]));
     }
     CHECK(same_bytes(from_garbage.log_prob, from_zeros.log_prob));
   }
@@ -216,9 +216,9 @@ TEST(the_next_state_may_go_elsewhere) {
       auto next = elsewhere.state;
       const auto before = elsewhere.state;
       elsewhere.act(step, nullptr, &next);
-      for (std::size_t part = 0; part < next.size(); ++part) {
-        CHECK(same_bytes(elsewhere.state[part], before[part]));
-        CHECK(same_bytes(next[part], in_place.state[part]));
+      for (std::size_t tensor = 0; tensor < next.size(); ++tensor) {
+        CHECK(same_bytes(elsewhere.state[tensor], before[tensor]));
+        CHECK(same_bytes(next[tensor], in_place.state[tensor]));
       }
       elsewhere.state = next;
     }

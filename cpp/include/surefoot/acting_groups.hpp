@@ -34,9 +34,9 @@ class ActingGroups {
   struct Group {
     std::int64_t number;
     const Policy* policy;
-    std::vector<float*> state;  // one pointer per part, from the block's first row on
+    std::vector<float*> state;  // one pointer per tensor, from the block's first row on
     bool is_followed;
-    std::vector<bool> reads{};             // which parts of the observation
+    std::vector<bool> reads{};             // which leaves of the observation
     std::vector<std::size_t> rows{};       // within the block
     std::vector<std::uint64_t> numbers{};  // numbers of these rows among all rows of the run
   };

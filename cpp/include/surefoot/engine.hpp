@@ -18,7 +18,7 @@ namespace surefoot {
 
 /// Destination arrays of one step of all rows; `final_obs` is written only where an episode ended.
 struct StepSlot {
-  std::vector<double*> obs, final_obs;  // one per part, [N, size]
+  std::vector<double*> obs, final_obs;  // one per leaf, [N, size]
   double* reward;
   bool *terminated, *truncated;
   bool* mask;                     // [N, mask_size] or null
@@ -79,7 +79,7 @@ class Engine {
   void replay(std::size_t num_steps, const RowActions& actions, const bool* ended);
 
  private:
-  void observe(std::size_t row, const std::vector<double*>& parts, bool is_end = false) const;
+  void observe(std::size_t row, const std::vector<double*>& leaves, bool is_end = false) const;
   void show(std::size_t env, const StepSlot& slot) const;
   void step_env(std::size_t env, const RowActions& actions, const StepSlot& slot);
   /// Calls `work(env)` for all envs, on all threads if there are many.

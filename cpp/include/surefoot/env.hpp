@@ -68,7 +68,7 @@ class Env {
 
   virtual void reset(Generator& random) = 0;
   virtual Outcome step(const Action& action) = 0;
-  /// Writes all parts, concatenated in the order of `obs_parts`.
+  /// Writes all leaves, concatenated in the order of `obs_parts`.
   virtual void observe(double* obs) const = 0;
   virtual void mask(bool* /*allowed*/) const {}
 

@@ -30,7 +30,7 @@ struct GaussianEvaluation {
   const float* action;       // [rows, size]
   const Quadrature* squash;  // nodes for the entropy of tanh(action), whose density is used; null: no tanh
   float* distance;           // kept [size per row]: distance from the mean in standard deviations
-  float* mean_slope;         // kept [size per row] if squashed: derivative of the entropy's quadrature part by the mean
+  float* mean_slope;         // kept [size per row] if squashed: derivative of the entropy's quadrature term by the mean
   float* std_slope;          // the same by the standard deviation
   float* log_prob;           // [rows]
   float* entropy;            // [rows]

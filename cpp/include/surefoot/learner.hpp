@@ -63,7 +63,7 @@ struct Run {
 struct SequenceSamples {
   std::vector<Run> runs;
   std::vector<std::size_t> places;   // index of the initial state of each run
-  std::vector<const float*> stored;  // one array per part: states [places, size] stored by the rollout
+  std::vector<const float*> stored;  // one array per tensor: states [places, size] stored by the rollout
   const bool* episode_start;         // [samples]
 
   /// States to recompute at the start of an epoch: run over `runs` (the longest first) from the state at `from`, and

@@ -18,9 +18,9 @@ class PackedSteps {
   std::size_t size(std::size_t step) const { return static_cast<std::size_t>(sizes_[step]); }
   std::size_t first(std::size_t step) const { return first_[step]; }  // index of the step's first sample
 
-  /// Splits the sequences into up to `parts` contiguous ranges of about equal numbers of samples; returns where each
+  /// Splits the sequences into up to `number` contiguous ranges of about equal numbers of samples; returns where each
   /// range begins, and the end.
-  std::vector<std::size_t> shares(std::size_t parts) const;
+  std::vector<std::size_t> shares(std::size_t number) const;
 
  private:
   std::vector<std::int64_t> sizes_;

@@ -30,7 +30,7 @@ struct MlpPlan {
   std::vector<std::string> layers;
 };
 
-/// The encoder of one part of the observation before the trunk.
+/// The encoder of one leaf of the observation before the trunk.
 struct EncoderPlan {
   std::size_t obs;  // index into PolicyPlan::obs
   PartPlan encoder{"identity"};
@@ -63,11 +63,11 @@ struct PolicyPlan {
 /// Rows of observations, one pointer per key: leaf k is [rows, size of key k], float32.
 using ObsLeaves = std::span<const float* const>;
 
-/// The recurrent state of rows, one pointer per part: part k is [rows, size of part k]. Empty for policies without
-/// memory.
+/// The recurrent state of rows, one pointer per tensor: tensor k is [rows, size of tensor k]. Empty for policies
+/// without memory.
 struct CarriedState {
-  std::span<const float* const> parts{};
-  const bool* episode_start = nullptr;  // [rows] whose state is reset, whatever `parts` contains; null: none
+  std::span<const float* const> tensors{};
+  const bool* episode_start = nullptr;  // [rows] whose state is reset, whatever `tensors` contains; null: none
 };
 
 /// Destination of the results of `act`, one entry per row; of `action` and `choice`, only the one that matches the
@@ -104,7 +104,7 @@ class Policy {
   std::size_t mask_size() const { return head().mask_size(); }
   std::size_t prediction_size() const;  // of all critics together
 
-  /// Numbers per row of each part of the state: the h (and c) of the actor, then of the critic if it has its own
+  /// Numbers per row of each tensor of the state: the h (and c) of the actor, then of the critic if it has its own
   /// memory.
   const std::vector<std::size_t>& state_sizes() const { return state_sizes_; }
 

@@ -13,12 +13,12 @@
 
 namespace surefoot {
 
-/// Maximum number of parts of a state.
-inline constexpr std::size_t kMostStateParts = 4;
+/// Maximum number of tensors of a state.
+inline constexpr std::size_t kMostStateTensors = 4;
 
-/// A kind of cells. The first part of their state is h; the last one is carried from step to step besides the gates.
+/// A kind of cells. The first tensor of their state is h; the last one is carried from step to step besides the gates.
 struct CellKind {
-  std::size_t num_gates, num_parts;
+  std::size_t num_gates, num_tensors;
   bool has_one_gradient;  // whether the gradients of the gates by input and by past state are equal
   void (*step)(const CellStep& step);
   void (*gradient)(const CellGradient& step);
@@ -27,7 +27,7 @@ struct CellKind {
 CellKind gru_cells(const Kernels& kernels);
 CellKind lstm_cells(const Kernels& kernels);
 
-/// A layer's recurrent part: `gates * hidden` outputs of `hidden` inputs.
+/// The recurrent weights of a layer: `gates * hidden` outputs of `hidden` inputs.
 struct Recurrence {
   const PackedSteps& steps;
   std::size_t hidden;
@@ -43,21 +43,21 @@ struct Sequences {
 };
 
 template <class Number>
-using StateParts = std::array<Number*, kMostStateParts>;
+using StateTensors = std::array<Number*, kMostStateTensors>;
 
 /// Arguments of a layer of cells over packed sequences: B samples, S sequences, H hidden. A forward pass uses the first
 /// four.
 struct CellPass {
   MatrixView gates_x;                     // [B, gates * H]
-  StateParts<const float> before;         // [S, H] each
-  StateParts<float> states;               // [B, H] each; the first is the output of the layer
+  StateTensors<const float> before;       // [S, H] each
+  StateTensors<float> states;             // [B, H] each; the first is the output of the layer
   float* kept;                            // [B, 4 * H] for the backward pass
   MatrixView grad_output;                 // [B, H]
-  StateParts<const float> grad_last;      // [S, H] each; null: zero
+  StateTensors<const float> grad_last;    // [S, H] each; null: zero
   float *grad_gates_x, *grad_gates_past;  // [B, gates * H]; the same array if they are equal
   std::size_t grad_stride;                // row stride of both
   float* past;                            // [B, H]: the states that were multiplied with the recurrent weights
-  StateParts<float> grad_before;          // [S, H] each
+  StateTensors<float> grad_before;        // [S, H] each
 };
 
 void forward(const CellKind& kind, const Recurrence& layer, const CellPass& pass, Sequences some);

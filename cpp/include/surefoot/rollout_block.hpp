@@ -25,12 +25,12 @@ enum class Where { kObservation, kReward, kFinalObservation, kMask };
 struct NonFinite {
   std::size_t step, row;
   Where where;
-  std::size_t part, index;
+  std::size_t leaf, index;
   double value;
 };
 
-/// Mean and population variance of a part of the observation over a rollout.
-struct PartMoments {
+/// Mean and population variance of a leaf of the observation over a rollout.
+struct LeafMoments {
   double count = 0;
   std::vector<double> mean, variance;
 
@@ -38,14 +38,14 @@ struct PartMoments {
   void merge(double other_count, const double* other_mean, const double* other_variance);
 };
 
-/// Moments of each row: parts of a run on other machines are merged in the order of rows.
+/// Moments of each row: shares of a run on other machines are merged in the order of rows.
 struct RowMoments {
   std::vector<double> counts, mean, variance;  // [N], [N, size], [N, size]
 };
 
 struct RolloutResult {
   std::vector<FinishedEpisode> episodes;         // by step, then row
-  std::vector<PartMoments> moments;              // one per part; empty for parts without `with_moments`
+  std::vector<LeafMoments> moments;              // one per leaf; empty for leaves without `with_moments`
   std::vector<RowMoments> row_moments;           // likewise
   std::size_t num_steps = 0, out_of_bounds = 0;  // counted over valid steps
   std::optional<NonFinite> problem;
@@ -79,12 +79,12 @@ class RolloutBlock {
   void keep_final_obs(std::size_t row);
   void value_final_obs(Workspace& workspace);
   void watch_obs();
-  void count_out_of_bounds(std::size_t part);
-  void find_moments(std::size_t part);
+  void count_out_of_bounds(std::size_t leaf);
+  void find_moments(std::size_t leaf);
   bool is_valid(std::size_t step, std::size_t row) const;
   template <class Work>
   void each_valid(std::size_t step, std::size_t size, const Work& work) const;
-  void report(std::size_t row, Where where, std::size_t part, std::size_t index, double value);
+  void report(std::size_t row, Where where, std::size_t leaf, std::size_t index, double value);
 
   Rows& rows_;
   const Policy& policy_;
@@ -96,13 +96,13 @@ class RolloutBlock {
   std::vector<float> env_action_;
   std::vector<std::int64_t> env_choice_;
   std::vector<const float*> leaves_;
-  std::vector<float*> state_;           // one pointer per part of the state, at the first row of this block
+  std::vector<float*> state_;           // one pointer per tensor of the state, at the first row of this block
   std::optional<ActingGroups> groups_;  // set if other policies act in some rows
   std::size_t next_stored_ = 0;         // index into `state_steps`
   std::vector<FinishedEpisode> episodes_;
   std::vector<std::pair<std::size_t, std::size_t>> open_ends_;  // (step, row) of truncated episodes
-  std::vector<std::vector<float>> final_obs_, final_state_;     // one array per part, [open ends, size]
-  std::vector<std::vector<double>> mean_, variance_;            // one array per part, [rows, size]
+  std::vector<std::vector<float>> final_obs_, final_state_;     // one per leaf or tensor, [open ends, size]
+  std::vector<std::vector<double>> mean_, variance_;            // one array per leaf, [rows, size]
   std::vector<double> counts_;                                  // [rows] valid steps
   std::size_t num_steps_ = 0, out_of_bounds_ = 0;
   std::optional<NonFinite> problem_;

@@ -37,8 +37,8 @@ class Rows {
   std::size_t num_envs() const { return envs_.size(); }
   std::size_t num_agents() const { return num_agents_; }  // of each env
   const std::vector<ObsPart>& obs_parts() const { return obs_parts_; }
-  const std::vector<std::size_t>& obs_sizes() const { return obs_sizes_; }  // of each part
-  std::size_t obs_size() const { return obs_size_; }                        // of all parts together
+  const std::vector<std::size_t>& obs_sizes() const { return obs_sizes_; }  // of each leaf
+  std::size_t obs_size() const { return obs_size_; }                        // of all leaves together
   const ActionSpace& action_space() const { return action_space_; }
   std::size_t action_size() const { return action_size_; }
   std::size_t mask_size() const { return mask_size_; }
@@ -57,7 +57,7 @@ class Rows {
   /// Steps an env with only its dynamics.
   void advance(std::size_t env, const Action& actions);
 
-  /// Writes the observation that a row acts on next, all parts concatenated. For an agent that is out of the game,
+  /// Writes the observation that a row acts on next, all leaves concatenated. For an agent that is out of the game,
   /// writes zeros and allows every choice.
   void observe(std::size_t row, double* obs) const;
   void mask(std::size_t row, bool* allowed) const;

@@ -32,7 +32,7 @@ struct Bounds {
   }
 };
 
-/// One part of the observation: a key of a Dict observation, or the only part, whose key is empty.
+/// One leaf of the observation: a key of a Dict observation, or the only leaf, whose key is empty.
 struct ObsPart {
   std::string key;
   Shape shape;

@@ -11,7 +11,7 @@ Cells::Cells(const PartPlan& plan, const Kernels& kernels, const CellKind& kind)
       cells_(layers_) {}
 
 std::vector<std::size_t> Cells::state_sizes() const {
-  return std::vector<std::size_t>(kind_.num_parts, layers_ * hidden_);
+  return std::vector<std::size_t>(kind_.num_tensors, layers_ * hidden_);
 }
 
 LayerNames Cells::names(const char* side, std::size_t layer) const {
@@ -45,7 +45,7 @@ std::vector<CellLayer> Cells::cells() const {
 }
 
 MatrixView Cells::step(const PartRows& rows, const StateRows& state) const {
-  const std::size_t size = layers_ * hidden_, last = kind_.num_parts - 1;
+  const std::size_t size = layers_ * hidden_, last = kind_.num_tensors - 1;
   MatrixView in = rows.in;
   std::size_t place = 0;  // offset of the layer in a row of the state
   for (const Cell& cell : cells_) {

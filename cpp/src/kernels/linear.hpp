@@ -21,7 +21,8 @@ constexpr std::size_t kBlockRows = 6;  // 12 of 16 registers accumulate
 /// latency.
 constexpr std::size_t kFewRows = 3;
 
-/// Number of inputs per chain. A panel's part stays in the first-level cache for all rows, and short chains round less.
+/// Number of inputs per chain. A panel's share stays in the first-level cache for all rows, and short chains round
+/// less.
 constexpr std::size_t kBlockInputs = 256;
 
 /// A range of inputs of one layer for neighboring panels.
@@ -142,14 +143,14 @@ void product(const PackedLayer& layer, std::size_t rows, MatrixView in, float* o
       const float* const bias = k == 0 && layer.bias ? layer.bias + panel * kPanel : nullptr;
       const Stretch stretch{layer.weight + panel * panel_floats + k * kPanel, panel_floats, bias,
                             left < kBlockInputs ? left : kBlockInputs};
-      const MatrixView part{in.data + (InOrder == Order::kRows ? k : k * in.stride), in.stride};
+      const MatrixView piece{in.data + (InOrder == Order::kRows ? k : k * in.stride), in.stride};
       float* const to = out + panel * kPanel;
       if (two) {
-        all_rows<2 * kPanelVectors, InOrder>(rows, stretch, part, to, out_stride);
+        all_rows<2 * kPanelVectors, InOrder>(rows, stretch, piece, to, out_stride);
       } else if (layer.out - panel * kPanel <= kLanes) {
-        all_rows<1, InOrder>(rows, stretch, part, to, out_stride);
+        all_rows<1, InOrder>(rows, stretch, piece, to, out_stride);
       } else {
-        all_rows<kPanelVectors, InOrder>(rows, stretch, part, to, out_stride);
+        all_rows<kPanelVectors, InOrder>(rows, stretch, piece, to, out_stride);
       }
     }
     panel += two ? 2 : 1;
@@ -165,7 +166,7 @@ void linear_transposed(const PackedLayer& layer, std::size_t rows, MatrixView in
 }
 
 /// Loads the first `count` floats, then zeros; nothing beyond them is read.
-SUREFOOT_INLINE Vector load_part(const float* from, std::size_t count) {
+SUREFOOT_INLINE Vector load_rest(const float* from, std::size_t count) {
 #if defined(__AVX512F__)
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>(count < kLanes ? (1u << count) - 1 : 0xFFFFu), from);
 #elif defined(__AVX2__)
@@ -173,9 +174,9 @@ SUREFOOT_INLINE Vector load_part(const float* from, std::size_t count) {
   return _mm256_maskload_ps(from, (__m256i)(lane < all_int(static_cast<std::int32_t>(count))));
 #else
   if (count >= kLanes) return load(from);
-  Vector part{};
-  for (std::size_t i = 0; i < count; ++i) part[i] = from[i];
-  return part;
+  Vector loaded{};
+  for (std::size_t i = 0; i < count; ++i) loaded[i] = from[i];
+  return loaded;
 #endif
 }
 
@@ -236,7 +237,7 @@ SUREFOOT_INLINE void narrow_tile(const PackedLayer& layer, const float* in, std:
       const std::size_t rest = k < layer.in ? layer.in - k : 0;
 #pragma GCC unroll 8
       for (std::size_t r = 0; r < R; ++r) {
-        const Vector values = load_part(in + r * in_stride + k, rest);
+        const Vector values = load_rest(in + r * in_stride + k, rest);
 #pragma GCC unroll 8
         for (std::size_t c = 0; c < Outputs; ++c) {
           sums[r][c][v] = fma(values, load(layer.weight + c * weight_stride + k), sums[r][c][v]);

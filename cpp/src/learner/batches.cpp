@@ -37,17 +37,17 @@ std::vector<Minibatch> flat_minibatches(const Update& update, const std::int64_t
   return minibatches;
 }
 
-/// Assigns each run to one of about equal parts of at most about `size` samples; see `_shares` in rollout/sequences.py.
+/// Assigns each run to one of about equal count of at most about `size` samples; see `_shares` in rollout/sequences.py.
 std::vector<std::vector<std::size_t>> shares(const std::vector<std::size_t>& runs, const std::vector<Run>& all,
                                              std::size_t size) {
   std::size_t total = 0;
   for (const std::size_t run : runs) total += all[run].length;
-  const std::size_t parts = (total + size - 1) / size;
-  std::vector<std::vector<std::size_t>> shares(parts);
+  const std::size_t count = (total + size - 1) / size;
+  std::vector<std::vector<std::size_t>> shares(count);
   std::size_t end = 0;
   for (const std::size_t run : runs) {
     end += all[run].length;
-    shares[(2 * end - all[run].length) * parts / (2 * total)].push_back(run);
+    shares[(2 * end - all[run].length) * count / (2 * total)].push_back(run);
   }
   std::erase_if(shares, [](const auto& share) { return share.empty(); });
   return shares;

@@ -378,12 +378,12 @@ void Learner::Work::propagate(Crew& crew, const Minibatch& minibatch, const Piec
     net_.back_through_trunks(block);
   });
   const std::vector<std::size_t> begins = piece.steps.shares(crew.size());
-  for (const LearningPolicy::Remembering& part : net_.remembering) {
-    for (std::size_t layer = part.cells->num_layers(); layer-- > 0;) {
+  for (const LearningPolicy::Remembering& one : net_.remembering) {
+    for (std::size_t layer = one.cells->num_layers(); layer-- > 0;) {
       crew.each(begins.size() - 1, [&](std::size_t i, std::size_t) {
-        part.cells->backward(layer, piece.steps, {begins[i], begins[i + 1]});
+        one.cells->backward(layer, piece.steps, {begins[i], begins[i + 1]});
       });
-      over_blocks([&](Block block, Workspace&) { part.cells->pass_back(layer, block); });
+      over_blocks([&](Block block, Workspace&) { one.cells->pass_back(layer, block); });
     }
   }
   over_blocks(
@@ -395,11 +395,11 @@ void Learner::Work::remember(Crew& crew, const Piece& piece) {
   states_.enter(piece);
   const Blocks blocks(piece.samples.size(), crew.size());
   const std::vector<std::size_t> begins = piece.steps.shares(crew.size());
-  for (const LearningPolicy::Remembering& part : net_.remembering) {
-    for (std::size_t layer = 0; layer < part.cells->num_layers(); ++layer) {
-      crew.each(blocks.count, [&](std::size_t i, std::size_t) { part.cells->take_inputs(layer, blocks[i]); });
+  for (const LearningPolicy::Remembering& one : net_.remembering) {
+    for (std::size_t layer = 0; layer < one.cells->num_layers(); ++layer) {
+      crew.each(blocks.count, [&](std::size_t i, std::size_t) { one.cells->take_inputs(layer, blocks[i]); });
       crew.each(begins.size() - 1, [&](std::size_t i, std::size_t) {
-        part.cells->forward(layer, piece.steps, {begins[i], begins[i + 1]});
+        one.cells->forward(layer, piece.steps, {begins[i], begins[i + 1]});
       });
     }
   }

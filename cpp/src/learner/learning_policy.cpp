@@ -62,8 +62,8 @@ LearningPart::Rows LearningPart::rows(Block block) {
 
 LearningPolicy::LearningPolicy(const PolicyPlan& policy_plan, const TensorReader& tensors, const Kernels& set)
     : plan(policy_plan), kernels(set), head(make_part<Head>(plan.head, kernels)) {
-  for (const ObsPlan& part : plan.obs) {
-    Matrix& matrix = obs.emplace_back(part.size, rounded_up(part.size, kernels.panel));
+  for (const ObsPlan& leaf : plan.obs) {
+    Matrix& matrix = obs.emplace_back(leaf.size, rounded_up(leaf.size, kernels.panel));
     obs_wires.push_back({&matrix, nullptr});
   }
   // In the order of the backward pass, as far as two layers take the same wire: the first writes the gradient, the
@@ -82,14 +82,14 @@ LearningPolicy::LearningPolicy(const PolicyPlan& policy_plan, const TensorReader
 
 void LearningPolicy::build_body(const BodyPlan& body_plan, const TensorReader& tensors, Wire* actor_memory,
                                 LearningBody& body) {
-  std::vector<Wire*> parts;
-  if (body_plan.takes_actor_memory) parts.push_back(actor_memory);
+  std::vector<Wire*> inputs;
+  if (body_plan.takes_actor_memory) inputs.push_back(actor_memory);
   for (const EncoderPlan& encoder : body_plan.encoders) {
     LearningEncoder& made =
         body.encoders.emplace_back(kernels, plan.activation, encoder.encoder, tensors, obs_wires[encoder.obs], layers);
-    parts.push_back(&made.out());
+    inputs.push_back(&made.out());
   }
-  body.features.emplace(kernels, std::move(parts));
+  body.features.emplace(kernels, std::move(inputs));
   body.memory = make_part<Memory>(body_plan.memory, kernels);
   body.cells.emplace(kernels, *body.memory, body.features->out(), layers);
   if (body.cells->num_layers() > 0) {

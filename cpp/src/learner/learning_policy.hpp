@@ -80,12 +80,12 @@ class LearningPolicy {
   LearningPart head_part;
   std::deque<LearningCritic> critics;
 
-  std::vector<std::size_t> state_sizes;  // size of each part of the state, the actor's first
+  std::vector<std::size_t> state_sizes;  // size of each tensor of the state, the actor's first
 
-  /// Bodies with their own memory, and the index of the first part of the policy's state that belongs to them.
+  /// Bodies with their own memory, and the index of the first tensor of the policy's state that belongs to them.
   struct Remembering {
     Cells* cells;
-    std::size_t first_part;
+    std::size_t first_tensor;
   };
   std::vector<Remembering> remembering;
 

@@ -239,7 +239,7 @@ double Losses::sum(std::size_t measure, std::size_t rows) const {
   std::array<double, 8> sums{};  // always in the same order
   for (std::size_t i = 0; i < rows; ++i) sums[i % 8] += static_cast<double>(numbers[i]);
   double sum = 0;
-  for (const double part : sums) sum += part;
+  for (const double one : sums) sum += one;
   return sum;
 }
 

@@ -55,44 +55,44 @@ void Mlp::backward(Block block) {
   }
 }
 
-Concat::Concat(const Kernels& kernels, std::vector<Wire*> parts) : parts_(std::move(parts)) {
+Concat::Concat(const Kernels& kernels, std::vector<Wire*> inputs) : inputs_(std::move(inputs)) {
   std::size_t size = 0;
   bool learns = false;
-  for (const Wire* part : parts_) {
-    size += part->value->size;
-    learns = learns || part->grad != nullptr;
+  for (const Wire* input : inputs_) {
+    size += input->value->size;
+    learns = learns || input->grad != nullptr;
   }
   value_ = Matrix(size, rounded_up(size, kernels.panel));
   grad_ = Matrix(size, value_.stride);
   out_ = {&value_, learns ? &grad_ : nullptr};
-  if (parts_.size() == 1) return;
-  for (Wire* part : parts_) adds_.push_back(part->grad != nullptr && part->claim());
+  if (inputs_.size() == 1) return;
+  for (Wire* input : inputs_) adds_.push_back(input->grad != nullptr && input->claim());
 }
 
 void Concat::reserve(std::size_t rows) {
-  if (parts_.size() == 1) return;
+  if (inputs_.size() == 1) return;
   value_.reserve(rows);
   if (out_.grad != nullptr) grad_.reserve(rows);
 }
 
 void Concat::forward(Block block) {
-  if (parts_.size() == 1) return;
+  if (inputs_.size() == 1) return;
   std::size_t column = 0;
-  for (const Wire* part : parts_) {
-    const std::size_t size = part->value->size;
+  for (const Wire* input : inputs_) {
+    const std::size_t size = input->value->size;
     for (std::size_t row = block.first; row < block.first + block.count; ++row) {
-      std::copy_n(part->value->row(row), size, value_.row(row) + column);
+      std::copy_n(input->value->row(row), size, value_.row(row) + column);
     }
     column += size;
   }
 }
 
 void Concat::backward(Block block) {
-  if (parts_.size() == 1 || out_.grad == nullptr) return;
+  if (inputs_.size() == 1 || out_.grad == nullptr) return;
   std::size_t column = 0;
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    Matrix* const grad = parts_[i]->grad;
-    const std::size_t size = parts_[i]->value->size;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    Matrix* const grad = inputs_[i]->grad;
+    const std::size_t size = inputs_[i]->value->size;
     for (std::size_t row = block.first; grad != nullptr && row < block.first + block.count; ++row) {
       const float* const from = grad_.row(row) + column;
       float* const to = grad->row(row);
@@ -111,7 +111,7 @@ Cells::Cells(const Kernels& kernels, const Memory& memory, Wire& in, std::deque<
     Dense& past = all.emplace_back(kernels, plan.past, hidden, gates);
     past.pass_gradients();
     Layer& layer = layers_.emplace_back(Layer{plan, TakingLayer(input, *from), &past, {}, {}, {}, {}, {}, {}, {}, {}});
-    for (std::size_t part = 0; part < plan.kind.num_parts; ++part) {
+    for (std::size_t tensor = 0; tensor < plan.kind.num_tensors; ++tensor) {
       layer.before.emplace_back(hidden, hidden);
       layer.states.emplace_back(hidden, hidden);
       layer.grad_before.emplace_back(hidden, hidden);
@@ -126,7 +126,7 @@ Cells::Cells(const Kernels& kernels, const Memory& memory, Wire& in, std::deque<
   if (!layers_.empty()) out_ = {from->value, from->grad};
 }
 
-std::size_t Cells::num_parts() const { return layers_.empty() ? 0 : layers_[0].plan.kind.num_parts; }
+std::size_t Cells::num_tensors() const { return layers_.empty() ? 0 : layers_[0].plan.kind.num_tensors; }
 
 std::size_t Cells::hidden() const { return layers_.empty() ? 0 : layers_[0].plan.hidden; }
 
@@ -144,10 +144,10 @@ CellPass Cells::pass(Layer& layer) const {
   CellPass pass{};
   Dense& input = *layer.input.layer;
   pass.gates_x = input.out.view();
-  for (std::size_t part = 0; part < layer.plan.kind.num_parts; ++part) {
-    pass.before[part] = layer.before[part].floats.data();
-    pass.states[part] = layer.states[part].floats.data();
-    pass.grad_before[part] = layer.grad_before[part].floats.data();
+  for (std::size_t tensor = 0; tensor < layer.plan.kind.num_tensors; ++tensor) {
+    pass.before[tensor] = layer.before[tensor].floats.data();
+    pass.states[tensor] = layer.states[tensor].floats.data();
+    pass.grad_before[tensor] = layer.grad_before[tensor].floats.data();
   }
   pass.kept = layer.kept.floats.data();
   pass.grad_output = layer.grad_states.view();

@@ -10,7 +10,7 @@
 
 namespace surefoot {
 
-/// The output of one part and the input of others. Its gradient is the sum of theirs.
+/// The output of one network and the input of others. Its gradient is the sum of theirs.
 struct Wire {
   Matrix* value = nullptr;
   Matrix* grad = nullptr;  // null: nothing before it is learned
@@ -67,15 +67,15 @@ class Mlp {
 /// A concatenation of wires.
 class Concat {
  public:
-  Concat(const Kernels& kernels, std::vector<Wire*> parts);
+  Concat(const Kernels& kernels, std::vector<Wire*> inputs);
 
-  Wire& out() { return parts_.size() == 1 ? *parts_[0] : out_; }
+  Wire& out() { return inputs_.size() == 1 ? *inputs_[0] : out_; }
   void reserve(std::size_t rows);
   void forward(Block block);
   void backward(Block block);
 
  private:
-  std::vector<Wire*> parts_;
+  std::vector<Wire*> inputs_;
   std::vector<bool> adds_;
   Matrix value_, grad_;
   Wire out_;
@@ -88,14 +88,16 @@ class Cells {
 
   Wire& out() { return layers_.empty() ? *in_ : out_; }
   std::size_t num_layers() const { return layers_.size(); }
-  std::size_t num_parts() const;
+  std::size_t num_tensors() const;
   std::size_t hidden() const;
   void reserve(std::size_t rows, std::size_t sequences);
 
-  /// A part of the initial state of each sequence, one row [H] per sequence.
-  float* before(std::size_t layer, std::size_t part) { return layers_[layer].before[part].floats.data(); }
+  /// A tensor of the initial state of each sequence, one row [H] per sequence.
+  float* before(std::size_t layer, std::size_t tensor) { return layers_[layer].before[tensor].floats.data(); }
   /// The state after each step, one row per sample.
-  const float* states(std::size_t layer, std::size_t part) const { return layers_[layer].states[part].floats.data(); }
+  const float* states(std::size_t layer, std::size_t tensor) const {
+    return layers_[layer].states[tensor].floats.data();
+  }
 
   void take_inputs(std::size_t layer, Block block) const { layers_[layer].input.forward(block); }
   void forward(std::size_t layer, const PackedSteps& steps, Sequences some);

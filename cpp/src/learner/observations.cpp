@@ -37,14 +37,14 @@ void Observations::normalize(std::size_t task) {
 }
 
 void Observations::gather(const Piece& piece, Block block) {
-  for (std::size_t part = 0; part < prepared_.size(); ++part) {
-    Matrix& obs = net_.obs[part];
-    const std::uint8_t* const image = samples_->images.empty() ? nullptr : samples_->images[part];
+  for (std::size_t leaf = 0; leaf < prepared_.size(); ++leaf) {
+    Matrix& obs = net_.obs[leaf];
+    const std::uint8_t* const image = samples_->images.empty() ? nullptr : samples_->images[leaf];
     for (std::size_t row = block.first; row < block.first + block.count; ++row) {
       const std::size_t first = static_cast<std::size_t>(piece.samples[row]) * obs.size;
       float* const to = obs.row(row);
       if (image == nullptr) {
-        std::copy_n(prepared_[part] + first, obs.size, to);
+        std::copy_n(prepared_[leaf] + first, obs.size, to);
       } else {
         for (std::size_t i = 0; i < obs.size; ++i) to[i] = static_cast<float>(image[first + i]) / 255.0f;
       }

@@ -34,7 +34,7 @@ class SequenceStates {
   LearningPolicy& net_;
   const SequenceSamples* samples_ = nullptr;
   std::vector<Piece> carried_;
-  std::vector<std::vector<float>> states_;  // [places, size] of each part
+  std::vector<std::vector<float>> states_;  // [places, size] of each tensor
   std::size_t most_rows_ = 0, most_sequences_ = 0;
 };
 

@@ -46,7 +46,7 @@ class Policy:
         stream: int = 0,
     ) -> tuple:
         """
-        Raw actions, log-probs and values of rows; `state` is the recurrent state, one array per part, updated in place.
+        Raw actions, log-probs and values of rows; `state` is the recurrent state, one array per tensor, updated in place.
         """
 
     def value(
@@ -75,7 +75,7 @@ class Policy:
     def mask_size(self) -> int: ...
     @property
     def state_sizes(self) -> list[int]:
-        """Numbers per row of each part of the recurrent state; empty without memory."""
+        """Numbers per row of each tensor of the recurrent state; empty without memory."""
 
     @property
     def instructions(self) -> str: ...
@@ -149,7 +149,7 @@ class NonFinite:
     @property
     def where(self) -> str: ...
     @property
-    def part(self) -> int: ...
+    def leaf(self) -> int: ...
     @property
     def index(self) -> int: ...
     @property
@@ -169,16 +169,16 @@ class RolloutResult:
     @property
     def lengths(self) -> numpy.typing.NDArray[numpy.int64]: ...
     def moments(
-        self, part: int
+        self, leaf: int
     ) -> tuple[float, numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]:
-        """Count, mean and population variance of a part of the observation."""
+        """Count, mean and population variance of a leaf of the observation."""
 
     def row_moments(
-        self, part: int
+        self, leaf: int
     ) -> tuple[
         numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]
     ]:
-        """Count, mean and population variance of a part of the observation in each row."""
+        """Count, mean and population variance of a leaf of the observation in each row."""
 
 def merged_moments(
     counts: numpy.typing.NDArray[numpy.float64],

@@ -150,7 +150,7 @@ class NativeCollector:
         step = self.rows.first_step + problem.step
         if problem.where == "action mask":
             return dead_mask_error(self.rows.env, problem.row, step)
-        key = self._keys[problem.part]
+        key = self._keys[problem.leaf]
         spec = self._obs_spec(key)
         index = [] if problem.where == "reward" else [int(i) for i in np.unravel_index(problem.index, spec.shape)]
         return nonfinite_error(self.rows.env, problem.where, key, problem.row, index, problem.value, step)

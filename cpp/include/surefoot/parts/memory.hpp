@@ -9,10 +9,10 @@
 
 namespace surefoot {
 
-/// The state of a block of rows: part k is [rows, size of part k]; may be updated in place.
+/// The state of a block of rows: tensor k is [rows, size of tensor k]; may be updated in place.
 struct StateRows {
-  StateParts<const float> before;
-  StateParts<float> after;
+  StateTensors<const float> before;
+  StateTensors<float> after;
 };
 
 /// A layer of recurrent cells: its gates depend on the layer below and on its own past state.
@@ -26,7 +26,7 @@ class Memory : public Part {
  public:
   using Part::Part;
 
-  /// Numbers per row of each part of the state. All are zero at the start of an episode.
+  /// Numbers per row of each tensor of the state. All are zero at the start of an episode.
   virtual std::vector<std::size_t> state_sizes() const = 0;
   /// Output size for features of size `in`.
   virtual std::size_t output_size(std::size_t in) const = 0;
