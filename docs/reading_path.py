@@ -1,11 +1,12 @@
 """What one iteration runs on the readable path: `python docs/reading_path.py` writes docs/tour.md's table and counts.
 
 An iteration of CartPole is traced, with environments and a learner in Python and without the core's kernels. The table
-lists every file whose functions ran. The counts are printed: the functions that ran, and the files that the trainer and
-these functions import.
+lists every file whose functions ran and that the tour does not quote. The counts are printed: the functions that ran,
+and the files that the trainer and these functions import.
 """
 
 import ast
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -93,7 +94,12 @@ def table(files: Iterable[Path]) -> str:
 def written(files: Iterable[Path]) -> str:
     """The tour with its table replaced."""
     head, _, rest = TOUR.read_text(encoding="utf-8").partition(BEGIN)
-    return head + BEGIN + table(files) + END + rest.partition(END)[2]
+    return head + BEGIN + table(set(files) - shown()) + END + rest.partition(END)[2]
+
+
+def shown() -> set[Path]:
+    """The files that the tour quotes."""
+    return {ROOT / path for path in re.findall(r"<!-- quote: (\S+) ", TOUR.read_text(encoding="utf-8"))}
 
 
 def _lines(files: Iterable[Path]) -> int:

@@ -12,7 +12,6 @@ from surefoot.settings.config import PPOConfig
 from surefoot.settings.parts import PartSettings
 
 
-# tour: gae
 @faster_by(gae_in_core, suits_core)  # the same bits
 def gae(
     rewards: Tensor,
@@ -56,6 +55,3 @@ class GAE(Estimator):
         endings = (rollout.terminated, rollout.truncated, rollout.final_value)
         values = (rollout.value, rollout.last_value)
         return Targets(*gae(rollout.reward, *values, *endings, *self.discounts, rollout.valid))
-
-
-# tour: end

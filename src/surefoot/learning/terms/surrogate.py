@@ -12,7 +12,6 @@ def approx_kl(log_ratio: Tensor) -> Tensor:
     return (log_ratio.expm1() - log_ratio).mean()
 
 
-# tour: surrogate
 def clipped_surrogate(log_ratio: Tensor, advantage: Tensor, clip: float) -> Tensor:
     """-mean(min(r A, clip(r, 1 - e, 1 + e) A)), r the ratio of new to old probability."""
     ratio = log_ratio.exp()
@@ -32,6 +31,3 @@ class Surrogate(Term):
 
     def native(self) -> Plain:
         return {"kind": "surrogate"}
-
-
-# tour: end
