@@ -1,10 +1,9 @@
 """PPO: the Python API, with familiar names."""
 
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from surefoot.agent_envs import AgentEnvs
 from surefoot.assembly import assemble, resumed, started
 from surefoot.call_arguments import (
     SB3_POLICIES,
@@ -32,7 +32,6 @@ from surefoot.compose import (
     build_env,
     build_policy,
     build_saved_policy,
-    build_stage,
     evaluation_rows,
     learner_plan,
 )
@@ -40,8 +39,7 @@ from surefoot.data.records import State
 from surefoot.data.specs import HybridSpec
 from surefoot.data.tree import tree_first, tree_map
 from surefoot.envs.make import EnvSource, is_instance
-from surefoot.envs.protocol import VecEnv
-from surefoot.envs.protocol.agent_parameters import Values, agent_values, set_agent_values
+from surefoot.envs.protocol.agent_parameters import Values, agent_values
 from surefoot.envs.protocol.batching import as_batch
 from surefoot.errors import CheckpointError, ConfigError, EnvError
 from surefoot.evaluation.evaluate import evaluate
@@ -63,15 +61,7 @@ from surefoot.policies.actor_critic import ActorCritic, EncoderFactory
 from surefoot.policies.policy import Policy
 from surefoot.presets import NO_PRESET, configured
 from surefoot.run import Run
-from surefoot.saved_run import (
-    THE_ENV,
-    SavedRun,
-    check_spaces,
-    differing,
-    saved_setup,
-    untrusted_cluster,
-    untrusted_env,
-)
+from surefoot.saved_run import THE_ENV, SavedRun, differing, saved_setup
 from surefoot.settings.config import Config
 from surefoot.settings.layers import build_config, by_name
 from surefoot.settings.synonyms import of_agent
@@ -84,13 +74,12 @@ from surefoot.training.checkpoint import read_checkpoint, write_checkpoint
 from surefoot.training.hooks import HookLike
 from surefoot.training.policy_only import is_policy_only, saved_with_masks
 from surefoot.training.policy_only import policy_only as only_policy
-from surefoot.training.reporting import LastRecord
 from surefoot.training.run_directory import RunDirectory
 from surefoot.training.stateful import saved_agent_values
 from surefoot.training.trainer import Trainer
 from surefoot.watching.playing import MOST_STEPS
 from surefoot.watching.recording import Recording, Shown, Tell, record, show
-from surefoot.watching.stage import MOST_FPS, RenderMode, Stage
+from surefoot.watching.stage import MOST_FPS
 from surefoot.watching.target import check_display, check_video_file
 from surefoot.watching.video_file import most_fps
 
@@ -138,30 +127,21 @@ class PPO(TakesTurns):
         start = starting_point(config, specs)
         if start is not None:
             load_states({"policy": ModuleState(own, "policy")}, start.state)
-        self._begin(config, specs, own, source, vec_env, None if start is None else start.state)
+        envs = AgentEnvs(config, specs, source, vec_env)
+        self._begin(config, specs, own, envs, None if start is None else start.state)
 
     def _begin(
-        self,
-        config: Config,
-        specs: Specs,
-        policy: Policy,
-        source: EnvSource | None,
-        env: VecEnv | None,
-        saved: Mapping[str, Any] | None,
+        self, config: Config, specs: Specs, policy: Policy, envs: AgentEnvs, saved: Mapping[str, Any] | None
     ) -> None:
         super().__init__()
         self.config, self.specs, self.policy = config, specs, policy
         learnable(policy)  # whatever is frozen from now on can be thawed
-        self._source, self._env, self._saved = source, env, saved
-        self._trainer: Trainer | None = None
-        self._record: LastRecord | None = None
-        self._hook_states: dict[str, Any] = {} if saved is None else dict(saved.get("hooks", {}))
+        self._envs, self._saved = envs, saved
+        self._run: Run | None = None
         self._default_steps = config.train.steps  # learn() makes train.steps the total
         self._predictions = 0
+        env = envs.training
         self._needs_mask = bool(env.mask_size) if env is not None else saved is not None and saved_with_masks(saved)
-        self._is_closed = False
-        self._file: Path | str = "the saved state"
-        self._untrusted = self._untrusted_cluster = ""
 
     @in_turn
     @torch_defaults()
@@ -186,17 +166,17 @@ class PPO(TakesTurns):
         mode = mode_in_python(self.config.log.console, progress)
         steps = None if steps is None else whole_number(steps, "learn: steps", at_least=0)
         folder = None if run_dir is None else as_path(run_dir)
-        trainer = self._started()
-        total = trainer.progress.step + (self._default_steps if steps is None else steps)
-        self.config = build_config(self.config.model_dump(mode="json"), {"train.steps": total})
-        trainer.set_total(total)
+        run = self._begun()
+        start = run.progress.step
+        run.set_total(start + (self._default_steps if steps is None else steps))
+        self.config = run.config
         if folder is None:
-            self._train(None, hooks, mode)
+            self._train(run, None, hooks, mode)
         else:
             with RunDirectory(folder) as directory:
-                directory.refuse_other_run(trainer.progress.step)
+                directory.refuse_other_run(start)
                 directory.write_config(self.config)
-                self._train(directory, hooks, mode)
+                self._train(run, directory, hooks, mode)
         return self
 
     @torch_defaults()
@@ -249,8 +229,8 @@ class PPO(TakesTurns):
         if not isinstance(attack, Attack | None):
             raise ConfigError([f"evaluate: attack: pass a surefoot.Attack, not {quoted(attack)}"])
         perturb = None if attack is None else attacker(self.policy, attack, seed)
-        rows = evaluation_rows(self._source if env is None else env, episodes)
-        with self._envs_like_ours(env, seed, rows) as vec_env:
+        rows = evaluation_rows(self._envs.source if env is None else env, episodes)
+        with self._envs.like_ours(env, seed, rows, self._agent_values()) as vec_env:
             return evaluate(self.policy, vec_env, episodes, seed, deterministic, perturb)
 
     @torch_defaults()
@@ -269,14 +249,15 @@ class PPO(TakesTurns):
         A name is a parameter of the env if it declares one, else an argument of its constructor. Every cell plays from
         the same seeds. `tell` is called after every cell, for a progress bar.
         """
-        axes, source = checked_axes(over), self._source if env is None else env
+        axes, source = checked_axes(over), self._envs.source if env is None else env
         episodes = whole_number(episodes, "evaluate_over: episodes", at_least=1)
         seed = whole_number(seed, "evaluate_over: seed", at_least=0)
-        declared = self._declared_over(axes, env, source)
+        declared = self._envs.declared_over(axes, env, self._agent_values())
+        rows = evaluation_rows(source, episodes)
 
         def evaluate_at(cell: Cell) -> Evaluation:
             kwargs = {name: value for name, value in cell.items() if name not in declared}
-            with self._envs_like_ours(env, seed, evaluation_rows(source, episodes), kwargs) as vec_env:
+            with self._envs.like_ours(env, seed, rows, self._agent_values(), kwargs) as vec_env:
                 vec_env.set_parameters({name: value for name, value in cell.items() if name in declared})
                 found = evaluate(self.policy, vec_env, episodes, seed, deterministic)
             if tell is not None:
@@ -284,19 +265,6 @@ class PPO(TakesTurns):
             return found
 
         return evaluate_cells(axes, evaluate_at)
-
-    def _declared_over(self, axes: Mapping[str, Any], env: EnvSource | None, source: EnvSource | None) -> set[str]:
-        """Which names of a grid are parameters of the envs; the others must be arguments of their constructor."""
-        if is_instance(source):
-            raise EnvError("an env instance cannot be created again for every cell; pass a function that creates it")
-        with self._envs_like_ours(env, 0, 1) as first:
-            declared = set(axes) & set(first.parameters)
-        if not isinstance(source, str | None) and (others := sorted(set(axes) - declared)):
-            raise EnvError(
-                f"{', '.join(others)}: these envs declare no such parameter, and a function that creates envs takes no"
-                " arguments; pass the id of the env"
-            )
-        return declared
 
     @torch_defaults()
     def record(
@@ -316,7 +284,8 @@ class PPO(TakesTurns):
         """
         target, program = as_path(path), program_of("record", episodes, seed, deterministic, max_steps)
         check_video_file(target)
-        with self._stage("record", env, "rgb_array", seed, most_fps(target, MOST_FPS)) as stage:
+        fps = most_fps(target, MOST_FPS)
+        with self._envs.stage("record", env, "rgb_array", seed, self._agent_values(), fps) as stage:
             return record(self.policy, stage, program, EVALUATION_ROWS, target, tell)
 
     @torch_defaults()
@@ -333,13 +302,13 @@ class PPO(TakesTurns):
         """Show the same episodes in a window, which needs a display."""
         program = program_of("watch", episodes, seed, deterministic, max_steps)
         check_display()
-        with self._stage("watch", env, "human", seed) as stage:
+        with self._envs.stage("watch", env, "human", seed, self._agent_values()) as stage:
             return show(self.policy, stage, program, EVALUATION_ROWS, tell)
 
     @torch_defaults()
     def export_onnx(self, path: Pathlike, *, env: EnvSource | None = None, tolerance: float = TOLERANCE) -> Exported:
         """Write an ONNX file and a script that runs it, after checking that both match the policy over an episode."""
-        with self._envs_like_ours(env, self.config.train.seed, EXPORT_ROWS) as vec_env:
+        with self._envs.like_ours(env, self.config.train.seed, EXPORT_ROWS, self._agent_values()) as vec_env:
             return export_onnx(self.policy, vec_env, self.config, as_path(path), tolerance)
 
     @in_turn
@@ -351,8 +320,8 @@ class PPO(TakesTurns):
         starts a new training with these weights.
         """
         target = writable_file(path)
-        saved = self._saved_now() if self._trainer is None else None
-        state = self._run(None).state() if saved is None else saved
+        saved = self._saved_now() if self._run is None else None
+        state = self._begun().state() if saved is None else saved
         try:
             write_checkpoint(target, only_policy(state) if policy_only else state)
         except (OSError, ValueError) as error:  # ValueError: a null byte in the name
@@ -396,28 +365,25 @@ class PPO(TakesTurns):
                     state["collector"]["envs"] = None  # the state of the old envs does not apply to others
             load_states({"policy": ModuleState(own, "policy"), "frozen": Frozen(own, now.optimizer.frozen)}, state)
         agent = cls.__new__(cls)
-        agent._begin(now, specs, own, source, None, state)
-        agent._file, agent._untrusted = path, untrusted_env(config, trust) if env is None else ""
-        agent._untrusted_cluster = untrusted_cluster(config, trust)
+        envs = AgentEnvs(now, specs, source)
+        envs.distrust(path, config, trust, env is not None)
+        agent._begin(now, specs, own, envs, state)
         return agent
 
     @in_turn
     @torch_defaults()
     def __deepcopy__(self, memo: dict[int, Any]) -> "PPO":
         """An independent copy with new envs: the envs of an engine cannot be copied."""
-        source = self._source
-        if is_instance(source):
+        if is_instance(self._envs.source):
             raise EnvError(
                 "an agent that was given an env instance cannot be copied; save it, then PPO.load(path, env=...)"
             )
-        saved = self._saved_now() if self._trainer is None else self._run(None).state()
+        saved = self._saved_now() if self._run is None else self._run.state()
         other = type(self).__new__(type(self))
         memo[id(self)] = other
         policy, state = deepcopy(self.policy, memo), deepcopy(saved, memo)
-        other._begin(self.config, self.specs, policy, source, None, state)
+        other._begin(self.config, self.specs, policy, self._envs.copy(), state)
         other._default_steps, other._predictions = self._default_steps, self._predictions
-        other._file, other._untrusted = self._file, self._untrusted
-        other._untrusted_cluster = self._untrusted_cluster
         return other
 
     @in_turn
@@ -425,12 +391,10 @@ class PPO(TakesTurns):
     def close(self) -> None:
         """Close the envs; `predict` and `save` still work, and `learn` creates new envs."""
         try:
-            if self._trainer is not None:
-                self._saved, self._trainer = self._run(None).state(), None
+            if self._run is not None:
+                self._saved, self._run = self._run.state(), None
         finally:
-            if self._env is not None:
-                self._env.close()
-                self._env, self._is_closed = None, True
+            self._envs.close()
 
     def _saved_now(self) -> Mapping[str, Any] | None:
         """The saved state with what the user froze and thawed since."""
@@ -438,106 +402,36 @@ class PPO(TakesTurns):
             return self._saved
         return {**self._saved, "frozen": frozen_now(self.policy, self.config.optimizer.frozen)}
 
-    def _started(self) -> Trainer:
-        """The trainer, built on first use: `predict` does not need it."""
-        if self._trainer is None:
-            self._refuse_closed()
-            self._env = self._env or self._build_env(self._source)
-            state = self._saved_now()
-            saved = None if state is None else SavedRun(self._file, state, self.config, self.specs)
+    def _begun(self) -> Run:
+        """The run of the agent, assembled on first use: `predict` does not need it."""
+        if self._run is None:
+            env, state = self._envs.to_train(), self._saved_now()
+            saved = None if state is None else SavedRun(self._envs.file, state, self.config, self.specs)
             take = started if state is not None and is_policy_only(state) else resumed
-            run = assemble(self.config, self._env, saved, take, policy=self.policy, source=self._source)
-            self._trainer, self._record = run.trainer, run.record
-        return self._trainer
+            self._run = assemble(self.config, env, saved, take, policy=self.policy, source=self._envs.source)
+            self._envs.rows = self._run.trainer.collector.rows
+        return self._run
 
-    def _build_env(
-        self,
-        source: EnvSource | None,
-        seed: int | None = None,
-        rows: int = 0,
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> VecEnv:
-        self._check_trusted(source)
-        if seed is None and self._untrusted_cluster:
-            raise CheckpointError(
-                f"{self._file} wants to connect to the Ray cluster at '{self._untrusted_cluster}'; if you trust it,"
-                " load the file with trust=True, or with trust={its address}"
-            )
-        changed = {"env.eval_kwargs": {**self.config.env.eval_kwargs, **kwargs}} if kwargs else {}
-        config = build_config(self.config.model_dump(mode="json"), changed) if changed else self.config
-        return build_env(config, source, seed, rows)
+    def _started(self) -> Trainer:
+        return self._begun().trainer
 
-    def _check_trusted(self, source: EnvSource | None) -> None:
-        if source is None and self._untrusted:
-            raise CheckpointError(
-                f"{self._file} wants to import '{self._untrusted}'; if you trust it, pass --env"
-                f" {self.config.env.id} or --trust (in Python: env=... or trust=True)"
-            )
-
-    @contextmanager
-    def _stage(
-        self, caller: str, env: EnvSource | None, mode: RenderMode, seed: int, fps: float = MOST_FPS
-    ) -> Iterator[Stage]:
-        """One env like those used for training that is drawn, or the given one."""
-        source = self._source if env is None else env
-        if env is None and is_instance(source):
-            raise EnvError(
-                f"this agent was given an env instance, which cannot be created again; pass an env: {caller}(env=...)"
-            )
-        self._check_trusted(source)
-        stage = build_stage(self.config, source, mode, fps, self._agent_values())
-        try:
-            check_spaces(stage.shard(0, seed), self.specs)
-            yield stage
-        finally:
-            stage.close()
-
-    @contextmanager
-    def _envs_like_ours(
-        self, env: EnvSource | None, seed: int, rows: int, kwargs: Mapping[str, Any] | None = None
-    ) -> Iterator[VecEnv]:
-        """The given env, or new envs like those used for training; an instance is lent by the trainer."""
-        source = self._source if env is None else env
-        if env is None and is_instance(source):
-            self._refuse_closed()
-        is_ours = is_instance(source) and source is self._source
-        with self._trainer.collector.rows.lent() if is_ours and self._trainer is not None else nullcontext():
-            vec_env = self._build_env(source, seed, rows, kwargs)
-            try:
-                check_spaces(vec_env, self.specs)
-                set_agent_values(vec_env, self._agent_values())
-                yield vec_env
-            finally:
-                if not is_instance(source):
-                    vec_env.close()
-
-    def _agent_values(self) -> Values:
-        """The parameters of the envs that belong to this agent: those of training, or those that were saved."""
-        if self._trainer is None and self._saved is not None:
-            return saved_agent_values(self._saved)
-        return {} if self._env is None else agent_values(self._env)
-
-    def _refuse_closed(self) -> None:
-        if self._is_closed and is_instance(self._source):
-            raise EnvError("the env instance of this agent is closed; save the agent, then PPO.load(path, env=...)")
-
-    def _run(self, directory: RunDirectory | None, hooks: Sequence[HookLike] = ()) -> Run:
-        run = Run(self._started(), self.config, self.specs, self._source, directory, hooks)
-        run.load_hooks(self._hook_states)
-        run.record = self._record or run.record
-        return run
-
-    def _train(self, directory: RunDirectory | None, hooks: Sequence[HookLike], console: ConsoleMode) -> None:
-        run = self._run(directory, hooks)
+    def _train(self, run: Run, directory: RunDirectory | None, hooks: Sequence[HookLike], console: ConsoleMode) -> None:
+        run.prepare(directory, hooks)
         try:
             _, exit_code = run.train(console)
         finally:
-            self._hook_states, self._record = run.hook_states(), run.record
+            run.prepare()
         # The iteration is finished and saved; now raise the interruption that the caller expects.
         if exit_code == 128 + signal.SIGINT:
             raise KeyboardInterrupt
         if exit_code:
             raise SystemExit(exit_code)
+
+    def _agent_values(self) -> Values:
+        """The parameters of the envs that belong to this agent: those of training, or those that were saved."""
+        if self._run is None and self._saved is not None:
+            return saved_agent_values(self._saved)
+        return {} if self._envs.training is None else agent_values(self._envs.training)
 
     def __repr__(self) -> str:
         count = sum(parameter.numel() for parameter in self.policy.parameters())
@@ -555,8 +449,8 @@ class PPO(TakesTurns):
     @property
     def steps_trained(self) -> int:
         """Steps trained so far."""
-        if self._trainer is not None:
-            return self._trainer.progress.step
+        if self._run is not None:
+            return self._run.progress.step
         return 0 if self._saved is None or is_policy_only(self._saved) else int(self._saved["progress"]["step"])
 
     @property

@@ -25,6 +25,7 @@ from surefoot.policies.policy import Policy
 from surefoot.rollout.actors import Actors
 from surefoot.rollout.footprint import rollout_bytes
 from surefoot.settings.config import Config
+from surefoot.settings.layers import build_config
 from surefoot.starting import frozen_policy
 from surefoot.storage.saved import Saved, reading
 from surefoot.storage.state import load_states, states
@@ -64,16 +65,36 @@ class Run:
         ranks: Ranks = ALONE,
     ) -> None:
         self.trainer, self.config, self.specs, self.ranks = trainer, config, specs, ranks
-        self.directory, self.stop_reason = directory, ""
-        self.hooks = HookGroup(named_hooks(config, hooks))
+        self.stop_reason, self._source = "", source
         self._hook_states: dict[str, Any] = {}  # includes hooks that are not attached now
+        self.record = LastRecord(config.log.log_every)
+        self._attach(directory, hooks)
+
+    def prepare(self, directory: RunDirectory | None = None, hooks: Sequence[HookLike] = ()) -> None:
+        """Another directory and other hooks from now on; hooks get the states of earlier ones of the same name."""
+        try:
+            self._hook_states = self.hook_states()
+        finally:
+            self._attach(directory, hooks, self._hook_states)
+
+    def _attach(
+        self, directory: RunDirectory | None, hooks: Sequence[HookLike], saved: Mapping[str, Any] | None = None
+    ) -> None:
+        config, start, group = self.config, self.progress.step, HookGroup(named_hooks(self.config, hooks))
+        if saved is not None:
+            _load_hooks(group, saved)
+        self.directory, self.hooks = directory, group
         self._saving: SaveCheckpoints | None = None
-        self.alerts, self.record = AlertWatch(config), LastRecord(config.log.log_every)
-        made_from = (config, trainer.policy, source, self.envs)
-        evaluate = evaluator(*made_from) if ranks.is_first else None
-        self._film = filmer(*made_from) if ranks.is_first else None
-        start = trainer.progress.step
+        self.alerts = AlertWatch(config)
+        made_from = (config, self.policy, self._source, self.envs)
+        evaluate = evaluator(*made_from) if self.ranks.is_first else None
+        self._film = filmer(*made_from) if self.ranks.is_first else None
         self.evaluation = evaluate and EvaluateAndKeepBest(evaluate, self.state, config.train, start, directory)
+
+    def set_total(self, steps: int) -> None:
+        """Change the total number of steps."""
+        self.config = build_config(self.config.model_dump(mode="json"), {"train.steps": steps})
+        self.trainer.set_total(steps)
 
     @property
     def policy(self) -> Policy:
@@ -140,8 +161,7 @@ class Run:
 
     def load_hooks(self, saved: Mapping[str, Any]) -> None:
         """Load the states of hooks by name; states of hooks that are not attached are kept for later checkpoints."""
-        with reading("the checkpoint"):
-            load_states({"hooks": self.hooks}, {"hooks": saved})
+        _load_hooks(self.hooks, saved)
         self._hook_states = dict(saved)
 
     def hook_states(self) -> dict[str, Any]:
@@ -219,6 +239,7 @@ class Run:
     def _attached(self, sinks: SinkGroup, start: int, history: History) -> HookGroup:
         """The built-in hooks around the user's: rollback comes first; saving before all that may fail afterwards."""
         train, folder = self.config.train, None if self.directory is None else self.directory.path
+        self.stop_reason = ""
         self._rollback = RollBack(self.trainer, self.config, folder)
         attached: dict[str, Hook] = {
             "surefoot.rollback": self._rollback,
@@ -362,3 +383,8 @@ class Run:
         title = f"{config.env.id} · seed {config.train.seed}{place}"
         console = build_console(mode, title, config.train.steps, start, history)
         return sinks if console is None else [*sinks, console]
+
+
+def _load_hooks(group: HookGroup, saved: Mapping[str, Any]) -> None:
+    with reading("the checkpoint"):
+        load_states({"hooks": group}, {"hooks": saved})

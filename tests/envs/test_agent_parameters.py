@@ -102,7 +102,7 @@ def test_a_takeover_takes_them(grown):
 
 def test_envs_of_a_process_share_one_copy():
     agent = PPO(WEIGHTED, **TINY)
-    env = agent._env
+    env = agent._envs.training
     env.set_parameters({"weights": np.full(4, 0.1)})
     one, other = (single.unwrapped.weights for single in env._shards[0]._envs)
     assert one is other
@@ -122,7 +122,7 @@ def test_envs_of_a_process_share_one_copy():
     ],
 )
 def test_wrong_values_are_refused_and_nothing_is_set(values, message):
-    env = PPO(WEIGHTED, **TINY)._env
+    env = PPO(WEIGHTED, **TINY)._envs.training
     env.set_parameters({"weights": np.ones(4)})
     with pytest.raises(EnvError, match=message):
         env.set_parameters({"weights": values})

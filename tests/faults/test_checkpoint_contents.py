@@ -97,7 +97,7 @@ WRONG = {
 def test_a_wrong_entry_is_named_and_a_trained_agent_keeps_everything(model, entry):
     live = PPO.load(model)
     live._started()
-    before, noise = copied(live._run(None).state()), torch.get_rng_state()
+    before, noise = copied(live._begun().state()), torch.get_rng_state()
     sound = model.read_bytes()
     for value in WRONG[entry]:
         model.write_bytes(sound)
@@ -109,8 +109,8 @@ def test_a_wrong_entry_is_named_and_a_trained_agent_keeps_everything(model, entr
         named = entry.replace("/", ".").removeprefix("policy.")
         assert any(part in str(caught.value) for part in (named, named.split(".")[0])), caught.value
         with pytest.raises(CheckpointError):
-            live._run(None).load_state(state)
-        assert_same(live._run(None).state(), before)
+            live._begun().load_state(state)
+        assert_same(live._begun().state(), before)
     assert torch.equal(torch.get_rng_state(), noise)
     live.close()
 
@@ -239,7 +239,7 @@ class Fussy(gym.Env[Any, Any]):
 @pytest.mark.parametrize("engine", ["local", "processes"])
 def test_an_env_that_refuses_its_state_keeps_the_one_it_had(engine):
     agent = PPO(Fussy, engine=engine, workers=2, **TINY).learn(16)
-    run = agent._run(None)
+    run = agent._begun()
     before = copied(run.state())
     state = copied(before)
     state["collector"]["envs"]["envs"][1]["inner"]["own"]["time"] = "late"
@@ -257,7 +257,8 @@ def test_a_hook_that_refuses_its_state_keeps_the_one_it_had(tmp_path):
     agent = PPO("CartPole-v1", **TINY)
     agent.learn(32, hooks=[hook])
     assert hook.seen == 2
-    run = agent._run(None, [hook])
+    run = agent._begun()
+    run.prepare(hooks=[hook])
     state = copied(run.state())
     state["hooks"]["Strict"]["seen"] = "x"
     state["policy"]["head.logits.bias"] += 1
@@ -288,7 +289,7 @@ def test_a_file_does_not_choose_what_is_set_in_an_env():
 def test_a_state_that_would_never_be_stepped_through_is_refused(env_id, tmp_path):
     """Gymnasium's Acrobot subtracts full turns until an angle is small: from 1e17 it never gets there."""
     agent = PPO(env_id, engine="local", **TINY)
-    run = agent._run(None)
+    run = agent._begun()
     before = copied(run.state())
     for bad in (1e17, np.nan):
         state = copied(before)
@@ -319,7 +320,7 @@ def test_a_state_that_would_never_be_stepped_through_is_refused(env_id, tmp_path
 )
 def test_the_memory_tasks_check_what_they_load(env_id, entry, value):
     agent = PPO(env_id, engine="local", **TINY)
-    run = agent._run(None)
+    run = agent._begun()
     before = copied(run.state())
     state = copied(before)
     state["collector"]["envs"]["envs"][1]["inner"]["own"][entry] = value

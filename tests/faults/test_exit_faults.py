@@ -249,7 +249,7 @@ class Exit(Hook):
 def test_a_hook_that_exits(tmp_path, method):
     agent = PPO("CartPole-v1", **SMALL)
     hook = Exit(method)
-    hook.run = agent._run(None)
+    hook.run = agent._begun()
     with pytest.raises(HookError, match=rf"hook 'Exit' raised an exception in {method}: SystemExit: 0"):
         agent.learn(32 if method in ("end", "state") else 320, run_dir=tmp_path, hooks=[hook])
     assert saved_steps(tmp_path) == [32]

@@ -266,8 +266,8 @@ def test_past_the_limit_the_run_is_saved_and_can_go_on(how, tmp_path):
     newest = max((tmp_path / "checkpoints").iterdir())
     agent = PPO.load(newest, partial(CounterEnv, lengths=(9,)))
     agent.learn(64)
-    assert agent._trainer is not None
-    assert agent._trainer.progress.step == 156 + 64
+    assert agent._run is not None
+    assert agent.steps_trained == 156 + 64
     agent.close()
 
 

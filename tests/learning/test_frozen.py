@@ -216,7 +216,7 @@ def test_a_rollback_thaws_nothing() -> None:
         hook = FreezeAt(at)
         agent = PPO("CartPole-v1", **SMALL, encoder=lambda spec: Poison(), max_skipped_steps=2)
         agent.learn(6 * ITERATION, hooks=[hook])
-        assert agent._trainer is not None
+        assert agent._run is not None
         assert all(torch.equal(hook.kept[1], weight) for weight in hook.kept[2:]), at
         assert not agent.policy.get_parameter(HIDDEN).requires_grad
 

@@ -390,7 +390,7 @@ def test_functions_end_a_run():
         reasons: list[str] = []
         watch = partial(lambda seen, run, report: seen.append(run.stop_reason), reasons)
         agent = small().learn(1000, hooks=[function, watch])
-        assert agent._trainer.progress.iteration == 2
+        assert agent._started().progress.iteration == 2
         assert reasons == ["", reason]
 
 
@@ -413,7 +413,7 @@ def test_a_config_can_name_a_function(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     agent = small(hooks={"mine": "my_functions:enough"})
-    assert agent.learn(1000, run_dir=tmp_path / "run")._trainer.progress.iteration == 2
+    assert agent.learn(1000, run_dir=tmp_path / "run")._started().progress.iteration == 2
     assert "the hook enough returned False" in (tmp_path / "run" / "log.txt").read_text()
     with pytest.raises(ConfigError, match=r"'my_functions:limit' must be a subclass of surefoot\.Hook or a func"):
         small(hooks={"mine": "my_functions:limit"})

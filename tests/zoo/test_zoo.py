@@ -35,7 +35,7 @@ def test_a_policy_is_what_its_entry_says(name):
     assert not list(differing(agent.config, wanted, DEFINING)), "the preset has changed; run: make zoo"
     assert agent.config.schedules == wanted.schedules
     assert (agent.config.env.id, agent.config.train.seed) == (entry.env, entry.seed)
-    assert not agent._untrusted, "evaluating it needs no --trust"
+    assert not agent._envs._untrusted, "evaluating it needs no --trust"
     assert set(read_checkpoint(entry.file)) == {
         "config",
         "obs_spec",

@@ -230,12 +230,12 @@ def _resume(material: Material, path: Path, run: Path) -> None:
 
 def _load_into(agent: PPO, state: dict[str, Any]) -> None:
     """Into an agent that has trained: a refused state changes nothing, and a loaded one is undone."""
-    run = agent._run(None)
+    run = agent._begun()
     before, noise = copied(run.state()), torch.get_rng_state()
     if refusal(lambda: run.load_state(state)) is not None:
         assert_same(run.state(), before)
         assert torch.equal(torch.get_rng_state(), noise)
-        assert_same(agent._run(None).state(), before)
+        assert_same(agent._begun().state(), before)
         return
     run.load_state(before)
     if before["collector"]["envs"] is not None:

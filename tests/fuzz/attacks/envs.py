@@ -250,7 +250,7 @@ def _case(pick: random.Random, folder: Path) -> None:
         interrupted = True
     assert all(bool(weight.isfinite().all()) for weight in agent.policy.parameters()), "weights are poisoned"
     saved = RunDirectory(run).saved() if run.exists() else []
-    steps = agent._trainer.progress.step if agent._trainer is not None else 0
+    steps = agent.steps_trained
     assert not (interrupted and steps), "an env interrupted a run"
     assert not steps or read_checkpoint(saved[0])["progress"]["step"] == steps, "steps were lost"
     with suppress(SurefootError, KeyboardInterrupt):
