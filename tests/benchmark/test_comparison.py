@@ -15,11 +15,18 @@ from benchmarks.comparison import (
 from benchmarks.peers import PEERS
 from benchmarks.sides import OURS, find_side
 from benchmarks.tasks import TASKS, Task
+from surefoot.benchmark import subject_process
 from surefoot.benchmark.cells import FAILED
 from surefoot.benchmark.rounds import Effort, Measured, Spread
 from surefoot.benchmark.subject import Window
 from surefoot.errors import ConfigError
 from surefoot.machine.extras import install_hint
+from tests.jobs import forked
+
+
+@pytest.fixture(autouse=True)
+def _forked_subjects(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subject_process, "subprocess", forked)
 
 
 def test_every_peer_says_who_it_is() -> None:

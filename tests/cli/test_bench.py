@@ -10,10 +10,11 @@ import pytest
 from benchmarks.peers import PEERS
 from benchmarks.sides import missing_packages
 from benchmarks.tasks import TASKS, Task
+from surefoot.benchmark import subject_process
 from surefoot.benchmark.process_tree import members
 from surefoot.cli.main import main
-from tests.cli.processes import Finished
-from tests.jobs.forked import start
+from tests.cli.processes import Finished, Process
+from tests.jobs import forked
 
 pytestmark = pytest.mark.xdist_group("bench")
 TINY = (
@@ -24,8 +25,8 @@ SHORT = ("--seconds", 0.05, "--repeats", 2)
 
 
 def surefoot(*arguments: object) -> Finished:
-    """With forked subjects; those of `test_peers` are started as users' are."""
-    return start(*arguments).wait()
+    """With forked subjects: those of tests/benchmark/test_subject_process.py are started as users' are."""
+    return forked.start(*arguments).wait()
 
 
 def measured(*arguments: object) -> dict[str, Any]:
@@ -175,6 +176,8 @@ def test_scaling(tmp_path: Path) -> None:
 
 def test_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """All that can do the task, and one whose package is missing; none of their processes is left."""
+    monkeypatch.setattr(subject_process, "subprocess", forked)
+    Process(print).wait()  # the server that forks stays
     before = members(os.getpid())
     installed = [name for name in ("envpool", "sb3", "sb3-subproc") if not missing_packages(PEERS[name])]
     monkeypatch.setitem(TASKS, "tiny", Task("tiny", "CartPole-v1", 2, 60, 1, 2, (4,)))
@@ -205,6 +208,7 @@ def test_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 
 def test_a_side_that_fails_is_the_exit_code(tmp_path, monkeypatch, capsys) -> None:
     """After everything was written: what the others did is not lost."""
+    monkeypatch.setattr(subject_process, "subprocess", forked)
     monkeypatch.setitem(TASKS, "fatal", Task("fatal", "tests.benchmark.odd_envs:Fatal-v0", 2, 16, 1, 2, (4,)))
     arguments = ["--tasks", "fatal", "--engines", "local", "--peers", "envpool", "--output", str(tmp_path)]
     assert main(["bench", "peers", *arguments, "--seconds", "0.05", "--repeats", "1"]) == 1

@@ -1,6 +1,7 @@
 """Stands in for `subprocess` where jobs and subjects are started: they are forked from tests.cli.processes' server."""
 
 import importlib
+import multiprocessing
 import os
 import sys
 import tempfile
@@ -60,6 +61,7 @@ class TimeoutExpired(Exception):  # noqa: N818
 
 def _run(given: str, said: str, errors: str, env: dict[str, str], module: str) -> None:
     os.setsid()
+    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]  # it may have children
     os.environ |= env
     for number, (file, flags) in enumerate([(given, os.O_RDONLY), (said, os.O_WRONLY), (errors, os.O_WRONLY)]):
         os.dup2(os.open(file, flags), number)
