@@ -27,6 +27,7 @@ from tests.cli.processes import surefoot
 from tests.cli.runs import TINY, newest, records, train
 from tests.compiled import compiled
 from tests.training.states import assert_same
+from tests.verification.sizes import less
 
 ENTRY = """
 struct Table {{ int version, mujoco; void *envs, *make; }};
@@ -49,6 +50,11 @@ def built(tmp_path_factory) -> Path:
     assert "next      surefoot native build wind_env.cpp\n" in printed.getvalue()
     assert "next      surefoot verify ./wind_env.so\n          surefoot train ./wind_env.so\n" in printed.getvalue()
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _less(monkeypatch) -> None:
+    less(monkeypatch, limits=(23, 7))
 
 
 @pytest.fixture

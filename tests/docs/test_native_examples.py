@@ -22,6 +22,7 @@ from tests.compiled import compiled
 from tests.seams.runs import bring
 from tests.training.states import assert_same
 from tests.verification.forked import forked
+from tests.verification.sizes import less
 from tests.watching.displays import find_or_skip
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "extend" / "examples"
@@ -38,6 +39,7 @@ def test_an_example_is_built_verified_and_trained(
     name: str, metric: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(check, "new_process", forked)
+    less(monkeypatch, limits=(23, 7))
     for file in EXAMPLES.glob(f"{name}.*"):
         shutil.copy(file, tmp_path)
     library = compiled(tmp_path / f"{name}.cpp")
