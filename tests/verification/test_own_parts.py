@@ -19,12 +19,14 @@ from surefoot.settings.layers import build_config
 from surefoot.verification import Report, protocol, verify
 from tests.envs.teams import TeamEnv
 from tests.verification import own_envs
+from tests.verification.sizes import less
 
 ALL = {"protocol", "final observations", "ratio one", "seeding", "observation aliasing", "resume"}
 
 
 @pytest.fixture(autouse=True)
 def _less_patience(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    less(monkeypatch)
     monkeypatch.setattr(protocol, "PATIENCE_S", 0.5)
     if "with_processes" not in request.fixturenames:  # starting them takes longer than all the rest
         monkeypatch.setattr(protocol, "_check_engines", lambda *arguments: None)
