@@ -45,7 +45,8 @@ def samples_of(rollout: Rollout, targets: Targets, ppo: PPOConfig, with_others: 
     if not of_all_processes(rollout).valid.any():
         raise EnvError("the rollout has no valid steps: no agent was active; raise rollout.num_steps")
     if not isinstance(rollout, SharedRollout):
-        return _samples_of(others_as_valid(rollout) if with_others else replace(rollout, others=None), targets, ppo)
+        is_whole = with_others or rollout.others is None
+        return _samples_of(others_as_valid(rollout) if is_whole else replace(rollout, others=None), targets, ppo)
     whole, own = _samples_of(replace(rollout.whole, others=None), targets, ppo), rollout.own
     share = replace(targets, advantage=targets.advantage[:, own], returns=targets.returns[:, own])
     mine = _samples_of(replace(with_a_sample(rollout), others=None), share, ppo)
