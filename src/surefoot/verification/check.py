@@ -20,7 +20,6 @@ from surefoot.policies.native_plan import NativePlan, plan_policy
 from surefoot.policies.policy import Policy
 from surefoot.presets import configured
 from surefoot.settings.config import Config
-from surefoot.verification.company import compare_company
 from surefoot.verification.contract import compare_alone, compare_engines
 from surefoot.verification.legs import Traveler
 from surefoot.verification.outputs import compare_policy, compare_ratio, core_to_env, synced
@@ -28,7 +27,14 @@ from surefoot.verification.plain import Plain
 from surefoot.verification.protocol import check_protocol, maker
 from surefoot.verification.report import Findings, Path, Report
 from surefoot.verification.resuming import compare_elsewhere, compare_resumed, interrupted, new_process
-from surefoot.verification.rollouts import compare_machines, compare_rollouts, compare_rows, compare_threads, endings
+from surefoot.verification.rollouts import (
+    compare_machines,
+    compare_others,
+    compare_rollouts,
+    compare_rows,
+    compare_threads,
+    endings,
+)
 from surefoot.verification.rounding import ROUNDING, slack
 from surefoot.verification.subject import TIME_LIMITS, Subject
 from surefoot.verification.updates import compare_learners
@@ -107,7 +113,7 @@ def _compare_paths(findings: Findings, subject: Subject, plan: NativePlan, engin
             plain.compare(findings, reference)
             legs.append(ours)
     if all(component.verdict != "DIFFERS" for component in findings.components()):  # else it would show the same again
-        compare_company(findings, subject, plan, ROUNDING * slack(legs[-1]), engine)
+        compare_others(findings, subject, plan, ROUNDING * slack(legs[-1]), engine)
     terminated, truncated = endings(legs)
     what = f"endings, limit {config.env.max_episode_steps} steps"
     findings.fine("flags", what, f"{terminated} terminated, {truncated} truncated")

@@ -73,8 +73,7 @@ class Traveler:
         self.trainer = build_trainer(readable(config) if is_readable else config, env, policy)
         self.learner, self._collector = self.trainer.learner, self.trainer.collector
         if is_readable:  # also of native envs
-            rows = self._collector.rows
-            self._collector = StepwiseCollector(env, policy, config.rollout.num_steps, config.train.seed, rows=rows)
+            self._collector = stepwise(config, self._collector.rows, policy)
 
     def go(self) -> Leg:
         """One leg with the current policy."""
@@ -137,6 +136,11 @@ class _Witness:
         self.before = copied_state(states | {"update": learner.update})
         self.update = _update(learner, rollout, targets, knobs, not isinstance(learner, NativeLearner))
         return self.update.learned
+
+
+def stepwise(config: Config, rows: Rows, policy: Policy) -> StepwiseCollector:
+    """The readable collector of the rows of another one."""
+    return StepwiseCollector(rows.env, policy, config.rollout.num_steps, config.train.seed, rows=rows)
 
 
 def repeated(leg: Leg, config: Config, is_readable: bool = False, nudge: int | None = None) -> Update:
