@@ -19,8 +19,7 @@ from surefoot.errors import CheckpointMismatchError, ConfigError
 from surefoot.evaluation.evaluate import evaluate
 from surefoot.evaluation.evaluation import Evaluation, check_best_metric
 from surefoot.learning.device_learner import DeviceLearner
-from surefoot.learning.devices import choose_device
-from surefoot.learning.execution import execution_of
+from surefoot.learning.devices import choose_device, execution_of
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
 from surefoot.learning.native_learner import LearnerPlan, NativeLearner, plan_learner

@@ -10,7 +10,7 @@ from surefoot.compose import Specs, build_learner, build_policy, learner_plan
 from surefoot.data.records import Chunks, Episodes, Knobs, Learned, Rollout, RolloutStats, Targets
 from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.data.tree import tree_map
-from surefoot.learning.execution import execution_of
+from surefoot.learning.devices import execution_of
 from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
 from surefoot.learning.native_learner import LearnerPlan

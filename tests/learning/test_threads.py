@@ -10,8 +10,8 @@ import torch
 from surefoot import PPO
 from surefoot.cli.main import main
 from surefoot.compose import Specs, build_env, build_policy
-from surefoot.learning import execution
-from surefoot.learning.execution import execution_of
+from surefoot.learning import devices
+from surefoot.learning.devices import execution_of
 from surefoot.learning.learner import Learner
 from surefoot.native.kernels import kernel_threads
 from surefoot.policies.policy import Policy
@@ -101,11 +101,11 @@ def test_a_resumed_run_keeps_its_threads_on_a_machine_with_more_cores(
     sizes = {"rollout.num_envs": 4, "rollout.num_steps": 16, "ppo.batch_size": 64, "ppo.epochs": 1}
     sizes |= {"policy.hidden": "512,512", "train.learner": "torch", "train.eval_episodes": 0, "train.steps": 64}
     run = str(tmp_path / "run")
-    monkeypatch.setattr(execution, "available_cores", lambda: 2)
+    monkeypatch.setattr(devices, "available_cores", lambda: 2)
     assert (
         main(["train", "CartPole-v1", *(f"--{name}={value}" for name, value in sizes.items()), "--run-dir", run]) == 0
     )
-    monkeypatch.setattr(execution, "available_cores", lambda: 3)
+    monkeypatch.setattr(devices, "available_cores", lambda: 3)
     used: list[int] = []
     learn = Learner.learn
 

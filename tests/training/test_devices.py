@@ -13,7 +13,8 @@ from surefoot.compose import Specs, build_policy
 from surefoot.data.specs import ArraySpec
 from surefoot.errors import ConfigError
 from surefoot.learning import devices
-from surefoot.learning.devices import DeviceChoice, available_devices, choose_device
+from surefoot.learning.devices import available_devices, choose_device
+from surefoot.learning.execution import DeviceChoice
 from surefoot.machine.ranks import Ranks
 from surefoot.native.kernels import readable_only
 from surefoot.settings.config import Config

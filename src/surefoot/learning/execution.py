@@ -8,23 +8,12 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from surefoot.learning.devices import ON_CPU, DeviceChoice, minibatch_work
 from surefoot.learning.gradient import unchanged
-from surefoot.machine.cores import available_cores
-from surefoot.machine.ranks import ALONE, Ranks
 from surefoot.machine.torch_defaults import torch_threads
 from surefoot.native.kernels import kernel_thread_count, set_kernel_threads
-from surefoot.policies.policy import Policy
-from surefoot.settings.config import Config, PPOConfig
 from surefoot.storage.saved import Saved
 from surefoot.telemetry.machine import waited_s
 
-SMALL_WORK = 10_000_000
-"""Work of a minibatch below which PyTorch has one thread.
-
-A second core makes a gradient step 0.7 times as fast at 2 million samples times parameters, 1.0 at 7, 1.2 at 20 and 1.8
-at 35 million if it is idle. If other processes keep it busy, the step takes 3 to 80 times as long.
-"""
 _MOST_THREADS = 1024
 _log = logging.getLogger("surefoot")
 
@@ -86,6 +75,29 @@ class Crowd:
 
 
 @dataclass(frozen=True)
+class DeviceChoice:
+    """A device, and why it was chosen."""
+
+    device: torch.device
+    reason: str
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether learning stays on the CPU."""
+        return self.device.type == "cpu"
+
+    def __str__(self) -> str:
+        name = "CPU" if self.is_cpu else str(self.device)
+        if self.device.type == "cuda":
+            name += f", {torch.cuda.get_device_name(self.device)}"
+        return f"{name} ({self.reason})"
+
+
+CPU = torch.device("cpu")
+ON_CPU = DeviceChoice(CPU, "nothing else was asked for")
+
+
+@dataclass(frozen=True)
 class Execution:
     """Thread counts apply only inside `collecting` and `learning`, so that several runs can share a process."""
 
@@ -139,27 +151,6 @@ class Execution:
         """With the threads that a run began with, also on a machine with more or fewer cores."""
         most = saved["torch_most"].integer(least=1, most=_MOST_THREADS)
         return replace(self, torch_most=most, crowd=Crowd(remedy_of(most if self.is_wide_learning else 1)))
-
-
-def execution_of(
-    config: Config,
-    policy: Policy,
-    keeps_cores_busy: bool,
-    learns_in_core: bool = False,
-    ranks: Ranks = ALONE,
-    device: DeviceChoice = ON_CPU,
-) -> Execution:
-    """The configured number of threads, or one per core, limited by the amount of work."""
-    most = config.train.threads or available_cores()
-    is_wide = not learns_in_core and has_much_work(policy, config.ppo)
-    learns, collects = is_wide and device.is_cpu, is_wide and not keeps_cores_busy
-    reduce = ranks.sum if ranks.size > 1 else unchanged
-    return Execution(most, most, learns, collects, reduce, device, Crowd(remedy_of(most if learns else 1)))
-
-
-def has_much_work(policy: Policy, ppo: PPOConfig) -> bool:
-    """Whether PyTorch gains by several threads. Its results depend on their number, those of the core do not."""
-    return minibatch_work(policy, ppo).size >= SMALL_WORK
 
 
 def remedy_of(torch_threads: int) -> str:
