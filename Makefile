@@ -74,8 +74,7 @@ stub: $(NATIVE)
 # Tests of the C++ core without Python: as it ships but with assertions on, and under sanitizers.
 cpp-test: $(READY)
 	$(call cpp_build,tests,)
-	build/tests/core_tests
-	build/tests/core_fuzz --seconds 5
+	build/tests/core_tests & build/tests/core_fuzz --seconds 5 && wait $$!
 
 asan: $(READY)
 	$(call cpp_build,asan,-DSUREFOOT_SANITIZE=address$(comma)undefined)
