@@ -11,7 +11,6 @@ from surefoot.compose import build_learner
 from surefoot.data.records import Chunks, Knobs, Rollout, RolloutStats, Targets
 from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.data.tree import tree_map
-from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
 from surefoot.learning.native_learner import NativeLearner
 from surefoot.learning.terms import Objective
@@ -52,8 +51,7 @@ class Case:
                     if name.endswith("bias"):
                         parameter.add_(torch.randn_like(parameter), alpha=0.2)
         policy.absorb_obs(tree_map(lambda spec: made_up(spec, 50, 7), self.obs))
-        gradient = GradientStep(policy, config.optimizer, config.ppo.max_grad_norm)
-        return build_learner(config, policy, Objective.of(config.ppo), gradient)
+        return build_learner(config, policy, Objective.of(config.ppo))
 
     def rollout(self, policy: ActorCritic) -> tuple[Rollout, Targets]:
         """What the policy did, with rewards that depend on it."""

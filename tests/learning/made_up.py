@@ -11,7 +11,6 @@ from surefoot.data.records import Chunks, Episodes, Knobs, Learned, Rollout, Rol
 from surefoot.data.specs import ArraySpec, ObsSpec
 from surefoot.data.tree import tree_map
 from surefoot.learning.devices import execution_of
-from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
 from surefoot.learning.native_learner import LearnerPlan
 from surefoot.learning.terms import Objective
@@ -43,8 +42,8 @@ class Side:
         prepare(self.policy)
         objective = Objective.of(config.ppo)
         plan = learner_plan(config, self.policy, objective)
-        self.gradient = GradientStep(self.policy, config.optimizer, config.ppo.max_grad_norm)
-        self.learner: Learner = build_learner(config, self.policy, objective, self.gradient, plan)
+        self.learner: Learner = build_learner(config, self.policy, objective, plan)
+        self.gradient = self.learner.gradient
         self._execution = execution_of(config, self.policy, False, isinstance(plan, LearnerPlan))
 
     def learn(self, rollout: Rollout, targets: Targets, knobs: Knobs) -> Learned:
