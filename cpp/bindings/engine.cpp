@@ -4,10 +4,8 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
-#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,7 +13,7 @@
 #include <set>
 #include <tuple>
 
-#include "arrays.hpp"
+#include "entries.hpp"
 #include "signal_check.hpp"
 #include "surefoot/library.hpp"
 
@@ -25,27 +23,29 @@ namespace {
 constexpr std::size_t kMostEnvs = 1 << 24, kMostThreads = 65536;
 
 template <class Number, class Read>
-nb::object column(const std::vector<FinishedEpisode>& episodes, const Read& read) {
+NumpyArray<Number> column(const std::vector<FinishedEpisode>& episodes, const Read& read) {
   std::vector<Number> numbers;
   numbers.reserve(episodes.size());
   for (const auto& episode : episodes) numbers.push_back(static_cast<Number>(read(episode)));
-  const Shape shape{numbers.size()};
-  return owned(std::move(numbers), shape);
+  return owned(std::move(numbers));
 }
 
-nb::tuple tuple_of(const LeafMoments& moments) {
-  return nb::make_tuple(moments.count, owned(moments.mean, {moments.mean.size()}),
-                        owned(moments.variance, {moments.variance.size()}));
+/// Count, mean and variance.
+template <class Count>
+using Moments = std::tuple<Count, NumpyArray<double>, NumpyArray<double>>;
+
+Moments<double> moments_of(const LeafMoments& moments) {
+  return {moments.count, owned(moments.mean), owned(moments.variance)};
 }
 
-nb::tuple row_moments_of(const RolloutResult& result, std::size_t leaf) {
+Moments<NumpyArray<double>> row_moments_of(const RolloutResult& result, std::size_t leaf) {
   const auto& [counts, mean, variance] = result.row_moments.at(leaf);
   const Shape shape{counts.size(), counts.empty() ? 0 : mean.size() / counts.size()};
-  return nb::make_tuple(owned(counts, {counts.size()}), owned(mean, shape), owned(variance, shape));
+  return {owned(counts), owned(mean, shape), owned(variance, shape)};
 }
 
-nb::tuple merged_moments(nb::handle counts, nb::handle means, nb::handle variances, std::size_t num_rows,
-                         std::size_t size) {
+Moments<double> merged_moments(nb::handle counts, nb::handle means, nb::handle variances, std::size_t num_rows,
+                               std::size_t size) {
   const double* count = checked<const double>(counts, "counts", {num_rows});
   const double* mean = checked<const double>(means, "means", {num_rows, size});
   const double* variance = checked<const double>(variances, "variances", {num_rows, size});
@@ -55,19 +55,11 @@ nb::tuple merged_moments(nb::handle counts, nb::handle means, nb::handle varianc
   for (std::size_t row = 0; row < num_rows; ++row) {
     if (count[row] > 0) moments.merge(count[row], mean + row * size, variance + row * size);
   }
-  return tuple_of(moments);
+  return moments_of(moments);
 }
 
 std::vector<double*> leaves_of(Engine& engine, const std::vector<nb::object>& arrays, const char* name) {
-  const Rows& rows = engine.rows();
-  if (arrays.size() != rows.obs_parts().size()) {
-    throw nb::value_error((std::string(name) + " must have one array for each leaf of the observation").c_str());
-  }
-  std::vector<double*> leaves;
-  for (std::size_t leaf = 0; leaf < arrays.size(); ++leaf) {
-    leaves.push_back(checked<double>(arrays[leaf], name, {rows.size(), rows.obs_sizes()[leaf]}));
-  }
-  return leaves;
+  return checked_parts<double>(arrays, name, {engine.rows().size()}, engine.rows().obs_sizes());
 }
 
 bool* mask_of(Engine& engine, nb::handle mask, Shape lead) {
@@ -124,21 +116,19 @@ void reset(Engine& engine, nb::handle seeds, const std::vector<nb::object>& obs,
 
 void step(Engine& engine, nb::handle actions, const std::vector<nb::object>& obs,
           const std::vector<nb::object>& final_obs, const nb::dict& outcome, nb::handle mask) {
-  const std::size_t count = engine.rows().size();
+  const Rows& rows = engine.rows();
+  const std::size_t count = rows.size();
+  const Entries arrays(outcome);
   StepSlot slot{leaves_of(engine, obs, "obs"),
                 leaves_of(engine, final_obs, "final_obs"),
-                entry<double>(outcome, "reward", {count}),
-                entry<bool>(outcome, "terminated", {count}),
-                entry<bool>(outcome, "truncated", {count}),
+                arrays.array<double>("reward", {count}),
+                arrays.array<bool>("terminated", {count}),
+                arrays.array<bool>("truncated", {count}),
                 mask_of(engine, mask, {count})};
-  if (outcome.contains("valid")) slot.valid = entry<bool>(outcome, "valid", {count});
-  if (outcome.contains("metrics")) {
-    slot.metrics = entry<float>(outcome, "metrics", {count, engine.rows().metrics().size()});
-  }
-  if (outcome.contains("poses")) {
-    slot.poses = entry<double>(outcome, "poses", {engine.rows().num_envs(), engine.rows().pose_size()});
-  }
-  if (outcome.contains("resting")) slot.resting = entry<bool>(outcome, "resting", {count});
+  slot.valid = arrays.array_or_null<bool>("valid", {count});
+  slot.metrics = arrays.array_or_null<float>("metrics", {count, rows.metrics().size()});
+  slot.poses = arrays.array_or_null<double>("poses", {rows.num_envs(), rows.pose_size()});
+  slot.resting = arrays.array_or_null<bool>("resting", {count});
   const RowActions taken = actions_of(engine, actions, {count});
   const Exclusive exclusive(engine);
   const nb::gil_scoped_release release;
@@ -148,56 +138,52 @@ void step(Engine& engine, nb::handle actions, const std::vector<nb::object>& obs
 /// Another policy as passed in: its number, the policy, the recurrent state of its rows, and whether it is followed.
 using GivenPolicy = std::tuple<std::int64_t, const Policy*, std::vector<nb::object>, bool>;
 
-std::size_t steps_of(const Fields& fields) {
-  const auto found = fields.find("reward");
-  if (found == fields.end() || found->second.size() != 1) throw nb::value_error("reward is missing");
-  return steps_of(found->second[0], "reward");
-}
-
 /// Sets the arrays of the recurrent state, and of its copies at the steps at which sequences begin.
-void add_state(RolloutArrays& arrays, const Policy& policy, const Fields& fields) {
-  if (const auto found = fields.find("state_steps"); found != fields.end() && found->second.size() == 1) {
-    const std::size_t chunks = steps_of(found->second[0], "state_steps");
-    const auto* steps = leaf<const std::int64_t>(fields, "state_steps", {}, chunks);
-    arrays.state_steps.assign(steps, steps + chunks);  // a negative step becomes a huge one and is rejected
+void add_state(RolloutArrays& arrays, const Policy& policy, const Entries& fields) {
+  if (fields.has("state_steps")) {
+    const auto steps = fields.numbers<const std::int64_t>("state_steps");
+    arrays.state_steps.assign(steps.begin(), steps.end());  // a negative step becomes a huge one and is rejected
   }
   const auto& steps = arrays.state_steps;
   if (!std::is_sorted(steps.begin(), steps.end()) || (!steps.empty() && steps.back() >= arrays.num_steps)) {
     throw nb::value_error("state_steps must be steps of the rollout, in ascending order");
   }
-  arrays.state = leaves<float>(fields, "memory", {arrays.num_rows}, policy.state_sizes());
-  arrays.stored_state = leaves<float>(fields, "stored_state", {steps.size(), arrays.num_rows}, policy.state_sizes());
+  arrays.state = fields.parts<float>("memory", {arrays.num_rows}, policy.state_sizes());
+  arrays.stored_state = fields.parts<float>("stored_state", {steps.size(), arrays.num_rows}, policy.state_sizes());
 }
 
-RolloutArrays arrays_of(Engine& engine, const Policy& policy, const Fields& fields) {
-  const Rows& rows = engine.rows();
+RolloutArrays arrays_of(const Rows& rows, const Policy& policy, const Entries& fields) {
   RolloutArrays arrays{};
   arrays.num_rows = rows.size();
-  arrays.num_steps = steps_of(fields);
-  const Shape each{arrays.num_steps, rows.size()}, and_next{arrays.num_steps + 1, rows.size()}, row{};
-  const std::size_t num_metrics = rows.metrics().size();
-  arrays.obs = leaves<float>(fields, "obs", and_next, rows.obs_sizes());
-  arrays.mask = rows.mask_size() > 0 ? leaf<bool>(fields, "action_mask", and_next, rows.mask_size()) : nullptr;
+  arrays.num_steps = steps_of(fields.alone("reward"), "reward");
+  const Shape each{arrays.num_steps, rows.size()}, and_next{arrays.num_steps + 1, rows.size()}, row{rows.size()};
+  const auto of = [](Shape lead, std::size_t size) {
+    lead.push_back(size);
+    return lead;
+  };
+  const Shape one = of(each, 1), actions = of(each, rows.action_size());
+  arrays.obs = fields.parts<float>("obs", and_next, rows.obs_sizes());
+  if (rows.mask_size() > 0) arrays.mask = fields.array<bool>("action_mask", of(and_next, rows.mask_size()));
   if (policy.is_discrete()) {
-    arrays.choice = leaf<std::int64_t>(fields, "action", each, rows.action_size());
+    arrays.choice = fields.array<std::int64_t>("action", actions);
   } else {
-    arrays.action = leaf<float>(fields, "action", each, rows.action_size());
+    arrays.action = fields.array<float>("action", actions);
   }
-  arrays.log_prob = leaf<float>(fields, "log_prob", each);
-  arrays.value = leaf<float>(fields, "value", each);
-  arrays.prediction = leaf_or_null<float>(fields, "prediction", each, policy.prediction_size());
-  arrays.reward = leaf<float>(fields, "reward", each);
-  arrays.final_value = leaf<float>(fields, "final_value", each);
-  arrays.terminated = leaf<bool>(fields, "terminated", each);
-  arrays.truncated = leaf<bool>(fields, "truncated", each);
-  arrays.episode_start = leaf<bool>(fields, "episode_start", and_next);
-  arrays.actor = leaf_or_null<std::int64_t>(fields, "actor", each);
-  arrays.metrics = num_metrics > 0 ? leaf<float>(fields, "metrics", each, num_metrics) : nullptr;
-  arrays.last_value = leaf<float>(fields, "last_value", row, rows.size());
-  arrays.running_reward = leaf<double>(fields, "running_reward", row, rows.size());
-  arrays.running_length = leaf<std::int64_t>(fields, "running_length", row, rows.size());
-  arrays.acting = leaf_or_null<std::int64_t>(fields, "acting", row, rows.size());
-  if (rows.num_agents() > 1 || arrays.acting != nullptr) arrays.valid = leaf<bool>(fields, "valid", each);
+  arrays.log_prob = fields.array<float>("log_prob", one);
+  arrays.value = fields.array<float>("value", one);
+  arrays.prediction = fields.array_or_null<float>("prediction", of(each, policy.prediction_size()));
+  arrays.reward = fields.array<float>("reward", one);
+  arrays.final_value = fields.array<float>("final_value", one);
+  arrays.terminated = fields.array<bool>("terminated", one);
+  arrays.truncated = fields.array<bool>("truncated", one);
+  arrays.episode_start = fields.array<bool>("episode_start", of(and_next, 1));
+  arrays.actor = fields.array_or_null<std::int64_t>("actor", one);
+  if (!rows.metrics().empty()) arrays.metrics = fields.array<float>("metrics", of(each, rows.metrics().size()));
+  arrays.last_value = fields.array<float>("last_value", row);
+  arrays.running_reward = fields.array<double>("running_reward", row);
+  arrays.running_length = fields.array<std::int64_t>("running_length", row);
+  arrays.acting = fields.array_or_null<std::int64_t>("acting", row);
+  if (rows.num_agents() > 1 || arrays.acting != nullptr) arrays.valid = fields.array<bool>("valid", one);
   return arrays;
 }
 
@@ -227,18 +213,17 @@ void check_fit(const Rows& rows, const Policy& policy) {
 }
 
 /// Adds the other policies and their rows; rows may only be assigned to the given policies.
-void add_others(RolloutArrays& arrays, const Rows& rows, const Fields& fields, const std::vector<GivenPolicy>& given) {
+void add_others(RolloutArrays& arrays, const Rows& rows, const Entries& fields, const std::vector<GivenPolicy>& given) {
   std::set<std::int64_t> known{0};
   for (const auto& [number, policy, memory, is_followed] : given) {
     if (policy == nullptr || !policy->is_synced()) throw nb::value_error("others: a policy has no weights yet");
     check_fit(rows, *policy);
     if (number < 1 || !known.insert(number).second) throw nb::value_error("others: numbers must be unique, from 1 on");
-    const Fields remembered{{"memory of another policy", memory}};
-    auto state = leaves<float>(remembered, "memory of another policy", {rows.size()}, policy->state_sizes());
+    auto state = checked_parts<float>(memory, "memory of another policy", {rows.size()}, policy->state_sizes());
     arrays.others.push_back({number, policy, std::move(state), is_followed});
   }
   if (arrays.acting == nullptr) return;
-  arrays.wanted = leaf<const std::int64_t>(fields, "wanted", {}, rows.size());
+  arrays.wanted = fields.array<const std::int64_t>("wanted", {rows.size()});
   for (std::size_t row = 0; row < rows.size(); ++row) {
     if (known.contains(arrays.acting[row]) && known.contains(arrays.wanted[row])) continue;
     throw nb::value_error("acting and wanted must be 0 or the number of one of the others");
@@ -265,13 +250,14 @@ RolloutKey key_of(const Rows& rows, const Policy& policy) {
   return key;
 }
 
-RolloutResult collect(Engine& engine, const Policy& policy, const Fields& fields, std::uint64_t seed,
+RolloutResult collect(Engine& engine, const Policy& policy, const nb::dict& given, std::uint64_t seed,
                       std::uint64_t first_step, std::uint64_t first_row, std::uint32_t stream,
                       const std::vector<GivenPolicy>& others) {
   const Rows& rows = engine.rows();
   // tour: binding
   check_fit(rows, policy);
-  RolloutArrays arrays = arrays_of(engine, policy, fields);
+  const Entries fields(given);
+  RolloutArrays arrays = arrays_of(rows, policy, fields);
   add_state(arrays, policy, fields);
   add_others(arrays, rows, fields, others);
   RolloutKey key = key_of(rows, policy);
@@ -296,7 +282,7 @@ void replay(Engine& engine, nb::handle actions, nb::handle ended) {
   engine.replay(num_steps, taken, ends);
 }
 
-nb::object save(Engine& engine) {
+NumpyArray<double> save(Engine& engine) {
   const Exclusive exclusive(engine);
   Rows& rows = engine.rows();
   std::vector<double> states(rows.num_envs() * rows.state_size());
@@ -346,7 +332,7 @@ void set_parameter(Engine& engine, std::size_t index, nb::handle values) {
   }
 }
 
-nb::object parameter(Engine& engine, std::size_t index) {
+NumpyArray<double> parameter(Engine& engine, std::size_t index) {
   const Rows& rows = engine.rows();
   const std::size_t count = num_values_of(rows, index);
   std::vector<double> values;
@@ -357,15 +343,13 @@ nb::object parameter(Engine& engine, std::size_t index) {
   return owned(std::move(values), {count, size_of(rows.parameters()[index].shape)});
 }
 
-nb::tuple scene(Engine& engine, std::size_t env) {
+std::tuple<nb::bytes, double, NumpyArray<double>> scene(Engine& engine, std::size_t env) {
   if (env >= engine.rows().num_envs()) throw nb::index_error("there is no such env");
   const Exclusive exclusive(engine);
   const Scene scene = engine.rows().scene(env);
   std::vector<double> pose(engine.rows().pose_size());
   engine.rows().pose(env, pose.data());
-  const Shape shape{pose.size()};
-  return nb::make_tuple(nb::bytes(scene.model.data(), scene.model.size()), scene.seconds_per_step,
-                        owned(std::move(pose), shape));
+  return {nb::bytes(scene.model.data(), scene.model.size()), scene.seconds_per_step, owned(std::move(pose))};
 }
 
 using LeafSpec = std::tuple<std::string, Shape, std::vector<double>, std::vector<double>>;
@@ -435,29 +419,20 @@ void bind_engine(nanobind::module_& module) {
           [](const RolloutResult& result) {
             return column<double>(result.episodes, [](const auto& one) { return one.total_reward; });
           },
-          nb::for_getter(nb::sig("def total_rewards(self) -> numpy.typing.NDArray[numpy.float64]")))
+          nb::rv_policy::move)
       .def_prop_ro(
           "lengths",
           [](const RolloutResult& result) {
             return column<std::int64_t>(result.episodes, [](const auto& one) { return one.length; });
           },
-          nb::for_getter(nb::sig("def lengths(self) -> numpy.typing.NDArray[numpy.int64]")))
+          nb::rv_policy::move)
       .def(
-          "moments", [](const RolloutResult& result, std::size_t leaf) { return tuple_of(result.moments.at(leaf)); },
-          nb::arg("leaf"),
-          nb::sig("def moments(self, leaf: int) -> tuple[float, numpy.typing.NDArray[numpy.float64], "
-                  "numpy.typing.NDArray[numpy.float64]]"),
-          "Count, mean and population variance of a leaf of the observation.")
+          "moments", [](const RolloutResult& result, std::size_t leaf) { return moments_of(result.moments.at(leaf)); },
+          nb::arg("leaf"), "Count, mean and population variance of a leaf of the observation.")
       .def("row_moments", &row_moments_of, nb::arg("leaf"),
-           nb::sig("def row_moments(self, leaf: int) -> tuple[numpy.typing.NDArray[numpy.float64], "
-                   "numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]"),
            "Count, mean and population variance of a leaf of the observation in each row.");
   module.def("merged_moments", &merged_moments, nb::arg("counts"), nb::arg("means"), nb::arg("variances"),
              nb::arg("num_rows"), nb::arg("size"),
-             nb::sig("def merged_moments(counts: numpy.typing.NDArray[numpy.float64], "
-                     "means: numpy.typing.NDArray[numpy.float64], variances: numpy.typing.NDArray[numpy.float64], "
-                     "num_rows: int, size: int) -> tuple[float, numpy.typing.NDArray[numpy.float64], "
-                     "numpy.typing.NDArray[numpy.float64]]"),
              "The moments of all rows together, merged in the order of rows, as in a rollout.");
   nb::class_<Engine>(module, "Engine", "Steps environments on all cores.")
       .def(
@@ -483,8 +458,7 @@ void bind_engine(nanobind::module_& module) {
       .def_prop_ro("metrics", &metrics)
       .def_prop_ro("parameters", &parameters)
       .def("set_parameter", &set_parameter, nb::arg("index"), nb::arg("values"))
-      .def("parameter", &parameter, nb::arg("index"),
-           nb::sig("def parameter(self, index: int) -> numpy.typing.NDArray[numpy.float64]"))
+      .def("parameter", &parameter, nb::arg("index"))
       .def_prop_ro("mask_size", [](Engine& engine) { return engine.rows().mask_size(); })
       .def("reset", &reset, nb::arg("seeds").none(), nb::arg("obs"), nb::arg("action_mask").none(),
            nb::arg("resting") = nb::none())
@@ -496,9 +470,8 @@ void bind_engine(nanobind::module_& module) {
            " rows with their numbers in the fields `acting` and, from their next episode on, `wanted`.")
       .def("replay", &replay, nb::arg("actions"), nb::arg("ended"))
       .def("scene", &scene, nb::arg("env"),
-           nb::sig("def scene(self, env: int) -> tuple[bytes, float, numpy.typing.NDArray[numpy.float64]]"),
            "For rendering: MuJoCo's model as a file, the seconds per step, and the pose; empty for other envs.")
-      .def("save", &save, nb::sig("def save(self) -> numpy.typing.NDArray[numpy.float64]"))
+      .def("save", &save)
       .def("load", &load, nb::arg("state"), "Continue from saved states; if one of them is rejected, nothing changes.")
       .def("check", &check, nb::arg("state"), "Raise what `load` would raise.");
 }

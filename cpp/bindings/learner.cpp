@@ -2,14 +2,12 @@
 #include "surefoot/learner.hpp"
 
 #include <nanobind/stl/map.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unordered_map.h>
-#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 
-#include "arrays.hpp"
+#include "entries.hpp"
 #include "named_tensors.hpp"
 #include "policy_plan.hpp"
 #include "signal_check.hpp"
@@ -20,32 +18,20 @@
 namespace surefoot {
 namespace {
 
-template <class Value>
-Value setting(const nb::dict& dict, const char* name) {
-  Value value{};
-  if (!dict.contains(name)) throw nb::value_error((std::string(name) + " is missing").c_str());
-  if (!nb::try_cast(dict[name], value)) throw nb::type_error((std::string(name) + " has the wrong type").c_str());
-  return value;
-}
-
-bool has(const nb::dict& dict, const char* name) { return dict.contains(name) && !dict[name].is_none(); }
-
 /// Reads whole numbers from 0 to below `limit`, in any count.
-std::vector<std::size_t> indices(const nb::dict& dict, const char* name, std::size_t limit) {
-  nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> array;
-  if (!dict.contains(name) || !nb::try_cast(dict[name], array, false)) {
-    throw nb::type_error((std::string(name) + " must be a C-contiguous int64 array of one dimension").c_str());
-  }
-  for (std::size_t i = 0; i < array.size(); ++i) {
-    if (array.data()[i] < 0 || static_cast<std::size_t>(array.data()[i]) >= limit) {
+std::vector<std::size_t> indices(const Entries& entries, const char* name, std::size_t limit) {
+  const auto numbers = entries.numbers<const std::int64_t>(name);
+  for (const std::int64_t number : numbers) {
+    if (number < 0 || static_cast<std::size_t>(number) >= limit) {
       throw nb::value_error((std::string(name) + " has a number out of range").c_str());
     }
   }
-  return {array.data(), array.data() + array.size()};
+  return {numbers.begin(), numbers.end()};
 }
 
-std::vector<Run> runs_of(const nb::dict& dict, std::size_t samples) {
-  const std::vector<std::size_t> first = indices(dict, "first", samples), length = indices(dict, "length", samples + 1);
+std::vector<Run> runs_of(const Entries& entries, std::size_t samples) {
+  const std::vector<std::size_t> first = indices(entries, "first", samples),
+                                 length = indices(entries, "length", samples + 1);
   if (first.size() != length.size()) throw nb::value_error("first and length must have the same size");
   std::vector<Run> runs;
   for (std::size_t i = 0; i < first.size(); ++i) {
@@ -55,20 +41,15 @@ std::vector<Run> runs_of(const nb::dict& dict, std::size_t samples) {
   return runs;
 }
 
-SequenceSamples sequences_of(const Policy& policy, const nb::dict& dict, std::size_t samples) {
+SequenceSamples sequences_of(const Policy& policy, const Entries& entries, std::size_t samples) {
   SequenceSamples found;
-  found.runs = runs_of(dict, samples);
-  found.num_places = setting<std::size_t>(dict, "num_places");
-  found.places = indices(dict, "places", found.num_places);
+  found.runs = runs_of(entries, samples);
+  found.num_places = entries.read<std::size_t>("num_places");
+  found.places = indices(entries, "places", found.num_places);
   if (found.places.size() != found.runs.size()) throw nb::value_error("places must have one number per run");
-  const auto stored = setting<std::vector<nb::object>>(dict, "states");
-  const std::vector<std::size_t>& sizes = policy.state_sizes();
-  if (stored.size() != sizes.size()) throw nb::value_error("states must have one array per tensor of the state");
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    found.stored.push_back(checked<const float>(stored[i], "states", {found.num_places, sizes[i]}));
-  }
-  found.episode_start = entry<const bool>(dict, "episode_start", {samples});
-  for (const nb::dict& carry : setting<std::vector<nb::dict>>(dict, "carries")) {
+  found.stored = entries.parts<const float>("states", {found.num_places}, policy.state_sizes());
+  found.episode_start = entries.array<const bool>("episode_start", {samples});
+  for (const Entries& carry : entries.list("carries")) {
     SequenceSamples::Carry& added = found.carries.emplace_back();
     added.runs = runs_of(carry, samples);
     added.from = indices(carry, "from", found.num_places);
@@ -102,15 +83,11 @@ std::vector<ExtraSamples> extras_of(const nb::dict& dict, std::size_t samples) {
   return extras;
 }
 
-LearnerSamples samples_of(const Policy& policy, const nb::dict& dict) {
+LearnerSamples samples_of(const Policy& policy, const Entries& entries) {
   LearnerSamples samples{};
-  const auto obs = setting<std::vector<nb::object>>(dict, "obs");
+  const auto obs = entries.read<std::vector<nb::object>>("obs");
   const std::vector<ObsPlan>& plan = policy.plan().obs;
-  nb::ndarray<const float> log_prob;
-  if (!dict.contains("log_prob") || !nb::try_cast(dict["log_prob"], log_prob, false) || log_prob.ndim() != 1) {
-    throw nb::type_error("log_prob must be a float32 array of one dimension");
-  }
-  samples.count = log_prob.shape(0);
+  samples.count = entries.numbers<const float>("log_prob").size();
   if (samples.count == 0) throw nb::value_error("there are no samples");
   if (obs.size() != plan.size()) throw nb::value_error("obs must have one array per observation");
   for (std::size_t i = 0; i < obs.size(); ++i) {
@@ -122,37 +99,34 @@ LearnerSamples samples_of(const Policy& policy, const nb::dict& dict) {
   }
   const Shape column{samples.count}, actions{samples.count, policy.action_size()};
   if (policy.is_discrete()) {
-    samples.choice = entry<const std::int64_t>(dict, "action", actions);
+    samples.choice = entries.array<const std::int64_t>("action", actions);
   } else {
-    samples.action = entry<const float>(dict, "action", actions);
+    samples.action = entries.array<const float>("action", actions);
   }
-  if (has(dict, "mask")) samples.mask = entry<const bool>(dict, "mask", {samples.count, policy.mask_size()});
-  samples.log_prob = entry<const float>(dict, "log_prob", column);
+  if (entries.has("mask")) samples.mask = entries.array<const bool>("mask", {samples.count, policy.mask_size()});
+  samples.log_prob = entries.array<const float>("log_prob", column);
   // For a critic that predicts only its value, the old prediction is the value.
-  const bool has_own = has(dict, "prediction");
+  const bool has_own = entries.has("prediction");
   samples.prediction_size = policy.prediction_size();
   if (!has_own && samples.prediction_size > 1) throw nb::value_error("prediction is missing");
-  samples.prediction = entry<const float>(dict, has_own ? "prediction" : "value",
-                                          has_own ? Shape{samples.count, samples.prediction_size} : column);
-  samples.advantage = entry<const float>(dict, "advantage", column);
-  samples.returns = entry<const float>(dict, "returns", column);
-  if (has(dict, "weight")) samples.weight = entry<const float>(dict, "weight", column);
-  if (has(dict, "extras")) samples.extras = extras_of(setting<nb::dict>(dict, "extras"), samples.count);
+  samples.prediction = entries.array<const float>(has_own ? "prediction" : "value",
+                                                  has_own ? Shape{samples.count, samples.prediction_size} : column);
+  samples.advantage = entries.array<const float>("advantage", column);
+  samples.returns = entries.array<const float>("returns", column);
+  if (entries.has("weight")) samples.weight = entries.array<const float>("weight", column);
+  if (entries.has("extras")) samples.extras = extras_of(entries.read<nb::dict>("extras"), samples.count);
   return samples;
 }
 
-FlatMemory memory_of(const nb::dict& dict, const std::vector<NamedTensor>& tensors) {
+FlatMemory memory_of(const Entries& entries, const std::vector<NamedTensor>& tensors) {
   FlatMemory memory{};
-  nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu> values;
-  if (!dict.contains("value") || !nb::try_cast(dict["value"], values, false)) {
-    throw nb::type_error("value must be a writable float32 array of one dimension");
-  }
-  memory.size = values.shape(0);
+  const auto values = entries.numbers<float>("value");
+  memory.size = values.size();
   memory.value = values.data();
-  memory.gradient = entry<float>(dict, "gradient", {memory.size});
-  memory.mean = entry<float>(dict, "mean", {memory.size});
-  memory.square = entry<float>(dict, "square", {memory.size});
-  const auto offsets = setting<std::map<std::string, std::size_t>>(dict, "offsets");
+  memory.gradient = entries.array<float>("gradient", {memory.size});
+  memory.mean = entries.array<float>("mean", {memory.size});
+  memory.square = entries.array<float>("square", {memory.size});
+  const auto offsets = entries.read<std::map<std::string, std::size_t>>("offsets");
   std::size_t found = 0;
   for (const NamedTensor& tensor : tensors) {
     const auto offset = offsets.find(tensor.name);
@@ -164,14 +138,14 @@ FlatMemory memory_of(const nb::dict& dict, const std::vector<NamedTensor>& tenso
     memory.offsets.insert(*offset);
   }
   if (found != offsets.size()) throw nb::value_error("offsets names a tensor that is not given");
-  memory.missed = setting<std::unordered_map<std::string, std::size_t>>(dict, "missed");
-  memory.clips = setting<std::vector<std::size_t>>(dict, "clips");
+  memory.missed = entries.read<std::unordered_map<std::string, std::size_t>>("missed");
+  memory.clips = entries.read<std::vector<std::size_t>>("clips");
   for (const std::size_t clip : memory.clips) {
     if (clip >= memory.clips.size()) throw nb::value_error("clips has a number out of range");
   }
   std::size_t end = 0;
   for (const auto& [from, to, part] :
-       setting<std::vector<std::tuple<std::size_t, std::size_t, std::size_t>>>(dict, "parts")) {
+       entries.read<std::vector<std::tuple<std::size_t, std::size_t, std::size_t>>>("parts")) {
     if (from < end || to < from || to > memory.size) throw nb::value_error("parts must lie in the memory, in order");
     if (part >= memory.num_parts()) throw nb::value_error("parts has a number out of range");
     memory.parts.push_back({from, to, part});
@@ -187,30 +161,31 @@ FlatMemory memory_of(const nb::dict& dict, const std::vector<NamedTensor>& tenso
 }
 
 /// Reads transforms by their plans, each with its own state.
-std::vector<ActiveTransform> transforms_of(const std::vector<nb::dict>& plans, const std::vector<nb::dict>& memories,
+std::vector<ActiveTransform> transforms_of(const std::vector<Entries>& plans, const std::vector<Entries>& memories,
                                            std::size_t size, const Kernels& kernels) {
   if (plans.size() != memories.size()) throw nb::value_error("transforms must have as many memories as plans");
   std::vector<ActiveTransform> made;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const std::string path = "transforms[" + std::to_string(i) + "]";
-    ActiveTransform active{
-        make_part<Transform>(part_plan(plans[i], path), kernels), entry<std::int64_t>(memories[i], "steps", {1}), {}};
+    ActiveTransform active{make_part<Transform>(part_plan(plans[i].plain(), path), kernels),
+                           memories[i].array<std::int64_t>("steps", {1}),
+                           {}};
     if (*active.steps < 0) throw nb::value_error((path + " has a negative number of steps").c_str());
     for (const std::string& name : active.transform->tensors()) {
-      active.tensors.push_back(entry<float>(memories[i], name.c_str(), {size}));
+      active.tensors.push_back(memories[i].array<float>(name.c_str(), {size}));
     }
     made.push_back(std::move(active));
   }
   return made;
 }
 
-SharedMinibatches shared_of(const nb::dict& dict, std::size_t epochs, std::size_t units) {
+SharedMinibatches shared_of(const Entries& entries, std::size_t epochs, std::size_t units) {
   SharedMinibatches shared;
-  const std::vector<std::size_t> own = indices(dict, "units", units);
+  const std::vector<std::size_t> own = indices(entries, "units", units);
   shared.units.assign(own.begin(), own.end());
   std::size_t first = 0;
   for (const auto& epoch :
-       setting<std::vector<std::vector<std::tuple<std::size_t, std::size_t, float, float>>>>(dict, "epochs")) {
+       entries.read<std::vector<std::vector<std::tuple<std::size_t, std::size_t, float, float>>>>("epochs")) {
     std::vector<SharedMinibatches::One>& added = shared.epochs.emplace_back();
     for (const auto& [number, count, mean, scale] : epoch) {
       if (count == 0 || number > count) throw nb::value_error("a shared minibatch has fewer samples than own units");
@@ -223,43 +198,44 @@ SharedMinibatches shared_of(const nb::dict& dict, std::size_t epochs, std::size_
   return shared;
 }
 
-OptimizerSettings optimizer_of(const nb::dict& dict) {
-  return {.lr = setting<double>(dict, "lr"),
-          .beta1 = setting<double>(dict, "beta1"),
-          .beta2 = setting<double>(dict, "beta2"),
-          .epsilon = setting<double>(dict, "epsilon"),
-          .weight_decay = setting<double>(dict, "weight_decay"),
-          .is_decoupled = setting<bool>(dict, "is_decoupled"),
-          .max_norm = setting<double>(dict, "max_norm")};
+OptimizerSettings optimizer_of(const Entries& entries) {
+  return {.lr = entries.read<double>("lr"),
+          .beta1 = entries.read<double>("beta1"),
+          .beta2 = entries.read<double>("beta2"),
+          .epsilon = entries.read<double>("epsilon"),
+          .weight_decay = entries.read<double>("weight_decay"),
+          .is_decoupled = entries.read<bool>("is_decoupled"),
+          .max_norm = entries.read<double>("max_norm")};
 }
 
-nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settings, const nb::dict& tensors,
-               const nb::dict& memory, Threads& threads, nb::object on_gradient) {
+nb::dict learn(Learner& learner, const nb::dict& of_samples, const nb::dict& of_settings, const nb::dict& tensors,
+               const nb::dict& of_memory, Threads& threads, nb::object on_gradient) {
+  const Entries samples(of_samples), settings(of_settings), memory(of_memory);
   Update update{};
   update.samples = samples_of(learner.policy(), samples);
   SequenceSamples sequences;
   update.units = update.samples.count;
-  if (has(samples, "sequences")) {
-    sequences = sequences_of(learner.policy(), setting<nb::dict>(samples, "sequences"), update.samples.count);
+  if (samples.has("sequences")) {
+    sequences = sequences_of(learner.policy(), samples.inner("sequences"), update.samples.count);
     update.samples.sequences = &sequences;
     update.units = sequences.runs.size();
   } else if (!learner.policy().state_sizes().empty()) {
     throw nb::value_error("sequences are missing, which a policy with memory learns from");
   }
-  update.seed = setting<std::uint64_t>(settings, "seed");
-  update.index = setting<std::uint64_t>(settings, "update");
-  update.epochs = setting<std::size_t>(settings, "epochs");
-  update.num_valid = setting<std::size_t>(settings, "num_valid");
-  update.batch_size = setting<std::size_t>(settings, "batch_size");
-  update.micro_batch_size = setting<std::size_t>(settings, "micro_batch_size");
+  update.seed = settings.read<std::uint64_t>("seed");
+  update.index = settings.read<std::uint64_t>("update");
+  update.epochs = settings.read<std::size_t>("epochs");
+  update.num_valid = settings.read<std::size_t>("num_valid");
+  update.batch_size = settings.read<std::size_t>("batch_size");
+  update.micro_batch_size = settings.read<std::size_t>("micro_batch_size");
   if (update.batch_size == 0) throw nb::value_error("batch_size must be positive");
-  update.normalizes_advantages = setting<bool>(settings, "normalizes_advantages");
-  update.target_kl = setting<double>(settings, "target_kl");
+  update.normalizes_advantages = settings.read<bool>("normalizes_advantages");
+  update.target_kl = settings.read<double>("target_kl");
   update.optimizer = optimizer_of(settings);
-  update.weights = setting<std::vector<double>>(settings, "weights");
+  update.weights = settings.read<std::vector<double>>("weights");
   if (update.weights.size() != learner.num_terms()) throw nb::value_error("weights must have one number per term");
-  update.knobs = setting<Knobs>(settings, "knobs");
-  update.steps_before = setting<std::size_t>(settings, "steps_before");
+  update.knobs = settings.read<Knobs>("knobs");
+  update.steps_before = settings.read<std::size_t>("steps_before");
   if (!on_gradient.is_none()) {
     update.on_gradient = [&](std::span<double> sums) {
       const nb::gil_scoped_acquire acquired;
@@ -268,8 +244,8 @@ nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settin
     };
   }
   SharedMinibatches shared;
-  if (has(settings, "shared")) {
-    shared = shared_of(setting<nb::dict>(settings, "shared"), update.epochs, update.units);
+  if (settings.has("shared")) {
+    shared = shared_of(settings.inner("shared"), update.epochs, update.units);
     update.shared = &shared;
   }
   const std::vector<NamedTensor> named = named_tensors(tensors);
@@ -277,11 +253,10 @@ nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settin
   for (const auto& [name, steps] : flat.missed) {
     if (steps > update.steps_before) throw nb::value_error((name + " has missed more steps than were taken").c_str());
   }
-  if (has(settings, "transforms")) {
+  if (settings.has("transforms")) {
     if (update.on_gradient) throw nb::value_error("there may be transforms or on_gradient, not both");
     update.transforms =
-        transforms_of(setting<std::vector<nb::dict>>(settings, "transforms"),
-                      setting<std::vector<nb::dict>>(memory, "transforms"), flat.size, learner.policy().kernels());
+        transforms_of(settings.list("transforms"), memory.list("transforms"), flat.size, learner.policy().kernels());
   }
   std::vector<std::string> transform_measures;
   for (const ActiveTransform& active : update.transforms) {
@@ -308,37 +283,39 @@ nb::dict learn(Learner& learner, const nb::dict& samples, const nb::dict& settin
 }
 
 /// The number of steps and rows of an array [T, N].
-Shape table(const nb::dict& arrays, const char* name) {
+Shape table(const Entries& arrays, const char* name) {
   nb::ndarray<const float, nb::ndim<2>> array;
-  if (!arrays.contains(name) || !nb::try_cast(arrays[name], array, false)) {
+  if (!arrays.has(name) || !nb::try_cast(arrays.alone(name), array, false)) {
     throw nb::type_error((std::string(name) + " must be a float32 array of shape [steps, rows]").c_str());
   }
   return {array.shape(0), array.shape(1)};
 }
 
-void gae_of(const nb::dict& arrays, double gamma, double lambda) {
+void gae_of(const nb::dict& given, double gamma, double lambda) {
+  const Entries arrays(given);
   const Shape shape = table(arrays, "reward");
   const GaeRollout rollout{.steps = shape[0],
                            .rows = shape[1],
-                           .reward = entry<const float>(arrays, "reward", shape),
-                           .value = entry<const float>(arrays, "value", shape),
-                           .last_value = entry<const float>(arrays, "last_value", {shape[1]}),
-                           .final_value = entry<const float>(arrays, "final_value", shape),
-                           .terminated = entry<const bool>(arrays, "terminated", shape),
-                           .truncated = entry<const bool>(arrays, "truncated", shape),
-                           .valid = entry<const bool>(arrays, "valid", shape)};
-  float* const advantage = entry<float>(arrays, "advantage", shape);
-  float* const returns = entry<float>(arrays, "returns", shape);
+                           .reward = arrays.array<const float>("reward", shape),
+                           .value = arrays.array<const float>("value", shape),
+                           .last_value = arrays.array<const float>("last_value", {shape[1]}),
+                           .final_value = arrays.array<const float>("final_value", shape),
+                           .terminated = arrays.array<const bool>("terminated", shape),
+                           .truncated = arrays.array<const bool>("truncated", shape),
+                           .valid = arrays.array<const bool>("valid", shape)};
+  float* const advantage = arrays.array<float>("advantage", shape);
+  float* const returns = arrays.array<float>("returns", shape);
   const nb::gil_scoped_release released;
   gae(rollout, gamma, lambda, advantage, returns);
 }
 
-void discounted_sums_of(const nb::dict& arrays, float gamma) {
+void discounted_sums_of(const nb::dict& given, float gamma) {
+  const Entries arrays(given);
   const Shape shape = table(arrays, "reward");
-  const float* const reward = entry<const float>(arrays, "reward", shape);
-  const bool* const ended = entry<const bool>(arrays, "ended", shape);
-  const float* const carried = entry<const float>(arrays, "carried", {shape[1]});
-  float* const sums = entry<float>(arrays, "sums", shape);
+  const float* const reward = arrays.array<const float>("reward", shape);
+  const bool* const ended = arrays.array<const bool>("ended", shape);
+  const float* const carried = arrays.array<const float>("carried", {shape[1]});
+  float* const sums = arrays.array<float>("sums", shape);
   const nb::gil_scoped_release released;
   discounted_sums(shape[0], shape[1], reward, ended, gamma, carried, sums);
 }

@@ -11,13 +11,6 @@
 namespace surefoot {
 namespace {
 
-Activation activation_of(const std::string& name) {
-  for (const auto& [known, activation] : kActivations) {
-    if (name == known) return activation;
-  }
-  throw nb::value_error(("unknown activation '" + name + "'").c_str());
-}
-
 void set(Network& network, nb::handle values) {
   network.set({checked<const double>(values, "values", {network.num_values()}), network.num_values()});
 }

@@ -23,25 +23,17 @@ namespace {
 
 constexpr std::size_t kMostNumbers = std::size_t{1} << 30;
 
-/// An uninitialized buffer that a numpy array will own; the core writes every element.
-template <class Number>
-struct Fresh {
-  explicit Fresh(Shape sizes) : shape(std::move(sizes)) {
-    std::size_t count = 1;
-    for (const std::size_t size : shape) {
-      if (size > kMostNumbers / count) throw nb::value_error("more than 2^30 numbers are requested at once");
-      count = std::max(count * size, std::size_t{1});
+/// The number of elements of a shape, if it is reasonable.
+std::size_t count_of(const Shape& shape) {
+  std::size_t count = 1;
+  for (const std::size_t size : shape) {
+    if (size > kMostNumbers / std::max(count, std::size_t{1})) {
+      throw nb::value_error("more than 2^30 numbers are requested at once");
     }
-    data = new Number[count];
-    owner = nb::capsule(data, [](void* numbers) noexcept { delete[] static_cast<Number*>(numbers); });
+    count *= size;
   }
-
-  nb::object array() const { return nb::cast(nb::ndarray<nb::numpy, Number>(data, shape.size(), shape.data(), owner)); }
-
-  Shape shape;
-  Number* data;
-  nb::capsule owner;
-};
+  return count;
+}
 
 void require_weights(const Policy& policy) {
   if (!policy.is_synced()) throw nb::value_error("the policy has no weights yet; call sync first");
@@ -69,98 +61,76 @@ Leaves leaves_of(const Policy& policy, const std::vector<nb::object>& obs) {
   return leaves;
 }
 
-/// The recurrent state of rows, as passed in.
-template <class Number>
-struct States {
-  std::vector<Number*> tensors;
-  const bool* episode_start = nullptr;
-};
-
-/// Reads one [rows, size] array per tensor and, if there are tensors, one flag per row.
-template <class Number>
-States<Number> states_of(const Policy& policy, std::size_t rows, const std::vector<nb::object>& state,
-                         nb::handle episode_start) {
-  const std::vector<std::size_t>& sizes = policy.state_sizes();
-  if (state.size() != sizes.size()) {
-    throw nb::value_error(
-        ("state must be " + std::to_string(sizes.size()) + " arrays, not " + std::to_string(state.size())).c_str());
-  }
-  States<Number> states;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    states.tensors.push_back(checked<Number>(state[i], "state[" + std::to_string(i) + "]", {rows, sizes[i]}));
-  }
-  if (!episode_start.is_none()) states.episode_start = checked<const bool>(episode_start, "episode_start", {rows});
-  return states;
+/// Reads one flag per row, if there are any.
+const bool* starts_of(nb::handle episode_start, std::size_t rows) {
+  return episode_start.is_none() ? nullptr : checked<const bool>(episode_start, "episode_start", {rows});
 }
 
 nb::tuple act(const Policy& policy, const std::vector<nb::object>& obs, nb::handle mask,
               const std::vector<nb::object>& state, nb::handle episode_start, const NoiseKey& key) {
   require_weights(policy);
-  const Leaves leaves = leaves_of(policy, obs);
-  const auto states = states_of<float>(policy, leaves.rows, state, episode_start);
+  const auto [rows, leaves] = leaves_of(policy, obs);
+  const std::vector<float*> states = checked_parts<float>(state, "state", {rows}, policy.state_sizes());
+  const bool* const starts = starts_of(episode_start, rows);
   const bool* allowed = nullptr;
   if (!mask.is_none()) {
     if (policy.mask_size() == 0) throw nb::value_error("mask: the policy's action space does not support masks");
-    allowed = checked<const bool>(mask, "mask", {leaves.rows, policy.mask_size()});
+    allowed = checked<const bool>(mask, "mask", {rows, policy.mask_size()});
   }
-  const Fresh<float> log_prob({leaves.rows}), value({leaves.rows});
-  const Shape shape{leaves.rows, policy.action_size()};
-  const Fresh<float> action(policy.is_discrete() ? Shape{0} : shape);
-  const Fresh<std::int64_t> choice(policy.is_discrete() ? shape : Shape{0});
+  const Shape shape{rows, policy.action_size()};
+  std::vector<float> log_prob(rows), value(rows), action(policy.is_discrete() ? 0 : count_of(shape));
+  std::vector<std::int64_t> choice(policy.is_discrete() ? count_of(shape) : 0);
   {
     const nb::gil_scoped_release released;
     Workspace workspace;
-    const std::vector<const float*> carried(states.tensors.begin(), states.tensors.end());
-    policy.act(leaves.rows, leaves.data, {carried, states.episode_start}, allowed, key, workspace,
-               {action.data, choice.data, log_prob.data, value.data, states.tensors});
+    const std::vector<const float*> carried(states.begin(), states.end());
+    policy.act(rows, leaves, {carried, starts}, allowed, key, workspace,
+               {action.data(), choice.data(), log_prob.data(), value.data(), states});
   }
-  return nb::make_tuple(policy.is_discrete() ? choice.array() : action.array(), log_prob.array(), value.array());
+  const nb::object actions =
+      policy.is_discrete() ? nb::cast(owned(std::move(choice), shape)) : nb::cast(owned(std::move(action), shape));
+  return nb::make_tuple(actions, owned(std::move(log_prob)), owned(std::move(value)));
 }
 
-nb::object value(const Policy& policy, const std::vector<nb::object>& obs, const std::vector<nb::object>& state,
-                 nb::handle episode_start) {
+NumpyArray<float> value(const Policy& policy, const std::vector<nb::object>& obs, const std::vector<nb::object>& state,
+                        nb::handle episode_start) {
   require_weights(policy);
-  const Leaves leaves = leaves_of(policy, obs);
-  const auto states = states_of<const float>(policy, leaves.rows, state, episode_start);
-  const Fresh<float> value({leaves.rows});
+  const auto [rows, leaves] = leaves_of(policy, obs);
+  const auto states = checked_parts<const float>(state, "state", {rows}, policy.state_sizes());
+  const bool* const starts = starts_of(episode_start, rows);
+  std::vector<float> value(rows);
   {
     const nb::gil_scoped_release released;
     Workspace workspace;
-    policy.value(leaves.rows, leaves.data, {states.tensors, states.episode_start}, workspace, value.data);
+    policy.value(rows, leaves, {states, starts}, workspace, value.data());
   }
-  return value.array();
+  return owned(std::move(value));
 }
 
-nb::object to_env(const Policy& policy, nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu> action) {
+NumpyArray<float> to_env(const Policy& policy,
+                         nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu> action) {
   if (policy.is_discrete())
     throw nb::value_error("action: discrete actions need no conversion other than the env's start");
   const Shape shape{action.shape(0), policy.action_size()};
   if (action.shape(1) != shape[1]) {
     throw nb::value_error(("action must have " + std::to_string(shape[1]) + " columns").c_str());
   }
-  const Fresh<float> env_action(shape);
-  const nb::gil_scoped_release released;
-  policy.head().to_env(shape[0], action.data(), env_action.data);
-  const nb::gil_scoped_acquire acquired;
-  return env_action.array();
+  std::vector<float> env_action(count_of(shape));
+  policy.head().to_env(shape[0], action.data(), env_action.data());
+  return owned(std::move(env_action), shape);
 }
 
-nb::object noise(const Policy& policy, std::size_t rows, const NoiseKey& key) {
-  const Fresh<float> noise({rows, policy.head().noise_size()});
-  {
-    const nb::gil_scoped_release released;
-    policy.head().noise(rows, key, noise.data);
-  }
-  return noise.array();
+NumpyArray<float> noise(const Policy& policy, std::size_t rows, const NoiseKey& key) {
+  const Shape shape{rows, policy.head().noise_size()};
+  std::vector<float> noise(count_of(shape));
+  policy.head().noise(rows, key, noise.data());
+  return owned(std::move(noise), shape);
 }
 
-nb::object uniform_array(const NoiseKey& key, std::size_t rows, std::size_t count) {
-  const Fresh<float> drawn({rows, count});
-  {
-    const nb::gil_scoped_release released;
-    uniforms(key.seed, key.step, key.first_row, rows, count, key.stream, drawn.data);
-  }
-  return drawn.array();
+NumpyArray<float> uniform_array(const NoiseKey& key, std::size_t rows, std::size_t count) {
+  std::vector<float> drawn(count_of({rows, count}));
+  uniforms(key.seed, key.step, key.first_row, rows, count, key.stream, drawn.data());
+  return owned(std::move(drawn), {rows, count});
 }
 
 template <class Role>

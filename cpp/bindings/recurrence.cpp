@@ -1,10 +1,11 @@
 // The GRU and LSTM layers of the learner from Python: named arrays; results are written to arrays that are passed in.
 #include "surefoot/recurrence.hpp"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
-#include "arrays.hpp"
+#include "entries.hpp"
 #include "threads.hpp"
 
 namespace surefoot {
@@ -61,9 +62,9 @@ class Arrays {
 
  private:
   const float* in(const std::string& name, const Shape& shape) const {
-    return entry<const float>(arrays_, name.c_str(), shape);
+    return arrays_.array<const float>(name.c_str(), shape);
   }
-  float* out(const std::string& name, const Shape& shape) const { return entry<float>(arrays_, name.c_str(), shape); }
+  float* out(const std::string& name, const Shape& shape) const { return arrays_.array<float>(name.c_str(), shape); }
   Shape samples(std::size_t size) const { return {steps_.samples(), size}; }
   Shape states() const { return {steps_.sequences(), hidden_}; }
 
@@ -74,28 +75,23 @@ class Arrays {
   }
 
   std::vector<std::int64_t> step_sizes() const {
-    nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> sizes;
-    if (!arrays_.contains("batch_sizes") || !nb::try_cast(arrays_["batch_sizes"], sizes, false)) {
-      throw nb::type_error("batch_sizes must be a C-contiguous int64 array of one dimension");
+    const auto sizes = arrays_.numbers<const std::int64_t>("batch_sizes");
+    if (sizes.empty()) throw nb::value_error("batch_sizes must have at least one step");
+    if (sizes.back() < 1 || !std::is_sorted(sizes.rbegin(), sizes.rend())) {
+      throw nb::value_error("batch_sizes must be positive and not increase");
     }
-    if (sizes.size() == 0) throw nb::value_error("batch_sizes must have at least one step");
-    for (std::size_t step = 0; step < sizes.size(); ++step) {
-      if (sizes.data()[step] < 1 || (step > 0 && sizes.data()[step] > sizes.data()[step - 1])) {
-        throw nb::value_error("batch_sizes must be positive and not increase");
-      }
-    }
-    return {sizes.data(), sizes.data() + sizes.size()};
+    return {sizes.begin(), sizes.end()};
   }
 
   std::size_t hidden_size() const {
     nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu> state;
-    if (!arrays_.contains("h0") || !nb::try_cast(arrays_["h0"], state, false) || state.shape(1) == 0) {
+    if (!arrays_.has("h0") || !nb::try_cast(arrays_.alone("h0"), state, false) || state.shape(1) == 0) {
       throw nb::type_error("h0 must be a C-contiguous float32 array of shape [sequences, hidden]");
     }
     return state.shape(1);
   }
 
-  const nb::dict& arrays_;
+  Entries arrays_;
   CellKind kind_;
   PackedSteps steps_;
   std::size_t hidden_, gates_;

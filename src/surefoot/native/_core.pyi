@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import numpy
-import numpy.typing
 from numpy.typing import NDArray
 
 def env_ids() -> list[str]:
@@ -51,16 +50,16 @@ class Policy:
 
     def value(
         self, obs: Sequence[object], *, state: Sequence[object] = (), episode_start: object | None = None
-    ) -> object:
+    ) -> NDArray[numpy.float32]:
         """Values of rows in raw units; `state` is unchanged."""
 
     def to_env(
         self,
         action: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)],
-    ) -> object:
+    ) -> NDArray[numpy.float32]:
         """Convert raw Box actions to env actions."""
 
-    def noise(self, rows: int, *, seed: int, step: int, first_row: int = 0, stream: int = 0) -> object:
+    def noise(self, rows: int, *, seed: int, step: int, first_row: int = 0, stream: int = 0) -> NDArray[numpy.float32]:
         """The uniforms from which `act` samples these rows."""
 
     @property
@@ -91,7 +90,7 @@ def instructions() -> str:
 def instruction_sets() -> list:
     """Instruction sets that this machine supports, the best last."""
 
-def uniforms(seed: int, step: int, first_row: int, rows: int, count: int, stream: int = 0) -> object:
+def uniforms(seed: int, step: int, first_row: int, rows: int, count: int, stream: int = 0) -> NDArray[numpy.float32]:
     """Uniforms [rows, count], equal to those of surefoot.philox."""
 
 class Network:
@@ -165,28 +164,18 @@ class RolloutResult:
     @property
     def problem(self) -> NonFinite | None: ...
     @property
-    def total_rewards(self) -> numpy.typing.NDArray[numpy.float64]: ...
+    def total_rewards(self) -> NDArray[numpy.float64]: ...
     @property
-    def lengths(self) -> numpy.typing.NDArray[numpy.int64]: ...
-    def moments(
-        self, leaf: int
-    ) -> tuple[float, numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]:
+    def lengths(self) -> NDArray[numpy.int64]: ...
+    def moments(self, leaf: int) -> tuple[float, NDArray[numpy.float64], NDArray[numpy.float64]]:
         """Count, mean and population variance of a leaf of the observation."""
 
-    def row_moments(
-        self, leaf: int
-    ) -> tuple[
-        numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]
-    ]:
+    def row_moments(self, leaf: int) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64]]:
         """Count, mean and population variance of a leaf of the observation in each row."""
 
 def merged_moments(
-    counts: numpy.typing.NDArray[numpy.float64],
-    means: numpy.typing.NDArray[numpy.float64],
-    variances: numpy.typing.NDArray[numpy.float64],
-    num_rows: int,
-    size: int,
-) -> tuple[float, numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]:
+    counts: object, means: object, variances: object, num_rows: int, size: int
+) -> tuple[float, NDArray[numpy.float64], NDArray[numpy.float64]]:
     """The moments of all rows together, merged in the order of rows, as in a rollout."""
 
 class Engine:
@@ -221,7 +210,7 @@ class Engine:
     @property
     def parameters(self) -> list[tuple[str, list[int], list[float], bool]]: ...
     def set_parameter(self, index: int, values: object) -> None: ...
-    def parameter(self, index: int) -> numpy.typing.NDArray[numpy.float64]: ...
+    def parameter(self, index: int) -> NDArray[numpy.float64]: ...
     @property
     def mask_size(self) -> int: ...
     def reset(
@@ -238,7 +227,7 @@ class Engine:
     def collect(
         self,
         policy: Policy,
-        fields: Mapping[str, Sequence[object]],
+        fields: dict,
         seed: int,
         first_step: int,
         first_row: int,
@@ -250,10 +239,10 @@ class Engine:
         """
 
     def replay(self, actions: object, ended: object) -> None: ...
-    def scene(self, env: int) -> tuple[bytes, float, numpy.typing.NDArray[numpy.float64]]:
+    def scene(self, env: int) -> tuple[bytes, float, NDArray[numpy.float64]]:
         """For rendering: MuJoCo's model as a file, the seconds per step, and the pose; empty for other envs."""
 
-    def save(self) -> numpy.typing.NDArray[numpy.float64]: ...
+    def save(self) -> NDArray[numpy.float64]: ...
     def load(self, state: object) -> None:
         """Continue from saved states; if one of them is rejected, nothing changes."""
 
