@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "noisy_task.hpp"
-#include "numpy_clip.hpp"
+#include "surefoot/numpy_math.hpp"
 #include "surefoot/numpy_sum.hpp"
 
 namespace surefoot {

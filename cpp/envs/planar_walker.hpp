@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "numpy_clip.hpp"
 #include "planar_runner.hpp"
+#include "surefoot/numpy_math.hpp"
 
 namespace surefoot {
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "learning_threads.hpp"
 #include "surefoot/layer.hpp"
 
 namespace surefoot {
@@ -11,6 +10,8 @@ namespace {
 
 /// Floats per sample that a layer keeps for each cell.
 constexpr std::size_t kKept = 4;
+/// Multiply-adds from which another thread pays off: about twenty microseconds.
+constexpr std::size_t kThreadWork = 1'000'000;
 
 /// The share of one thread in a step: a range of sequences that reach it.
 struct StepRows {
@@ -115,7 +116,7 @@ PooledRecurrence::PooledRecurrence(const CellKind& kind, const PackedSteps& step
 
 void PooledRecurrence::run(const CellPass& pass) const {
   const std::size_t multiplications = layer_.steps.samples() * kind_.num_gates * layer_.hidden * layer_.hidden;
-  const std::size_t threads = std::min(threads_worth(multiplications), pool_.size());
+  const std::size_t threads = std::min(multiplications / kThreadWork + 1, pool_.size());
   const std::vector<std::size_t> begins = layer_.steps.shares(threads);
   const auto run = weight_.stride() > 0 ? forward : backward;
   pool_.run(begins.size() - 1,

@@ -1,7 +1,9 @@
 // Functions that round as numpy does, unlike their obvious counterparts in C++.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace surefoot {
 
@@ -17,6 +19,11 @@ inline double numpy_remainder(double x, double y) {
   const double rest = std::fmod(x, y);
   if (rest == 0.0) return std::copysign(0.0, y);
   return (y < 0.0) != (rest < 0.0) ? rest + y : rest;
+}
+
+/// `np.clip`: unlike std::clamp, it also accepts bounds in the wrong order: the upper one wins. NaN stays NaN.
+inline double numpy_clip(double value, std::pair<double, double> bounds) {
+  return std::min(std::max(value, bounds.first), bounds.second);
 }
 
 /// `np.cos` and `np.sin` of a float32 below pi/4: minimax polynomials with fused multiply-adds, as numpy evaluates them

@@ -11,11 +11,16 @@ namespace {
 
 enum Slot : std::size_t { kInputs, kGradient };
 
-/// Writes sums [count] to the gradient at `to` and returns the sum of their squares.
-double write_sums(const Kernels& kernels, std::size_t rows, std::size_t count, MatrixView grad, bool adds, float* to) {
-  std::vector<double> sums(count);
-  kernels.column_sums(rows, count, grad, sums.data());
-  for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<float>(adds ? to[i] + sums[i] : sums[i]);
+/// Writes the sums of some columns, or of all in order, to the gradient at `to`; returns the sum of their squares.
+double write_sums(const Kernels& kernels, std::size_t rows, std::size_t columns, MatrixView grad,
+                  const std::vector<std::uint32_t>& places, bool adds, float* to) {
+  std::vector<double> sums(columns);
+  kernels.column_sums(rows, columns, grad, sums.data());
+  const std::size_t count = places.empty() ? columns : places.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const double sum = sums[places.empty() ? i : places[i]];
+    to[i] = static_cast<float>(adds ? to[i] + sum : sum);
+  }
   return kernels.sum_squares(1, count, {to, count});
 }
 
@@ -90,7 +95,7 @@ double Dense::sum(std::size_t task, std::size_t rows, MatrixView in, MatrixView 
   const std::size_t panel = kernels_.panel, size = out.size;
   if (task + 1 == sum_tasks()) {
     if (!bias_.learns) return 0;
-    return write_sums(kernels_, rows, size, gradient, adds, memory.gradient + bias_.offset);
+    return write_sums(kernels_, rows, size, gradient, {}, adds, memory.gradient + bias_.offset);
   }
   if (!weight_.learns) return 0;
   const std::size_t first = task * panel, columns = std::min(panel, in_ - first);
@@ -123,16 +128,7 @@ void Dense::step(std::size_t task, const AdamSteps& by, const FlatMemory& memory
 
 double FreeVector::sum(const Kernels& kernels, std::size_t rows, bool adds, const FlatMemory& memory) const {
   if (!parameter.learns) return 0;
-  if (!places_.empty()) {
-    std::vector<double> sums(grad.size);
-    kernels.column_sums(rows, grad.size, grad.view(), sums.data());
-    float* const to = memory.gradient + parameter.offset;
-    for (std::size_t i = 0; i < places_.size(); ++i) {
-      to[i] = static_cast<float>(adds ? to[i] + sums[places_[i]] : sums[places_[i]]);
-    }
-    return kernels.sum_squares(1, parameter.size, {to, parameter.size});
-  }
-  return write_sums(kernels, rows, parameter.size, grad.view(), adds, memory.gradient + parameter.offset);
+  return write_sums(kernels, rows, grad.size, grad.view(), places_, adds, memory.gradient + parameter.offset);
 }
 
 }  // namespace surefoot

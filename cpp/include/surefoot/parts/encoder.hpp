@@ -29,12 +29,9 @@ struct EncoderRows {
 
 /// Base class of encoders, which are created from a plan. The features of a row depend only on that row. The Python
 /// encoder of the same kind is the reference.
-class Encoder {
+class Encoder : public KernelUser {
  public:
-  explicit Encoder(const Kernels& kernels) : kernels_(kernels) {}
-  virtual ~Encoder() = default;
-  Encoder(const Encoder&) = delete;
-  Encoder& operator=(const Encoder&) = delete;
+  using KernelUser::KernelUser;
 
   /// Linear layers after the encoder's own computation, by the prefix of `.weight` and `.bias`, each followed by the
   /// policy's activation. Policy and learner run them.
@@ -58,9 +55,6 @@ class Encoder {
   virtual std::size_t sample_floats() const { return 0; }
   /// Multiply-adds per sample in forward and backward pass, to decide how many threads to use.
   virtual std::size_t multiply_adds() const { return 0; }
-
- protected:
-  const Kernels& kernels_;
 };
 
 }  // namespace surefoot

@@ -51,14 +51,23 @@ struct GivenGradient {
   std::span<float* const> vectors;  // [count, size]: contribution of each row; null for a vector that is not learned
 };
 
+/// What is created from a plan and uses the kernels.
+class KernelUser {
+ public:
+  explicit KernelUser(const Kernels& kernels) : kernels_(kernels) {}
+  virtual ~KernelUser() = default;
+  KernelUser(const KernelUser&) = delete;
+  KernelUser& operator=(const KernelUser&) = delete;
+
+ protected:
+  const Kernels& kernels_;
+};
+
 /// A part of a policy, created from a plan; `pack` is called whenever its weights change. Const functions may run
 /// concurrently.
-class Part {
+class Part : public KernelUser {
  public:
-  explicit Part(const Kernels& kernels) : kernels_(kernels) {}
-  virtual ~Part() = default;
-  Part(const Part&) = delete;
-  Part& operator=(const Part&) = delete;
+  using KernelUser::KernelUser;
 
   /// Checks every tensor that `pack` reads, with its size; `in` is the size of the features, possibly kUnknownSize.
   virtual void check(TensorReader& tensors, std::size_t in) const = 0;
@@ -70,8 +79,6 @@ class Part {
   MatrixView linear(const Layer& layer, const PartRows& rows, std::size_t slot) const {
     return layer.run(kernels_, rows.count, rows.in, rows.scratch, slot);
   }
-
-  const Kernels& kernels_;
 };
 
 template <class Role>

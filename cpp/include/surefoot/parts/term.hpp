@@ -94,12 +94,9 @@ struct ObjectiveGradient {
   float* entropy;   // [count]
 };
 
-class Term {
+class Term : public KernelUser {
  public:
-  explicit Term(const Kernels& kernels) : kernels_(kernels) {}
-  virtual ~Term() = default;
-  Term(const Term&) = delete;
-  Term& operator=(const Term&) = delete;
+  using KernelUser::KernelUser;
 
   /// Names of its measures, one value per sample, the loss first.
   virtual std::vector<std::string> measures() const { return {"loss"}; }
@@ -117,9 +114,6 @@ class Term {
   /// `weight` is 0.
   virtual void run(const ObjectiveRows& rows, float weight, std::span<float* const> measures,
                    const ObjectiveGradient& out) const = 0;
-
- protected:
-  const Kernels& kernels_;
 };
 
 }  // namespace surefoot

@@ -15,12 +15,9 @@ namespace surefoot {
 
 /// Base class of gradient transforms. The leading thread calls `step` before every optimizer step; then `run` changes
 /// ranges of the gradient, possibly concurrently, so its effect on an element must depend only on that element.
-class Transform {
+class Transform : public KernelUser {
  public:
-  Transform(const PartPlan& plan, const Kernels& kernels) : kernels_(kernels), name_(plan.text("name")) {}
-  virtual ~Transform() = default;
-  Transform(const Transform&) = delete;
-  Transform& operator=(const Transform&) = delete;
+  Transform(const PartPlan& plan, const Kernels& kernels) : KernelUser(kernels), name_(plan.text("name")) {}
 
   /// The name that the user chose, which prefixes its knobs and measures.
   const std::string& name() const { return name_; }
@@ -36,9 +33,6 @@ class Transform {
   virtual void step(std::int64_t) {}
   /// Changes a range of the gradient and of each state tensor; adds the measures of the elements to `sums`.
   virtual void run(std::size_t count, float* gradient, std::span<float* const> tensors, double* sums) const = 0;
-
- protected:
-  const Kernels& kernels_;
 
  private:
   std::string name_;
