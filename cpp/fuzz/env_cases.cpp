@@ -9,12 +9,6 @@
 namespace surefoot::fuzz {
 namespace {
 
-std::vector<double> states_of(const Rows& rows) {
-  std::vector<double> states(rows.num_envs() * rows.state_size());
-  for (std::size_t env = 0; env < rows.num_envs(); ++env) rows.save(env, states.data() + env * rows.state_size());
-  return states;
-}
-
 bool all_finite(const StepArrays& slots) {
   const auto finite = [](double value) { return std::isfinite(value); };
   return std::all_of(slots.obs.begin(), slots.obs.end(),

@@ -1,13 +1,10 @@
 #include "policies.hpp"
 
 #include <limits>
-#include <utility>
 
 namespace surefoot::fuzz {
 namespace {
 
-constexpr Activation kActivations[] = {Activation::kTanh, Activation::kRelu,      Activation::kElu,
-                                       Activation::kSilu, Activation::kLeakyRelu, Activation::kGelu};
 constexpr const char* kMemories[] = {"none", "none", "gru", "lstm"};
 constexpr const char* kClips[] = {"quantiles", "mean", "mean_and_spread"};
 constexpr const char* kBoxHeads[] = {"gaussian", "tanh_gaussian", "beta"};
@@ -54,24 +51,11 @@ void RandomPolicy::add_critic(std::size_t latent) {
   add_linear(name, outputs, in);
 }
 
-std::vector<NamedTensor> RandomPolicy::named() const {
-  std::vector<NamedTensor> all;
-  for (const Tensor& tensor : tensors) all.push_back({tensor.name, tensor.shape, tensor.numbers.data()});
-  return all;
-}
-
-void RandomPolicy::add(const std::string& name, std::vector<std::size_t> shape) {
-  std::vector<float> numbers(size_of(shape));
+void RandomPolicy::fill(std::vector<float>& numbers, double) {
   for (float& number : numbers) number = static_cast<float>(chance_.uniform(-scale_, scale_));
   if (!numbers.empty() && chance_.once_in(20)) {
     numbers[chance_.between(0, numbers.size() - 1)] = std::numeric_limits<float>::quiet_NaN();
   }
-  tensors.push_back({name, std::move(shape), std::move(numbers)});
-}
-
-void RandomPolicy::add_linear(const std::string& name, std::size_t out, std::size_t in) {
-  add(name + ".weight", {out, in});
-  add(name + ".bias", {out});
 }
 
 std::size_t RandomPolicy::add_layers(const std::string& name, std::size_t in, std::vector<std::string>& layers) {
@@ -112,21 +96,14 @@ std::size_t RandomPolicy::add_body(const std::string& name, BodyPlan& body) {
     if (i > 0 && plan.obs[i].normalizer.empty() && chance_.once_in(3)) continue;  // nothing reads it
     features += add_encoder(name + ".encoder" + std::to_string(i) + ".", i, body);
   }
-  const std::string kind = chance_.one_of(kMemories);
-  if (kind != "none") {
-    const std::size_t layers = chance_.between(1, 2), hidden = chance_.between(1, 20);
-    const std::size_t gates = (kind == "gru" ? 3 : 4) * hidden;
-    body.memory = {
-        kind,
-        {{"layers", static_cast<double>(layers)}, {"hidden", static_cast<double>(hidden)}, {"name", name + ".memory"}}};
-    for (std::size_t layer = 0; layer < layers; ++layer, features = hidden) {
-      const std::string suffix = "_l" + std::to_string(layer);
-      add(name + ".memory.weight_ih" + suffix, {gates, features});
-      add(name + ".memory.weight_hh" + suffix, {gates, hidden});
-      add(name + ".memory.bias_ih" + suffix, {gates});
-      add(name + ".memory.bias_hh" + suffix, {gates});
-    }
+  CellsPlan memory{chance_.one_of(kMemories), 0, 0, name + ".memory"};
+  if (memory.kind != "none") {
+    memory.layers = chance_.between(1, 2);
+    memory.hidden = chance_.between(1, 20);
+    add_memory(memory, features);
+    features = memory.hidden;
   }
+  body.memory = memory.part();
   return add_layers(name + ".trunk.", features, body.trunk.layers);
 }
 

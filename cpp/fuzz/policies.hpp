@@ -4,30 +4,20 @@
 #include <string>
 #include <vector>
 
+#include "../tests/made_up.hpp"
 #include "chance.hpp"
-#include "surefoot/policy.hpp"
 #include "surefoot/spaces.hpp"
 
 namespace surefoot::fuzz {
 
-/// A tensor that owns its numbers.
-struct Tensor {
-  std::string name;
-  std::vector<std::size_t> shape;
-  std::vector<float> numbers;
-};
-
-struct RandomPolicy {
+class RandomPolicy : public MadeUp {
+ public:
   RandomPolicy(const std::vector<std::size_t>& obs_sizes, const ActionSpace& space, Chance& chance);
 
-  std::vector<NamedTensor> named() const;
-
   PolicyPlan plan;
-  std::vector<Tensor> tensors;
 
  private:
-  void add(const std::string& name, std::vector<std::size_t> shape);
-  void add_linear(const std::string& name, std::size_t out, std::size_t in);
+  void fill(std::vector<float>& numbers, double scale) override;
   /// Gives the size of what the layers give.
   std::size_t add_layers(const std::string& name, std::size_t in, std::vector<std::string>& layers);
   std::size_t add_encoder(const std::string& name, std::size_t obs, BodyPlan& body);

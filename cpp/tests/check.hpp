@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -75,6 +76,17 @@ void check_throws(const Work& work, const char* file, int line, const std::strin
     return fail(file, line, what + " threw another exception: " + other.what());
   }
   fail(file, line, what + " did not throw");
+}
+
+/// What `work` refuses with a std::invalid_argument, or nothing.
+template <class Work>
+std::string refusal_of(const Work& work) {
+  try {
+    work();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
 }
 
 }  // namespace surefoot::testing

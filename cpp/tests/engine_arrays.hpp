@@ -205,6 +205,13 @@ struct Rollout {
   }
 };
 
+/// The saved states of all envs.
+inline std::vector<double> states_of(const Rows& rows) {
+  std::vector<double> states(rows.num_envs() * rows.state_size());
+  for (std::size_t env = 0; env < rows.num_envs(); ++env) rows.save(env, states.data() + env * rows.state_size());
+  return states;
+}
+
 /// Seeds that differ from row to row.
 inline std::vector<Generator::Words> row_seeds(std::size_t rows) {
   std::vector<Generator::Words> words;

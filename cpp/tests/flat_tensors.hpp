@@ -1,6 +1,8 @@
 // Tensors that learn, side by side as the learner wants them.
 #pragma once
 
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "surefoot/learner.hpp"
@@ -30,5 +32,19 @@ struct FlatTensors {
     memory.clips = {0};
   }
 };
+
+/// One optimizer step with all samples.
+inline Update one_step(const LearnerSamples& samples, std::vector<double> weights) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  Update update{};
+  update.samples = samples;
+  update.epochs = 1;
+  update.units = update.num_valid = update.batch_size = samples.count;
+  update.target_kl = kNone;
+  update.optimizer = {0.1, 0.9, 0.999, 1e-8, 0, false, kNone};
+  update.weights = std::move(weights);
+  update.knobs = {{"clip", 0.2}};
+  return update;
+}
 
 }  // namespace surefoot

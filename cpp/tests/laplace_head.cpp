@@ -88,15 +88,7 @@ class LaplaceHead final : public Head {
 const RegisteredPart<Head, LaplaceHead> kLaplace{"laplace"};
 
 /// One observation of two numbers, straight into a Laplace head of two actions and a critic.
-PolicyPlan laplace_plan() {
-  PolicyPlan plan;
-  plan.obs = {{"", 2, "", std::numeric_limits<float>::infinity()}};
-  plan.actor = {{{0}}, {}};
-  plan.shares_trunk = true;
-  plan.head = {"laplace", {{"layer", "location"}, {"size", 2.0}, {"scale", 0.5}}};
-  plan.values = {{scalar("value")}};
-  return plan;
-}
+PolicyPlan laplace_plan() { return plain_plan(2, {"laplace", {{"layer", "location"}, {"size", 2.0}, {"scale", 0.5}}}); }
 
 struct Acting {
   std::vector<float> action, log_prob, value;
@@ -154,15 +146,17 @@ TEST(a_head_from_one_file_learns) {
     // Locations are obs * weight + bias: (5.25, -0.5) and (0.25, 0.75); actions beside them, scale 0.5.
     const std::vector<float> action{6.25f, -1.0f, 0.0f, 1.0f}, advantage{2, -1};
     const std::vector<float> log_prob{-3.0f, -1.0f};  // -|distance| / 0.5 summed, and log(2 * 0.5) is 0
-    Update update{};
-    update.samples = {2, {obs.data()},     action.data(), nullptr, nullptr, log_prob.data(), nothing.data(),
-                      1, advantage.data(), nothing.data()};
-    update.epochs = 1;
-    update.units = update.num_valid = update.batch_size = 2;
-    update.target_kl = update.optimizer.max_norm = std::numeric_limits<double>::infinity();
-    update.optimizer = {0.1, 0.9, 0.999, 1e-8, 0, false, update.optimizer.max_norm};
-    update.weights = {1};
-    update.knobs = {{"clip", 0.2}};
+    const Update update = one_step({2,
+                                    {obs.data()},
+                                    action.data(),
+                                    nullptr,
+                                    nullptr,
+                                    log_prob.data(),
+                                    nothing.data(),
+                                    1,
+                                    advantage.data(),
+                                    nothing.data()},
+                                   {1});
     ThreadPool pool(1);
     const UpdateRecord record = learner.learn(update, flat.tensors, flat.memory, pool);
     CHECK_EQUAL(record.steps, 1);

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "surefoot/policy.hpp"
@@ -33,16 +33,39 @@ inline PartPlan categorical(const std::string& layer, double choices) {
 
 inline PartPlan scalar(const std::string& layer) { return {"scalar", {{"layer", layer}, {"returns", std::string()}}}; }
 
+/// One observation of `size` numbers, which an encoder takes to a head and a critic.
+inline PolicyPlan plain_plan(std::size_t size, const PartPlan& head, const PartPlan& encoder = {"identity"}) {
+  PolicyPlan plan;
+  plan.obs = {{"", size, "", std::numeric_limits<float>::infinity()}};
+  plan.actor = {{{0, encoder}}, {}};
+  plan.shares_trunk = true;
+  plan.head = head;
+  plan.values = {{scalar("value")}};
+  return plan;
+}
+
+inline constexpr Activation kActivations[] = {Activation::kTanh,    Activation::kRelu,      Activation::kElu,
+                                              Activation::kSilu,    Activation::kLeakyRelu, Activation::kGelu,
+                                              Activation::kIdentity};
+
+/// A tensor that owns its numbers.
+struct Tensor {
+  std::string name;
+  std::vector<std::size_t> shape;
+  std::vector<float> numbers;
+
+  NamedTensor named() const { return {name, shape, numbers.data()}; }
+};
+
 class MadeUp {
  public:
-  void add(const std::string& name, std::vector<std::size_t> shape, double scale = 0.3) {
+  virtual ~MadeUp() = default;
+
+  void add(const std::string& name, const std::vector<std::size_t>& shape, double scale = 0.3) {
     std::size_t size = 1;
     for (const std::size_t length : shape) size *= length;
-    auto& numbers = kept_.emplace_back(size);
-    for (std::size_t i = 0; i < size; ++i) {
-      numbers[i] = static_cast<float>(scale * std::sin(static_cast<double>(i + 7 * kept_.size())));
-    }
-    tensors_.push_back({name, std::move(shape), numbers.data()});
+    tensors.push_back({name, shape, std::vector<float>(size)});
+    fill(tensors.back().numbers, scale);
   }
 
   void add_linear(const std::string& name, std::size_t out, std::size_t in) {
@@ -63,18 +86,28 @@ class MadeUp {
     }
   }
 
-  const std::vector<NamedTensor>& tensors() const { return tensors_; }
+  std::vector<NamedTensor> named() const {
+    std::vector<NamedTensor> all;
+    for (const Tensor& tensor : tensors) all.push_back(tensor.named());
+    return all;
+  }
 
-  const NamedTensor& operator[](const std::string& name) const {
-    for (const NamedTensor& tensor : tensors_) {
-      if (tensor.name == name) return tensor;
+  NamedTensor operator[](const std::string& name) const {
+    for (const Tensor& tensor : tensors) {
+      if (tensor.name == name) return tensor.named();
     }
     throw std::out_of_range(name);
   }
 
- private:
-  std::vector<std::vector<float>> kept_;
-  std::vector<NamedTensor> tensors_;
+  std::vector<Tensor> tensors;
+
+ protected:
+  /// Makes up the numbers of the last tensor.
+  virtual void fill(std::vector<float>& numbers, double scale) {
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      numbers[i] = static_cast<float>(scale * std::sin(static_cast<double>(i + 7 * tensors.size())));
+    }
+  }
 };
 
 }  // namespace surefoot

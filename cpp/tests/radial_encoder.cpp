@@ -63,13 +63,8 @@ const RegisteredPart<Encoder, RadialEncoder> kRadial{"radial"};
 
 /// One observation of two numbers, three centers, two choices.
 PolicyPlan radial_plan() {
-  PolicyPlan plan;
-  plan.obs = {{"", 2, "", std::numeric_limits<float>::infinity()}};
-  plan.actor = {{{0, {"radial", {{"name", "radial"}, {"centers", 3.0}, {"size", 2.0}}}}}, {}};
-  plan.shares_trunk = true;
-  plan.head = categorical("logits", 2);
-  plan.values = {{scalar("value")}};
-  return plan;
+  const PartPlan radial{"radial", {{"name", "radial"}, {"centers", 3.0}, {"size", 2.0}}};
+  return plain_plan(2, categorical("logits", 2), radial);
 }
 
 std::vector<NamedTensor> radial_tensors() {
@@ -103,15 +98,17 @@ TEST(an_encoder_from_one_file_learns) {
     Learner learner(radial_plan(), {{"surrogate"}}, flat.tensors, *kernels);
     const std::vector<std::int64_t> choice{1, 0};
     const std::vector<float> log_prob{-1.2644774f, -1.0703859f}, advantage{2, -1}, nothing(2);
-    Update update{};
-    update.samples = {2, {kObs.data()},    nullptr,       choice.data(), nullptr, log_prob.data(), nothing.data(),
-                      1, advantage.data(), nothing.data()};
-    update.epochs = 1;
-    update.units = update.num_valid = update.batch_size = 2;
-    update.target_kl = std::numeric_limits<double>::infinity();
-    update.optimizer = {0.1, 0.9, 0.999, 1e-8, 0, false, std::numeric_limits<double>::infinity()};
-    update.weights = {1};
-    update.knobs = {{"clip", 0.2}};
+    const Update update = one_step({2,
+                                    {kObs.data()},
+                                    nullptr,
+                                    choice.data(),
+                                    nullptr,
+                                    log_prob.data(),
+                                    nothing.data(),
+                                    1,
+                                    advantage.data(),
+                                    nothing.data()},
+                                   {1});
     ThreadPool pool(1);
     CHECK_EQUAL(learner.learn(update, flat.tensors, flat.memory, pool).steps, 1);
     CHECK_NEAR(std::vector<float>(flat.gradient.begin(), flat.gradient.begin() + 6),

@@ -18,16 +18,12 @@ struct SmallPolicy {
     made_up.add_linear("trunk", 8, memory.hidden > 0 ? memory.hidden : 4);
     made_up.add_linear("head", 2, 8);
     made_up.add_linear("value", 1, 8);
-    policy.sync(made_up.tensors());
+    policy.sync(made_up.named());
   }
 
   static PolicyPlan plan(const CellsPlan& memory) {
-    PolicyPlan plan;
-    plan.obs = {{"", 4, "", std::numeric_limits<float>::infinity()}};
+    PolicyPlan plan = plain_plan(4, categorical("head", 2));
     plan.actor = {{{0}}, {{"trunk"}}, memory.part()};
-    plan.shares_trunk = true;
-    plan.head = categorical("head", 2);
-    plan.values = {{scalar("value")}};
     return plan;
   }
 };

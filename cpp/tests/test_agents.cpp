@@ -119,7 +119,7 @@ struct DuelPolicy {
     made_up.add_linear("trunk", 8, 3);
     made_up.add_linear("head", 3, 8);
     made_up.add_linear("value", 1, 8);
-    policy.sync(made_up.tensors());
+    policy.sync(made_up.named());
   }
 
   static PolicyPlan plan() {

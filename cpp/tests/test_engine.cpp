@@ -27,13 +27,6 @@ void append(const StepArrays& step, std::vector<double>& trace) {
   }
 }
 
-std::vector<double> states(Engine& engine) {
-  Rows& rows = engine.rows();
-  std::vector<double> all(rows.size() * rows.state_size());
-  for (std::size_t row = 0; row < rows.size(); ++row) rows.save(row, all.data() + row * rows.state_size());
-  return all;
-}
-
 /// [T, N, 1] pushes that depend on nothing but their place.
 std::vector<std::int64_t> pushes(std::size_t rows) {
   std::vector<std::int64_t> choices(kSteps * rows);
@@ -63,7 +56,7 @@ Stepped stepped(std::size_t threads) {
       result.endings += ended;
     }
   }
-  result.states = states(engine);
+  result.states = states_of(engine.rows());
   return result;
 }
 
@@ -149,7 +142,7 @@ std::vector<double> cheetahs_stepped(std::size_t threads) {
     engine.step({values.data(), nullptr}, slot.slot());
     append(slot, trace);
   }
-  const auto last = states(engine);
+  const auto last = states_of(engine.rows());
   trace.insert(trace.end(), last.begin(), last.end());
   return trace;
 }
@@ -224,7 +217,7 @@ TEST(engine_collects_alike_on_any_number_of_threads) {
     Engine engine = cart_poles(threads);
     const Rollout other = collected(engine, kSteps, policy.policy, 2);
     CHECK(other.same_as(reference));
-    CHECK(same_bytes(states(engine), states(one)));
+    CHECK(same_bytes(states_of(engine.rows()), states_of(one.rows())));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <string>
 
+#include "made_up.hpp"
 #include "same_bits.hpp"
 #include "surefoot/layer.hpp"
 
@@ -98,10 +99,6 @@ Floats all_sizes() {
   return values;
 }
 
-constexpr Activation kActivations[] = {Activation::kTanh,    Activation::kRelu,      Activation::kElu,
-                                       Activation::kSilu,    Activation::kLeakyRelu, Activation::kGelu,
-                                       Activation::kIdentity};
-
 TEST(instructions_agree_on_functions) {
   check_same_bits([](const Kernels& set) {
     Floats all;
@@ -155,33 +152,6 @@ TEST(instructions_agree_on_uniforms) {
         Floats out(rows * count);
         set.uniforms({0x123456789abcdefull, 5, 1000, 2, rows, count}, out.data());
         append(all, out);
-      }
-    }
-    return all;
-  });
-}
-
-TEST(instructions_agree_on_cells) {
-  check_same_bits([](const Kernels& set) {
-    Floats all;
-    for (const bool is_gru : {true, false}) {
-      for (const std::size_t hidden : {1, 7, 16, 33}) {
-        constexpr std::size_t kRows = 5;
-        const std::size_t gates = is_gru ? 3 : 4, count = kRows * hidden;
-        const Floats gates_x = made_up(gates * count, 3.0, 0.1), gates_h = made_up(gates * count, 2.0, 0.3);
-        const Floats state = made_up(count, 1.0, 0.9);
-        Floats output(count), cell(count);
-        (is_gru ? set.gru : set.lstm)({.rows = kRows,
-                                       .hidden = hidden,
-                                       .gates_x = {gates_x.data(), gates * hidden},
-                                       .gates_h = {gates_h.data(), gates * hidden},
-                                       .carried = {state.data(), hidden},
-                                       .gates = nullptr,
-                                       .h = output.data(),
-                                       .c = cell.data(),
-                                       .stride = hidden});
-        append(all, output);
-        append(all, cell);
       }
     }
     return all;

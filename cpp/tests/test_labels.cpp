@@ -19,18 +19,12 @@ const std::vector<std::int64_t> kChoice{1, 0, 2, 2, 0}, kLabel{0, 2, 1, 2, 1};
 constexpr double kCloneWeight = 0.7;
 
 PolicyPlan set_plan() {
-  PolicyPlan plan;
-  plan.obs = {{"", kElements * kNumbers, "", std::numeric_limits<float>::infinity()}};
   PartSettings settings{{"element", std::string("element")},
                         {"elements", static_cast<double>(kElements)},
                         {"numbers", static_cast<double>(kNumbers)},
                         {"features", static_cast<double>(kFeatures)},
                         {"layers", std::vector<std::string>()}};
-  plan.actor = {{{0, {"set", settings}}}, {}};
-  plan.shares_trunk = true;
-  plan.head = categorical("head", kChoices);
-  plan.values = {{scalar("value")}};
-  return plan;
+  return plain_plan(kElements * kNumbers, categorical("head", kChoices), {"set", settings});
 }
 
 MadeUp set_tensors() {
@@ -87,7 +81,7 @@ double loss(const std::vector<double>& values, const std::vector<float>& old_log
 TEST(labels_count_in_all_rows_and_the_surrogate_in_own_ones) {
   for (const Kernels* kernels : available_kernels()) {
     const MadeUp made_up = set_tensors();
-    FlatTensors flat(made_up.tensors());
+    FlatTensors flat(made_up.named());
     const std::vector<double> start(flat.values.begin(), flat.values.end());
     std::vector<float> log_prob;
     for (std::size_t i = 0; i < kSamples; ++i) {
@@ -95,18 +89,20 @@ TEST(labels_count_in_all_rows_and_the_surrogate_in_own_ones) {
     }
     Learner learner(set_plan(), {{"surrogate"}, {"clone", {{"label", std::string("label")}}}}, flat.tensors, *kernels);
     const std::vector<float> obs = made_up_obs(), nothing(kSamples);
-    Update update{};
-    update.samples = {kSamples,        {obs.data()},   nullptr, kChoice.data(),    nullptr,
-                      log_prob.data(), nothing.data(), 1,       kAdvantage.data(), nothing.data()};
+    Update update = one_step({kSamples,
+                              {obs.data()},
+                              nullptr,
+                              kChoice.data(),
+                              nullptr,
+                              log_prob.data(),
+                              nothing.data(),
+                              1,
+                              kAdvantage.data(),
+                              nothing.data()},
+                             {1, kCloneWeight});
     update.samples.extras = {
         {"label", ExtraType::kInteger, 1, static_cast<const std::byte*>(static_cast<const void*>(kLabel.data()))}};
     update.samples.weight = kWeight.data();
-    update.epochs = 1;
-    update.units = update.num_valid = update.batch_size = kSamples;
-    update.target_kl = std::numeric_limits<double>::infinity();
-    update.optimizer = {0.1, 0.9, 0.999, 1e-8, 0, false, std::numeric_limits<double>::infinity()};
-    update.weights = {1, kCloneWeight};
-    update.knobs = {{"clip", 0.2}};
     ThreadPool pool(2);
     CHECK_EQUAL(learner.learn(update, flat.tensors, flat.memory, pool).steps, 1);
     const std::size_t learned = flat.memory.offsets["value.weight"];

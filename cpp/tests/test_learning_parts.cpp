@@ -498,7 +498,8 @@ TEST(what_was_just_sampled_has_the_same_log_prob_when_it_is_learned) {
       const auto head = make_part<Head>(of.plan, *set);
       const Minibatch batch(of, *head, kRows);  // for its masks
       const MadeUp tensors = tensors_of(*head);
-      TensorReader reader(tensors.tensors());
+      const std::vector<NamedTensor> named = tensors.named();
+      TensorReader reader(named);
       head->check(reader, 4);
       reader.throw_problems();
       head->pack(reader);
@@ -685,10 +686,6 @@ TEST(quantile_critics_learn_by_their_formula) {
     }
   }
 }
-
-constexpr Activation kActivations[] = {Activation::kTanh,    Activation::kRelu,      Activation::kElu,
-                                       Activation::kSilu,    Activation::kLeakyRelu, Activation::kGelu,
-                                       Activation::kIdentity};
 
 double activated(Activation activation, double x) {
   switch (activation) {

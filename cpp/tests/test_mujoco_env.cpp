@@ -1,11 +1,6 @@
 // What a MuJoCo task can change: its control inside a step, its own model, its state.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <stdexcept>
 #include <vector>
@@ -18,22 +13,15 @@ namespace {
 
 constexpr int kSubsteps = 5;
 
-/// A slider with a motor, in a file that lives as long as this.
-struct ModelFile {
-  std::string path = std::filesystem::temp_directory_path() / ("slider" + std::to_string(getpid()) + ".xml");
-
-  ModelFile() {
-    std::ofstream(path) << R"(<mujoco><worldbody><body name="cart"><joint name="slide" type="slide" axis="1 0 0"/>
+/// A slider with two motors.
+const Xml kSlider{R"(<mujoco><worldbody><body name="cart"><joint name="slide" type="slide" axis="1 0 0"/>
       <geom size="0.1" mass="1"/></body></worldbody>
-      <actuator><motor joint="slide" ctrlrange="-2 3"/><motor joint="slide"/></actuator></mujoco>)";
-  }
-  ~ModelFile() { std::remove(path.c_str()); }
-};
+      <actuator><motor joint="slide" ctrlrange="-2 3"/><motor joint="slide"/></actuator></mujoco>)"};
 
 /// Holds the slider where the action says.
 class Holder final : public Cloned<Holder, MujocoEnv> {
  public:
-  explicit Holder(const std::string& path) : Cloned(Options(), path, kSubsteps) {}
+  Holder() : Cloned(Options(), kSlider, kSubsteps) {}
 
   std::vector<ObsPart> obs_parts() const override { return {{"", {2}}}; }
   std::vector<ParameterSpec> parameters() const override { return {ParameterSpec::number("mass", 1.0)}; }
@@ -74,8 +62,7 @@ double position(const Env& env) {
 }
 
 TEST(a_task_controls_every_substep) {
-  const ModelFile file;
-  Holder env(file.path);
+  Holder env;
   Generator random({1, 2, 3, 5});
   env.reset(random);
   CHECK_EQUAL(position(env), 0.0);  // where the model starts
@@ -85,8 +72,7 @@ TEST(a_task_controls_every_substep) {
 }
 
 TEST(what_a_task_throws_gets_out_of_the_simulation) {
-  const ModelFile file;
-  Holder env(file.path);
+  Holder env;
   Generator random({1, 2, 3, 5});
   env.reset(random);
   env.throws = true;
@@ -98,8 +84,7 @@ TEST(what_a_task_throws_gets_out_of_the_simulation) {
 }
 
 TEST(actions_are_bounded_as_the_model_says) {
-  const ModelFile file;
-  const ActionSpace space = Holder(file.path).action_space();
+  const ActionSpace space = Holder().action_space();
   CHECK_EQUAL(space.size(), 2);
   CHECK_EQUAL(space.bounds.low[0], -2.0);
   CHECK_EQUAL(space.bounds.high[0], 3.0);
@@ -107,8 +92,7 @@ TEST(actions_are_bounded_as_the_model_says) {
 }
 
 TEST(a_model_is_shared_until_a_task_asks_for_its_own) {
-  const ModelFile file;
-  Holder first(file.path);
+  Holder first;
   const auto shared = first.clone();
   const double heavy = 5.0;
   first.set_parameter(0, {&heavy, 1});

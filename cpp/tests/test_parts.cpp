@@ -16,19 +16,9 @@ namespace {
 using Doubles = std::vector<double>;
 using Texts = std::vector<std::string>;
 
-template <class Work>
-std::string message_of(const Work& work) {
-  try {
-    work();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
-}
-
 template <class Role>
 std::string refusal(const PartPlan& plan) {
-  return message_of([&] { make_part<Role>(plan, kernels()); });
+  return testing::refusal_of([&] { make_part<Role>(plan, kernels()); });
 }
 
 PartPlan choices(const std::string& kind, Doubles sizes, Doubles start) {
@@ -56,13 +46,13 @@ TEST(settings_of_parts_give_what_was_given) {
 
 TEST(settings_of_parts_are_refused_by_name) {
   const PartPlan plan("some", {{"flag", true}, {"half", 0.5}, {"halves", Doubles{0.5}}, {"zero", 0.0}}, "plan.head");
-  CHECK_EQUAL(message_of([&] { plan.text("layer"); }), "plan.head.layer is missing");
-  CHECK_EQUAL(message_of([&] { plan.number("flag"); }), "plan.head.flag must be a number");
-  CHECK_EQUAL(message_of([&] { plan.texts("halves"); }), "plan.head.halves must be strings");
-  CHECK_EQUAL(message_of([&] { plan.integers("halves"); }), "plan.head.halves must be whole numbers");
-  CHECK_EQUAL(message_of([&] { plan.count("half"); }), "plan.head.half must be a whole number of at least 1");
-  CHECK_EQUAL(message_of([&] { plan.count("zero"); }), "plan.head.zero must be a whole number of at least 1");
-  CHECK_EQUAL(message_of([&] { PartPlan("some", {{"typo", 1.0}}).refuse_unread(); }),
+  CHECK_EQUAL(testing::refusal_of([&] { plan.text("layer"); }), "plan.head.layer is missing");
+  CHECK_EQUAL(testing::refusal_of([&] { plan.number("flag"); }), "plan.head.flag must be a number");
+  CHECK_EQUAL(testing::refusal_of([&] { plan.texts("halves"); }), "plan.head.halves must be strings");
+  CHECK_EQUAL(testing::refusal_of([&] { plan.integers("halves"); }), "plan.head.halves must be whole numbers");
+  CHECK_EQUAL(testing::refusal_of([&] { plan.count("half"); }), "plan.head.half must be a whole number of at least 1");
+  CHECK_EQUAL(testing::refusal_of([&] { plan.count("zero"); }), "plan.head.zero must be a whole number of at least 1");
+  CHECK_EQUAL(testing::refusal_of([&] { PartPlan("some", {{"typo", 1.0}}).refuse_unread(); }),
               "plan.typo is unknown to the kind 'some'");
 }
 

@@ -1,12 +1,11 @@
 // Policies that remember, against a plain loop in double precision.
 #include <cmath>
-#include <cstring>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "check.hpp"
+#include "engine_arrays.hpp"
 #include "plain_memory.hpp"
 #include "surefoot/kernels.hpp"
 
@@ -35,20 +34,8 @@ struct Acting {
         log_prob(rows),
         value(rows),
         choice(rows) {
-    policy.sync(remembering.made_up.tensors());
+    policy.sync(remembering.made_up.named());
     for (const std::size_t size : policy.state_sizes()) state.emplace_back(rows * size);
-  }
-
-  std::vector<const float*> const_pointers(const std::vector<Floats>& arrays) const {
-    std::vector<const float*> all;
-    for (const auto& array : arrays) all.push_back(array.data());
-    return all;
-  }
-
-  std::vector<float*> pointers(std::vector<Floats>& from) const {
-    std::vector<float*> all;
-    for (auto& array : from) all.push_back(array.data());
-    return all;
   }
 
   /// Numbers that depend on nothing but step and row.
@@ -62,23 +49,20 @@ struct Acting {
   }
 
   void act(std::size_t step, const bool* starts, std::vector<Floats>* next = nullptr, std::size_t first_row = 0) {
-    const auto carried = const_pointers(state);
-    const auto after = pointers(next == nullptr ? state : *next);
-    policy.act(rows, const_pointers(obs), {carried, starts}, nullptr, {7, step, first_row, 0}, workspace,
+    const auto before = pointers(state), seen = pointers(obs), after = pointers(next == nullptr ? state : *next);
+    const std::vector<const float*> carried(before.begin(), before.end()), leaves(seen.begin(), seen.end());
+    policy.act(rows, leaves, {carried, starts}, nullptr, {7, step, first_row, 0}, workspace,
                {nullptr, choice.data(), log_prob.data(), value.data(), after});
   }
 
   Floats valued(const bool* starts) {
     Floats values(rows);
-    const auto carried = const_pointers(state);
-    policy.value(rows, const_pointers(obs), {carried, starts}, workspace, values.data());
+    const auto before = pointers(state), seen = pointers(obs);
+    const std::vector<const float*> carried(before.begin(), before.end()), leaves(seen.begin(), seen.end());
+    policy.value(rows, leaves, {carried, starts}, workspace, values.data());
     return values;
   }
 };
-
-bool same_bytes(const Floats& one, const Floats& other) {
-  return one.size() == other.size() && std::memcmp(one.data(), other.data(), one.size() * sizeof(float)) == 0;
-}
 
 Numbers row_of(const Floats& whole, std::size_t row, std::size_t size) {
   return Numbers(whole.begin() + static_cast<std::ptrdiff_t>(row * size),
@@ -94,12 +78,12 @@ void check_against_plain_rows(const Remembering& remembering, std::size_t rows, 
   std::vector<Numbers> zeros;
   for (const std::size_t size : sizes) zeros.emplace_back(size);
   std::vector<PlainRow> plain(rows, PlainRow{remembering, zeros});
-  const std::unique_ptr<bool[]> starts(new bool[rows]);
+  Flags starts(rows);
   for (std::size_t step = 0; step < 9; ++step) {
     acting.observe(step);
     for (std::size_t row = 0; row < rows; ++row) starts[row] = starts_at(step, row);
-    const Floats valued = acting.valued(starts.get());
-    acting.act(step, starts.get());
+    const Floats valued = acting.valued(starts.data());
+    acting.act(step, starts.data());
     CHECK(same_bytes(valued, acting.value));
     for (std::size_t row = 0; row < rows; ++row) {
       if (starts[row]) plain[row].state = zeros;
@@ -228,18 +212,13 @@ TEST(the_next_state_may_go_elsewhere) {
 TEST(sync_names_the_tensors_of_a_memory_that_do_not_fit) {
   const Remembering remembering("lstm", 2, 4, CriticBody::kShared);
   Policy policy(remembering.plan);
-  auto tensors = remembering.made_up.tensors();
-  std::string message;
+  auto tensors = remembering.made_up.named();
   for (NamedTensor& tensor : tensors) {
     if (tensor.name == "actor_cells.weight_ih_l1") tensor.shape = {16, 5};
     if (tensor.name == "actor_cells.weight_hh_l0") tensor.shape = {12, 4};
     if (tensor.name == "actor_cells.bias_hh_l1") tensor.name = "actor_cells.bias_hh_l2";
   }
-  try {
-    policy.sync(tensors);
-  } catch (const std::invalid_argument& error) {
-    message = error.what();
-  }
+  const std::string message = testing::refusal_of([&] { policy.sync(tensors); });
   CHECK(message.find("actor_cells.weight_ih_l1 has shape [16, 5], not [16, 4]") != std::string::npos);
   CHECK(message.find("actor_cells.weight_hh_l0 has shape [12, 4], not [16, 4]") != std::string::npos);
   CHECK(message.find("missing actor_cells.bias_hh_l1") != std::string::npos);

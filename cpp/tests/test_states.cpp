@@ -1,16 +1,10 @@
 // States that no env can have saved: refused by name, and all envs keep what they have.
-#include <unistd.h>
-
 #include <cmath>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <stdexcept>
 
 #include "check.hpp"
-#include "surefoot/engine.hpp"
+#include "engine_arrays.hpp"
 #include "surefoot/mujoco_env.hpp"
 
 namespace surefoot {
@@ -20,19 +14,8 @@ constexpr Generator::Words kWords{1, 2, 3, 5};
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t kCounted = 5;  // the generator's words and the steps of the episode
 
-std::vector<double> states_of(const Rows& rows) {
-  std::vector<double> states(rows.num_envs() * rows.state_size());
-  for (std::size_t env = 0; env < rows.num_envs(); ++env) rows.save(env, states.data() + env * rows.state_size());
-  return states;
-}
-
 std::string refusal(Rows& rows, const std::vector<double>& states) {
-  try {
-    rows.load_all(states.data());
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
+  return testing::refusal_of([&] { rows.load_all(states.data()); });
 }
 
 TEST(a_reader_says_what_a_number_must_be) {
@@ -119,22 +102,15 @@ TEST(parameters_in_a_state_are_the_envs_to_refuse) {
   CHECK_EQUAL(rows.parameter(1, 0)[0], 1.0);
 }
 
-/// A slider whose motor and sensor are delayed, in a file that lives as long as this.
-struct DelayedModel {
-  std::string path = std::filesystem::temp_directory_path() / ("delayed" + std::to_string(getpid()) + ".xml");
-
-  DelayedModel() {
-    std::ofstream(path) << R"(<mujoco><worldbody><body><joint name="slide" type="slide" axis="1 0 0"/>
+/// A slider whose motor and sensor are delayed.
+const Xml kDelayed{R"(<mujoco><worldbody><body><joint name="slide" type="slide" axis="1 0 0"/>
       <geom size="0.1" mass="1"/></body></worldbody>
       <actuator><motor joint="slide" nsample="3" delay="0.004"/></actuator>
-      <sensor><jointpos joint="slide" nsample="4" delay="0.004"/></sensor></mujoco>)";
-  }
-  ~DelayedModel() { std::remove(path.c_str()); }
-};
+      <sensor><jointpos joint="slide" nsample="4" delay="0.004"/></sensor></mujoco>)"};
 
 class Delayed final : public Cloned<Delayed, MujocoEnv> {
  public:
-  explicit Delayed(const std::string& path) : Cloned(Options(), path, 5) {}
+  Delayed() : Cloned(Options(), kDelayed, 5) {}
   std::vector<ObsPart> obs_parts() const override { return {{"", {1}}}; }
   Outcome step(const Action& action) override {
     simulate(action.values);
@@ -144,8 +120,7 @@ class Delayed final : public Cloned<Delayed, MujocoEnv> {
 };
 
 TEST(a_simulation_writes_its_history_only_where_there_is_room) {
-  const DelayedModel model;
-  Rows rows(std::make_unique<Delayed>(model.path), 1, {});
+  Rows rows(std::make_unique<Delayed>(), 1, {});
   rows.reseed(0, kWords);
   const float push = 1.0f;
   RowStep step{};
@@ -167,9 +142,8 @@ TEST(a_simulation_writes_its_history_only_where_there_is_room) {
 
 TEST(actions_that_no_space_has_are_refused_before_an_env_steps) {
   Engine engine(std::make_unique<Rows>("Acrobot-v1", Options(), 2, Endings{}), 1);
-  std::vector<double> obs(12), final_obs(12), reward(2);
-  bool terminated[2], truncated[2];
-  const StepSlot slot{{obs.data()}, {final_obs.data()}, reward.data(), terminated, truncated, nullptr};
+  StepArrays arrays(engine.rows());
+  const StepSlot slot = arrays.slot();
   engine.reset(std::vector<Generator::Words>(2, kWords), slot);
   const std::vector<double> before = states_of(engine.rows());
   for (const std::int64_t odd : {std::int64_t{3}, std::int64_t{-1}, std::numeric_limits<std::int64_t>::min()}) {
