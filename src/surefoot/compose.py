@@ -20,7 +20,7 @@ from surefoot.evaluation.evaluate import evaluate
 from surefoot.evaluation.evaluation import Evaluation, check_best_metric
 from surefoot.learning.device_learner import DeviceLearner
 from surefoot.learning.devices import choose_device, execution_of
-from surefoot.learning.gradient import GradientStep
+from surefoot.learning.gradient import GradientStep, unchanged
 from surefoot.learning.learner import Learner
 from surefoot.learning.native_learner import LearnerPlan, NativeLearner, plan_learner
 from surefoot.learning.reward_scaler import RewardScaler
@@ -132,8 +132,7 @@ def build_trainer(config: Config, env: VecEnv, policy: Policy, ranks: Ranks = AL
     execution = execution_of(config, policy, keeps_cores_busy, isinstance(plan, LearnerPlan), ranks, device)
     learner: Learner
     if device.is_cpu:
-        gradient = GradientStep(policy, config.optimizer, ppo.max_grad_norm, execution.reduce)
-        learner = build_learner(config, policy, objective, gradient, plan)
+        learner = build_learner(config, policy, objective, plan, execution.reduce)
     else:
         learner = DeviceLearner(policy, objective, config, device.device, execution.reduce)
     rows = sum(ranks.gather(env.num_rows))
@@ -163,11 +162,12 @@ def build_learner(
     config: Config,
     policy: Policy,
     objective: Objective,
-    gradient: GradientStep,
     plan: LearnerPlan | NotNative | None = None,
+    reduce: Callable[..., None] = unchanged,
 ) -> Learner:
     """The native learner if there is a plan for it, else the one in PyTorch."""
     plan = plan or learner_plan(config, policy, objective)
+    gradient = GradientStep(policy, config.optimizer, config.ppo.max_grad_norm, reduce)
     if isinstance(plan, LearnerPlan):
         return NativeLearner(policy, objective, gradient, config, plan)
     learner = Learner(policy, objective, gradient, config)

@@ -19,7 +19,6 @@ from torch.overrides import TorchFunctionMode
 
 from surefoot.compose import build_learner
 from surefoot.data.records import Batch, Learned, Rollout, Targets
-from surefoot.learning.gradient import GradientStep
 from surefoot.learning.terms import Losses, Objective
 from surefoot.native.kernels import readable_only
 from surefoot.policies.policy import Policy
@@ -110,9 +109,8 @@ class FirstStep:
         """Let a new learner take the step with some of the units; a unit given twice counts twice."""
         config = readable(self._config) if is_readable else self._config
         policy, samples = deepcopy(given.policy), _chosen(self._samples(given), units)
-        gradient = GradientStep(policy, config.optimizer, config.ppo.max_grad_norm)
         with path(is_readable):
-            learner = build_learner(config, policy, self._objective, gradient)
+            learner = build_learner(config, policy, self._objective)
             with recording(learner) as steps:
                 measured = learner._run_epochs(samples, self._knobs)
             learned = measured.summary(samples, policy, self._knobs, {})

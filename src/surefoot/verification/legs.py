@@ -13,7 +13,6 @@ from surefoot.compose import build_learner, build_trainer
 from surefoot.data.records import Knobs, Learned, Rollout, Targets
 from surefoot.data.tree import tree_items, tree_map
 from surefoot.envs.protocol import SUCCESS_RATE, VecEnv
-from surefoot.learning.gradient import GradientStep
 from surefoot.learning.learner import Learner
 from surefoot.learning.native_learner import NativeLearner
 from surefoot.learning.terms import Objective
@@ -146,9 +145,8 @@ def stepwise(config: Config, rows: Rows, policy: Policy) -> StepwiseCollector:
 def repeated(leg: Leg, config: Config, is_readable: bool = False, nudge: int | None = None) -> Update:
     """The update of a leg again, recorded, by a new learner; `nudge` is a seed to round weights and targets with."""
     policy, targets = deepcopy(leg.policy), leg.targets
-    gradient = GradientStep(policy, config.optimizer, config.ppo.max_grad_norm)
     with path(is_readable):
-        learner = build_learner(readable(config) if is_readable else config, policy, Objective.of(config.ppo), gradient)
+        learner = build_learner(readable(config) if is_readable else config, policy, Objective.of(config.ppo))
         learner.gradient.load_state(leg.before["gradient"])
         learner.objective.load_state(leg.before["objective"])
         learner.update = leg.before["update"]
