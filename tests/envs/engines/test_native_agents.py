@@ -240,8 +240,8 @@ def test_a_rollout_is_replayed(duel):
     assert taken_s > 0
     core = replaying._engine.core
     start = core.save()
-    _, after = replaying._started().collector.collect(replaying._started().policy), core.save()
-    rollout = replaying._started().collector.rows.buffer
+    _, after = replaying._trainer.collector.collect(replaying._trainer.policy), core.save()
+    rollout = replaying._trainer.collector.rows.buffer
     core.load(start)
     actions = rollout.action.numpy().reshape(64, 8, -1)
     core.replay(np.ascontiguousarray(actions), (rollout.terminated | rollout.truncated).numpy())
