@@ -13,7 +13,7 @@ from surefoot.errors import ExportError
 from surefoot.export import parity
 from surefoot.export.deployed import Deployed, acting_copy
 from surefoot.export.graph import build_graph
-from surefoot.policies import policy as policies
+from surefoot.policies import actor_critic as policies
 from tests.export.agents import LENGTH, Noise, agent
 
 pytestmark = pytest.mark.xdist_group("export")

@@ -15,7 +15,7 @@ import torch
 from surefoot.compose import Specs, build_collector, build_env, build_policy
 from surefoot.data.records import Rollout, Targets
 from surefoot.errors import EnvError
-from surefoot.policies import policy as policy_module
+from surefoot.policies import actor_critic
 from surefoot.policies.policy import Policy
 from surefoot.rollout import sequences
 from surefoot.rollout.buffer import RolloutBuffer
@@ -150,12 +150,12 @@ def test_recomputed_states_move_with_the_weights():
 
 
 def planted_early_reset(monkeypatch: pytest.MonkeyPatch) -> None:
-    forgotten = policy_module._forgotten
+    forgotten = actor_critic._forgotten
 
     def early(state: Any, episode_start: torch.Tensor) -> Any:
         return forgotten(state, episode_start.roll(-1))
 
-    monkeypatch.setattr(policy_module, "_forgotten", early)
+    monkeypatch.setattr(actor_critic, "_forgotten", early)
 
 
 def planted_no_reset_inside(monkeypatch: pytest.MonkeyPatch) -> None:
