@@ -5,12 +5,12 @@ time of iterations without the two calls of the core, and of those two: the fast
 than the first number, half of them less than the second. Waiting for a CPU or a disk does not count; other processes
 that share the caches still slow it down, most of all the median. Prints a JSON object, too.
 
-Python on a busy machine with two cores, the better of two rounds that took turns; before is commit 62509bc:
+Python on a machine with nothing else running, the better of two rounds that took turns; before is commit 62509bc:
 
 | ms per iteration: fastest tenth, median | before | now |
 |---|---:|---:|
-| CartPole-v1, 8 x 128 | 1.09, 1.23 | 0.51, 0.65 |
-| Pendulum-v1, 4 x 1024 | 1.56, 1.90 | 0.71, 0.84 |
+| CartPole-v1, 8 x 128 | 0.99, 1.02 | 0.43, 0.45 |
+| Pendulum-v1, 4 x 1024 | 1.09, 1.15 | 0.55, 0.56 |
 """
 
 import json
