@@ -11,7 +11,8 @@ namespace surefoot {
 
 template <class Number>
 bool same_bytes(const std::vector<Number>& one, const std::vector<Number>& other) {
-  return one.size() == other.size() && std::memcmp(one.data(), other.data(), one.size() * sizeof(Number)) == 0;
+  if (one.size() != other.size()) return false;
+  return one.empty() || std::memcmp(one.data(), other.data(), one.size() * sizeof(Number)) == 0;
 }
 
 template <class Number>
