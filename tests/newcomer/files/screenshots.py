@@ -13,6 +13,7 @@ if browser is None:
 for page in pages:
     picture = target.resolve() / ("-".join(page.with_suffix("").parts) + ".png")
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1200,3000"]
+    options.append("--virtual-time-budget=20000")  # until the charts are drawn
     command = [browser, *options, f"--screenshot={picture}", page.resolve().as_uri()]
     subprocess.run(command, check=True, capture_output=True, timeout=600)
     print(picture.name)
