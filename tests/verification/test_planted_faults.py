@@ -100,6 +100,19 @@ def test_both_flags_bootstrapped(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not {"env dynamics", "flags", "values"} & set(report.differing)
 
 
+def test_moments_that_are_not_those_of_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The readable learner goes on from them: only a comparison after the update finds this."""
+    learn = NativeLearner.learn
+
+    def spoiled(self: NativeLearner, *given: Any) -> Any:
+        learned = learn(self, *given)
+        self.gradient._adam.moments["exp_avg_sq"].mul_(1.001)
+        return learned
+
+    monkeypatch.setattr(NativeLearner, "learn", spoiled)
+    assert found(CARTPOLE).differing == ("optimizer",)
+
+
 def test_core_that_bootstraps_both_flags(monkeypatch: pytest.MonkeyPatch) -> None:
     def stray(collector: NativeCollector, rollout: Rollout) -> None:
         rollout.final_value[rollout.terminated] = 1.0

@@ -34,8 +34,8 @@ from surefoot.verification.report import Findings
 from surefoot.verification.rounding import LEARNING, ROUNDING
 
 NUDGES = 6
-MOST_AT_A_KINK = 0.1
-"""Share of the samples that may lie at a kink."""
+MOST_AT_A_KINK = 0.2
+"""Share of the samples that may lie at a kink; images meet many: of the frames of Breakout, one in eight does."""
 _SUM, _NORM = ROUNDING / TOLERANCE, LEARNING / TOLERANCE
 """Least relative error of losses, and of the norm, whose squares PyTorch adds in float32 over all weights."""
 GRADIENTS, LOSSES = "gradients", "losses"

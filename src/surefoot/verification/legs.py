@@ -26,7 +26,7 @@ from surefoot.settings.layers import rebuilt
 from surefoot.storage.state import copied as copied_state
 from surefoot.verification.nudges import nudge_weights, nudged_targets
 from surefoot.verification.recorded import RecordedPolicy, ToEnv
-from surefoot.verification.recording import Step, flat_states, flat_weights, labeled, numbered, recording
+from surefoot.verification.recording import Step, flat_moments, flat_states, flat_weights, labeled, numbered, recording
 
 STATE = "state"
 """Prefix of the names of recurrent state."""
@@ -45,6 +45,8 @@ class Update:
     """Empty if nothing was recorded."""
     transforms: dict[str, Tensor]
     """What the gradient transforms remember afterwards, as one vector per entry of their states."""
+    moments: dict[str, Tensor]
+    """Adam's, afterwards, each as one vector."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,15 +81,20 @@ class Traveler:
         return self._iterate(self._collected)
 
     def follow(self, leg: Leg, to_env: ToEnv) -> Leg:
-        """One leg with the weights and actions of another traveler's leg; `to_env` maps actions to the env's range."""
-        self.trainer.policy.load_state_dict(leg.policy.state_dict())
+        """One leg from the same start, with another traveler's actions; `to_env` maps actions to the env's range."""
+        self._start_as(leg)
         actions = leg.tensors["action"]
         return self._iterate(lambda policy: self._collected(RecordedPolicy(policy, actions, to_env)))
 
     def learn_from(self, leg: Leg) -> Leg:
-        """The update of another traveler's leg, from the same weights and rollout."""
-        self.trainer.policy.load_state_dict(leg.policy.state_dict())
+        """The update of another traveler's leg, from the same start and rollout."""
+        self._start_as(leg)
         return self._iterate(lambda policy: _Collected(leg.first_step, leg.tensors, leg.rollout))
+
+    def _start_as(self, leg: Leg) -> None:
+        """With another traveler's weights and moments of Adam: else differences would grow from leg to leg."""
+        self.trainer.policy.load_state_dict(leg.policy.state_dict())
+        self.learner.gradient.load_state(leg.before["gradient"])
 
     def _collected(self, acting: Policy) -> "_Collected":
         rows = self._collector.rows
@@ -161,7 +168,8 @@ def _update(learner: Learner, rollout: Rollout, targets: Targets, knobs: Knobs, 
     with recorder as steps:
         learned = learner.learn(numbered(rollout), targets, knobs)
     after = {name: value.clone() for name, value in learner.policy.state_dict().items()}
-    return Update(learned, after, flat_weights(learner.policy), steps, flat_states(learner.gradient.transforms))
+    transforms, moments = flat_states(learner.gradient.transforms), flat_moments(learner.gradient.state())
+    return Update(learned, after, flat_weights(learner.policy), steps, transforms, moments)
 
 
 def readable(config: Config) -> Config:

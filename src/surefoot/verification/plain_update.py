@@ -14,9 +14,9 @@ from surefoot.settings.config import Config
 from surefoot.verification import formulas
 from surefoot.verification.legs import Leg
 from surefoot.verification.nudges import TOLERANCE
-from surefoot.verification.recording import Piece, Step
+from surefoot.verification.recording import Piece, Step, flat_moments
 from surefoot.verification.report import Findings, magnitude
-from surefoot.verification.rounding import ROUNDING, slack
+from surefoot.verification.rounding import LEARNING, ROUNDING, slack
 
 Numbers = NDArray[np.int64]
 MINIBATCHES, LOSSES, METRICS, OPTIMIZER = "minibatches", "losses", "metrics", "optimizer"
@@ -26,7 +26,7 @@ _STEP = 10.0
 
 
 class PlainUpdate:
-    """Follows the updates of one learner; Adam's moments are its own."""
+    """Follows the updates of one learner, each from the moments that Adam had before it."""
 
     def __init__(self, config: Config) -> None:
         self._config, optimizer, norm = config, config.optimizer, config.ppo.max_grad_norm
@@ -138,6 +138,8 @@ class PlainUpdate:
             others = "parameters are frozen or clipped apart"
             findings.uncovered(OPTIMIZER, NUMPY, "there are gradient transforms" if optimizer.transforms else others)
             return
+        if moments := flat_moments(leg.before["gradient"]):
+            self._adam.mean, self._adam.square = (moment.double().numpy() for moment in moments.values())
         after = [*(step.weights for step in steps[1:]), leg.update.weights]
         rescales = config.normalize.returns and config.normalize.return_stats == "previous"
         for place, (step, given) in enumerate(zip(steps, after, strict=True)):
@@ -147,6 +149,9 @@ class PlainUpdate:
                 continue  # the critic's last layer was rescaled since
             apart = (given.double().numpy() - expected) / (np.abs(weights) + _STEP * leg.knobs.lr + 1e-30)
             findings.within(OPTIMIZER, f"clipped norm and Adam, {NUMPY}", apart, 0, TOLERANCE)
+        for given, moment in zip(leg.update.moments.values(), (self._adam.mean, self._adam.square), strict=True):
+            size = float(np.abs(moment).max()) + 1e-30
+            findings.within(OPTIMIZER, f"Adam's moments, {NUMPY}", given, moment, LEARNING, size)
 
 
 def units_of(rollout: Rollout) -> list[Numbers]:

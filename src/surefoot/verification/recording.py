@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from surefoot.data.records import Batch, Knobs, Rollout
+from surefoot.learning.adam import MOMENTS
 from surefoot.learning.learner import Learner
 from surefoot.learning.terms import Losses, Objective
 from surefoot.learning.transforms import GradientTransform
@@ -123,6 +124,12 @@ def recording(learner: Learner, keeps_pieces: bool = False) -> Iterator[list[Ste
 def flat_weights(policy: Policy) -> Tensor:
     """A copy of all weights that learn, as one vector."""
     return torch.cat([weight.detach().flatten() for weight in learned_weights(policy).values()])
+
+
+def flat_moments(gradient: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Adam's moments in the state of a gradient step, each as one vector; none before the first step."""
+    adam = gradient["adam"]
+    return {kind: torch.cat([one.flatten() for one in adam[kind].values()]) for kind in MOMENTS if adam}
 
 
 def flat_states(stateful: Mapping[str, Stateful]) -> dict[str, Tensor]:

@@ -13,7 +13,7 @@ from surefoot.settings.config import Config, PPOConfig
 from surefoot.verification.gradients import CLIP_FRACTION, compare_first_step, losses_of
 from surefoot.verification.legs import Leg, Traveler, Update, repeated
 from surefoot.verification.nudges import ROUNDINGS, TOLERANCE
-from surefoot.verification.recording import by_name, flat_weights, learned_weights, statistics_of
+from surefoot.verification.recording import by_name, flat_moments, flat_weights, learned_weights, statistics_of
 from surefoot.verification.report import Findings
 from surefoot.verification.rounding import LEARNING, ROUNDING, slack
 
@@ -144,6 +144,9 @@ def _compare_optimizer(findings: Findings, ours: Leg, recorded: Update, config: 
             scale = start.abs() + expected.abs() + _STEP * count * ours.knobs.lr
             apart = (_weights_after(recorded, count) - expected) / scale.clamp(min=_TINY)
             findings.within(OPTIMIZER, f"{named[count]}, of the same gradients", apart, 0, TOLERANCE)
+    for kind, moment in flat_moments(gradient.state()).items():
+        size = max(float(moment.abs().max()), _TINY)
+        findings.within(OPTIMIZER, "moments, of the same gradients", ours.update.moments[kind], moment, LEARNING, size)
 
 
 def _distance(update: Update, other: Update, steps: int | None = None) -> float:
